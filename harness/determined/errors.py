@@ -1,0 +1,134 @@
+"""The error tree. A class's docstring is its default message; server and CLI show one text.
+
+DeterminedError
+├── ConfigError              an experiment configuration that cannot be used (exit 4)
+├── ContextError             a context folder that cannot be packed (exit 4)
+├── StorageError             checkpoint storage failed; names the mount
+├── InvalidHP                raised by a trial whose hyperparameters make no sense
+└── ApiError                 an answer of the master other than 200
+    ├── BadRequest           400
+    ├── Unauthenticated      401 (exit 5)
+    ├── Forbidden            403 (exit 5)
+    ├── NotFound             404 (exit 3)
+    ├── Conflict             409 (exit 7)
+    ├── PreconditionFailed   400, code 9 (exit 7)
+    ├── NotImplementedYet    501
+    └── MasterUnreachable    no answer (exit 6)
+"""
+
+from typing import ClassVar
+
+
+class DeterminedError(Exception):
+    """Something went wrong."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        super().__init__(self.message)
+
+
+class ConfigError(DeterminedError):
+    """The experiment configuration cannot be used."""
+
+    exit_code = 4
+
+
+class ContextError(DeterminedError):
+    """The context folder cannot be packed."""
+
+    exit_code = 4
+
+
+class StorageError(DeterminedError):
+    """Checkpoint storage failed."""
+
+
+class InvalidHP(DeterminedError):
+    """These hyperparameters make no sense together."""
+
+
+class ApiError(DeterminedError):
+    """The master answered with an error."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[int] = 13  # the gRPC number that the wire carries
+    reason: ClassVar[str] = "Internal"
+
+
+class BadRequest(ApiError):
+    """The request cannot be understood."""
+
+    status, code, reason = 400, 3, "InvalidArgument"
+
+
+class Unauthenticated(ApiError):
+    """Not logged in, or the login has expired."""
+
+    status, code, reason = 401, 16, "Unauthenticated"
+    exit_code = 5
+
+
+class Forbidden(ApiError):
+    """Not allowed."""
+
+    status, code, reason = 403, 7, "PermissionDenied"
+    exit_code = 5
+
+
+class NotFound(ApiError):
+    """No such thing."""
+
+    status, code, reason = 404, 5, "NotFound"
+    exit_code = 3
+
+
+class Conflict(ApiError):
+    """It exists already, or it has moved on."""
+
+    status, code, reason = 409, 6, "AlreadyExists"
+    exit_code = 7
+
+
+class PreconditionFailed(ApiError):
+    """Not possible in its present state."""
+
+    status, code, reason = 400, 9, "FailedPrecondition"
+    exit_code = 7
+
+
+class NotImplementedYet(ApiError):
+    """This master does not offer that operation yet."""
+
+    status, code, reason = 501, 12, "Unimplemented"
+
+
+class MasterUnreachable(ApiError):
+    """The master does not answer."""
+
+    status, code, reason = 503, 14, "Unavailable"
+    exit_code = 6
+
+
+API_ERRORS: tuple[type[ApiError], ...] = (
+    BadRequest,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Conflict,
+    PreconditionFailed,
+    NotImplementedYet,
+    MasterUnreachable,
+)
+
+
+def from_answer(status: int, code: int | None, message: str) -> ApiError:
+    """The class for an answer's gRPC ``code``, else for its HTTP ``status``."""
+    for kind in API_ERRORS:
+        if kind.code == code and kind.status == status:
+            return kind(message)
+    for kind in API_ERRORS:
+        if kind.status == status:
+            return kind(message)
+    return ApiError(message or f"the master answered {status}")

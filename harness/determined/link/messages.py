@@ -1,0 +1,196 @@
+"""What master and agent say to each other over the websocket, as JSON text frames.
+
+Level-triggered: the master sends the *whole* wish for an agent, the agent answers with the *whole* truth. A lost
+message is repaired by the next one; a restart of either side is no special case. See docs/agent-protocol.md.
+
+Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>``, sends
+:class:`Hello`; the master answers :class:`Welcome` or :class:`Refuse` and closes. Then the agent sends :class:`Truth`
+whenever something changed (and at least every ``heartbeat_seconds``), the master sends :class:`Wish` whenever the wish
+changed and once after each Welcome.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from determined.states import ContainerState
+
+PROTOCOL = 1
+"""The version spoken here; a master speaks this one and the one before."""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class SlotFacts(_Message):
+    """One slot of an agent. ``id`` is the device index, stable over restarts."""
+
+    id: int
+    type: Literal["cpu", "cuda", "rocm"] = "cpu"
+    brand: str = ""
+    uuid: str = ""
+
+
+class RankExit(_Message):
+    """How one worker process inside a container ended, as its wrapper wrote it down."""
+
+    rank: int
+    code: int | None = None
+    signal: int | None = None
+    host: str = ""
+    last_lines: list[str] = Field(default_factory=list)
+
+
+class ContainerExit(_Message):
+    """How a container ended.
+
+    ``kind``: ``exited`` (by itself, ``code`` or ``signal`` say how), ``killed`` (because the master wished it stopped),
+    ``failed_to_start`` (the task's or user's fault: bad context, bad mount, no such environment; ``message`` says),
+    ``system`` (agent, engine or shim failed; not the task's fault).
+    """
+
+    kind: Literal["exited", "killed", "failed_to_start", "system"]
+    code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    ranks: list[RankExit] = Field(default_factory=list)
+
+
+class ContainerTruth(_Message):
+    """One container as its agent sees it."""
+
+    container_id: str
+    allocation_id: str
+    state: ContainerState
+    address: str = "127.0.0.1"
+    exit: ContainerExit | None = None
+    output_done: bool = False
+    """True when the container has ended and every byte of its output was acknowledged."""
+
+
+class Hello(_Message):
+    kind: Literal["hello"] = "hello"
+    protocol: int = PROTOCOL
+    agent_id: str
+    pool: str = "default"
+    version: str = ""
+    hostname: str = ""
+    slots: list[SlotFacts]
+    containers: list[ContainerTruth] = Field(default_factory=list)
+    master_epoch: int = 0
+    """The newest epoch that this agent has obeyed; a master with an older one must step down."""
+    draining: str = ""
+
+
+class Truth(_Message):
+    kind: Literal["truth"] = "truth"
+    wish_sequence: int = 0
+    """The newest wish that this truth has taken into account."""
+    containers: list[ContainerTruth]
+
+
+class ContextRef(_Message):
+    """A context in the master's blob folder: sha256 of the tar.zst, and its size in bytes."""
+
+    hash: str
+    size: int
+
+
+class ContainerSpec(_Message):
+    """All that an agent needs to start a container; it asks for nothing else but the context's bytes."""
+
+    task_id: str
+    task_type: str = "TRIAL"
+    owner: str = ""
+    rank: int = 0
+    slots: list[int]
+    environment: dict[str, str]
+    """Set by the master: ``DET_*`` and the ports; wins over everything."""
+    user_environment: list[str] = Field(default_factory=list)
+    """``NAME=VALUE`` in order; may not override ``environment``."""
+    entrypoint: str | list[str]
+    image: str | None = None
+    """``venv:PATH`` chooses a Python environment; anything else is ignored with a warning by the process driver."""
+    harness: Literal["auto", "ours", "installed"] = "auto"
+    context: ContextRef | None = None
+    bind_mounts: list[dict[str, Any]] = Field(default_factory=list)
+    checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
+    startup_hook: str = ""
+    """Text of the pool's hook; sourced before the user's."""
+    ignored: list[str] = Field(default_factory=list)
+    """Names of configured things that this driver ignores; each one warning line in the log."""
+
+
+class ContainerWish(_Message):
+    """One container as the master wants it. ``stopped`` kills at once; a graceful end is asked of the task itself."""
+
+    container_id: str
+    allocation_id: str
+    state: Literal["running", "stopped"]
+    spec: ContainerSpec | None = None
+    """Present while ``state`` is ``running``."""
+
+
+class Welcome(_Message):
+    kind: Literal["welcome"] = "welcome"
+    protocol: int = PROTOCOL
+    master_epoch: int
+    cluster_id: str
+    heartbeat_seconds: float = 5.0
+    reconnect_seconds: float = 25.0
+
+
+class Refuse(_Message):
+    kind: Literal["refuse"] = "refuse"
+    reason: str
+    final: bool = False
+    """True: do not try again with these settings."""
+
+
+class Wish(_Message):
+    """Every container that the master knows on this agent. One that the agent has and the wish lacks is to be
+    stopped if it runs, and forgotten once it has ended and its output was acknowledged."""
+
+    kind: Literal["wish"] = "wish"
+    master_epoch: int
+    sequence: int
+    containers: list[ContainerWish]
+
+
+AgentMessage = Annotated[Hello | Truth, Field(discriminator="kind")]
+MasterMessage = Annotated[Welcome | Refuse | Wish, Field(discriminator="kind")]
+
+AGENT_MESSAGE: TypeAdapter[Hello | Truth] = TypeAdapter(AgentMessage)
+MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | Wish] = TypeAdapter(MasterMessage)
+
+
+class OutputLine(_Message):
+    """One line of a container's output. ``timestamp``: seconds since the epoch, UTC."""
+
+    timestamp: float
+    log: str
+    level: str = ""
+    """``INFO`` … without prefix; empty when the line named none."""
+    rank_id: int | None = None
+    stdtype: Literal["stdout", "stderr"] = "stdout"
+    source: Literal["task", "agent"] = "task"
+
+
+class OutputBatch(_Message):
+    """``POST /detent/agents/{agent_id}/output``: lines of one container from byte ``start`` to byte ``end``.
+
+    The master stores lines and offset in one transaction and answers :class:`OutputAck`. Where ``start`` is not what it
+    has committed, nothing is stored and the answer says where to go on.
+    """
+
+    container_id: str
+    allocation_id: str
+    task_id: str
+    start: int
+    end: int
+    lines: list[OutputLine]
+
+
+class OutputAck(_Message):
+    committed: int

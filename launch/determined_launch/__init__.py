@@ -1,0 +1,1 @@
+"""Launch layers: the ground floor, standard library only."""

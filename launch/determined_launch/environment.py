@@ -1,0 +1,131 @@
+"""Names of the environment variables of a task; frozen facts read from and written to a mapping.
+
+This is the only module inside a task that reads the environment. Values are set by the master (through the
+container spec) and the agent; a user's own variables never override a ``DET_*`` one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MASTER = "DET_MASTER"
+CLUSTER_ID = "DET_CLUSTER_ID"
+AGENT_ID = "DET_AGENT_ID"
+TASK_ID = "DET_TASK_ID"
+TASK_TYPE = "DET_TASK_TYPE"
+ALLOCATION_ID = "DET_ALLOCATION_ID"
+ALLOCATION_KEY = "DET_ALLOCATION_KEY"
+"""Hex key shared by the containers of one allocation; proves a peer before anything of its is unpickled."""
+RESOURCES_ID = "DET_RESOURCES_ID"
+CONTAINER_ID = "DET_CONTAINER_ID"
+SESSION_TOKEN = "DET_SESSION_TOKEN"
+USER = "DET_USER"
+USER_TOKEN = "DET_USER_TOKEN"
+SLOT_IDS = "DET_SLOT_IDS"
+RUN_DIR = "DET_RUN_DIR"
+"""Folder of this container's run: ``info/``, ``workdir/``, ``exits/``, ``spool/``; ``/run/determined`` by default."""
+WORKDIR = "DET_WORKDIR"
+SHARED_FS = "DET_SHARED_FS"
+"""Where ``checkpoint_storage.host_path`` is seen by the task; ``/determined_shared_fs`` where it is mounted there."""
+EXPERIMENT_ID = "DET_EXPERIMENT_ID"
+TRIAL_ID = "DET_TRIAL_ID"
+TRIAL_RUN_ID = "DET_TRIAL_RUN_ID"
+TRIAL_SEED = "DET_TRIAL_SEED"
+STEPS_COMPLETED = "DET_STEPS_COMPLETED"
+LATEST_CHECKPOINT = "DET_LATEST_CHECKPOINT"
+EXPERIMENT_CONFIG = "DET_EXPERIMENT_CONFIG"
+HPARAMS = "DET_HPARAMS"
+CHIEF_IP = "DET_CHIEF_IP"
+PYTHON_EXECUTABLE = "DET_PYTHON_EXECUTABLE"
+COMM_PORT_1 = "INTER_TRAIN_PROCESS_COMM_PORT_1"
+COMM_PORT_2 = "INTER_TRAIN_PROCESS_COMM_PORT_2"
+C10D_PORT = "C10D_PORT"
+
+DEFAULT_RUN_DIR = "/run/determined"
+DEFAULT_SHARED_FS = "/determined_shared_fs"
+
+
+@dataclass(frozen=True)
+class RendezvousFacts:
+    """Who takes part in an allocation, in rank order.
+
+    ``addresses[i]`` and ``slots[i]`` belong to the container of rank ``i``; ``slots`` counts slots, 0 for an
+    auxiliary task.
+    """
+
+    addresses: tuple[str, ...]
+    rank: int
+    slots: tuple[int, ...]
+
+    @property
+    def chief(self) -> str:
+        return self.addresses[0]
+
+    @property
+    def is_chief(self) -> bool:
+        return self.rank == 0
+
+    @property
+    def nodes(self) -> int:
+        return len(self.addresses)
+
+    @property
+    def local_slots(self) -> int:
+        return self.slots[self.rank]
+
+    @property
+    def total_slots(self) -> int:
+        return sum(self.slots)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "container_addrs": list(self.addresses),
+            "container_rank": self.rank,
+            "container_slot_counts": list(self.slots),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> "RendezvousFacts":
+        """Reads what :meth:`to_json` wrote. Raises KeyError or TypeError for anything else."""
+        addresses = value["container_addrs"]
+        slots = value["container_slot_counts"]
+        rank = value["container_rank"]
+        if not isinstance(addresses, list) or not isinstance(slots, list) or not isinstance(rank, int):
+            raise TypeError("rendezvous facts: container_addrs and container_slot_counts are lists, container_rank an int")
+        return cls(tuple(str(a) for a in addresses), rank, tuple(int(s) for s in slots))
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What a task knows of itself, read once from the environment. ``None`` where a variable is absent."""
+
+    master: str
+    cluster_id: str
+    agent_id: str
+    task_id: str
+    task_type: str
+    allocation_id: str
+    resources_id: str
+    container_id: str
+    session_token: str
+    run_dir: str
+    slot_ids: tuple[int, ...] = field(default=())
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "TaskFacts | None":
+        """``None`` off the cluster, that is where ``DET_ALLOCATION_ID`` or ``DET_MASTER`` is not set."""
+        if not environ.get(ALLOCATION_ID) or not environ.get(MASTER):
+            return None
+        return cls(
+            master=environ[MASTER],
+            cluster_id=environ.get(CLUSTER_ID, ""),
+            agent_id=environ.get(AGENT_ID, ""),
+            task_id=environ.get(TASK_ID, ""),
+            task_type=environ.get(TASK_TYPE, "TRIAL"),
+            allocation_id=environ[ALLOCATION_ID],
+            resources_id=environ.get(RESOURCES_ID, ""),
+            container_id=environ.get(CONTAINER_ID, ""),
+            session_token=environ.get(SESSION_TOKEN, ""),
+            run_dir=environ.get(RUN_DIR, DEFAULT_RUN_DIR),
+            slot_ids=tuple(json.loads(environ.get(SLOT_IDS) or "[]")),
+        )
