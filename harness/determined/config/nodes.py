@@ -53,10 +53,11 @@ def compose(text: str) -> Node | None:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     root: Node | None = None
     open_nodes: list[Node] = []
-    anchors: dict[str, Node] = {}
+    anchors: dict[str | None, Node] = {}
     documents = 0
     for event in yaml.parse(text, Loader=loader):
         mark = event.start_mark
+        assert mark is not None
         line, column = mark.line + 1, mark.column + 1
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
@@ -77,7 +78,7 @@ def compose(text: str) -> Node | None:
     return root
 
 
-def _node(event: Any, line: int, column: int, anchors: dict[str, Node], open_nodes: list[Node]) -> Node:
+def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:
     if isinstance(event, yaml.AliasEvent):
         found = anchors.get(event.anchor)
         if found is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeGuard
 
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS
@@ -75,10 +75,11 @@ def _storage(config: Config) -> Iterator[Finding]:
     if storage.get("type") == "azure":
         yield from _azure(storage)
     host, inner = storage.get("host_path"), storage.get("storage_path")
-    if storage.get("type") == "shared_fs" and isinstance(host, str) and isinstance(inner, str) and inner[:1] == "/":
-        if not PurePosixPath(inner).is_relative_to(host):
-            message = f'storage_path "{inner}" is not below host_path "{host}"'
-            yield Finding("E306", ("checkpoint_storage", "storage_path"), message, "a relative path is simplest")
+    if storage.get("type") != "shared_fs" or not isinstance(host, str) or not isinstance(inner, str):
+        return
+    if inner.startswith("/") and not PurePosixPath(inner).is_relative_to(host):
+        message = f'storage_path "{inner}" is not below host_path "{host}"'
+        yield Finding("E306", ("checkpoint_storage", "storage_path"), message, "a relative path is simplest")
 
 
 def _azure(storage: dict[str, Any]) -> Iterator[Finding]:
@@ -157,7 +158,7 @@ def _entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             yield index, entry
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -13,7 +13,7 @@ _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z", re.ASCII)
 MAX_DIGITS = 300  # beyond any number that a configuration can mean; int() itself refuses at 4300
 
 
-def resolve(text: str) -> None | bool | int | float | str:
+def resolve(text: str) -> bool | int | float | str | None:
     """The value of an unquoted scalar. Raises ValueError for a number without a finite value.
 
     >>> resolve("1e-3"), resolve("2026-01-01"), resolve("yes"), resolve("0x10")

@@ -1,5 +1,6 @@
 """YAML text → plain data, and the line and column of each key and value in it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from determined.config import scalars
 from determined.config.diagnostics import Path
 from determined.config.nodes import MAX_DEPTH, MappingNode, Node, Problem, ScalarNode, SequenceNode, compose
 
+_TAB_INDENT = re.compile(" *\t")
 MAX_BYTES = 1 << 20  # the largest configurations seen are a few kilobytes
 MAX_VALUES = 100_000  # what aliases may unfold to; stops "billion laughs"
 
@@ -193,8 +195,6 @@ def _kind(node: Node | None) -> str:
 
 def _syntax_hint(lines: list[str], line: int) -> str | None:
     for number in (line, line - 1):
-        if 0 < number <= len(lines) and lines[number - 1][
-            : len(lines[number - 1]) - len(lines[number - 1].lstrip())
-        ].count("\t"):
+        if 0 < number <= len(lines) and _TAB_INDENT.match(lines[number - 1]):
             return "YAML is indented with blanks, never with tabs"
     return "look for a missing colon, quote or bracket here or in the line above"
