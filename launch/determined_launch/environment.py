@@ -110,7 +110,9 @@ class RendezvousFacts:
         slots = value["container_slot_counts"]
         rank = value["container_rank"]
         if not isinstance(addresses, list) or not isinstance(slots, list) or not isinstance(rank, int):
-            raise TypeError("rendezvous facts: container_addrs and container_slot_counts are lists, container_rank an int")
+            raise TypeError(
+                "rendezvous facts: container_addrs and container_slot_counts are lists, container_rank an int"
+            )
         return cls(tuple(str(a) for a in addresses), rank, tuple(int(s) for s in slots))
 
 

@@ -3,9 +3,11 @@
 Standard library only and cheap to import: the command line starts with it, and it works in any user's environment.
 """
 
+import contextlib
 import http.client
 import json
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -88,10 +90,13 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Closes the connections of all threads; a call under way in another thread ends with an error at once."""
         with self._lock:
             connections, self._open = self._open, set()
         for connection in connections:
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake who is reading
             connection.close()
 
     def url(self, path: str, query: Mapping[str, Any] | None = None) -> str:
@@ -158,7 +163,9 @@ class Session:
                 value = json.loads(line)
                 if value.get("error"):
                     error = value["error"]
-                    raise from_answer(int(error.get("httpCode") or 500), error.get("grpcCode"), error.get("message", ""))
+                    raise from_answer(
+                        int(error.get("httpCode") or 500), error.get("grpcCode"), error.get("message", "")
+                    )
                 yield value.get("result")
         except (OSError, http.client.HTTPException) as error:
             raise MasterUnreachable(f"the stream from {self.master} broke: {_why(error)}") from None

@@ -56,4 +56,6 @@ def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> 
         return SharedFSStorage.below(Path(root), config.get("storage_path"), host_path=config.get("host_path"))
     if kind == "directory":
         return DirectoryStorage(Path(str(config["container_path"])))
-    raise StorageError(f"checkpoint_storage of type {kind!r} is not offered by this version; use shared_fs or directory")
+    raise StorageError(
+        f"checkpoint_storage of type {kind!r} is not offered by this version; use shared_fs or directory"
+    )

@@ -48,7 +48,7 @@ class DirectoryStorage:
         """Copies into the folder that becomes the checkpoint."""
         with self.store_path(uuid, finish) as target, self._naming("write"):
             for name in paths:
-                _copy(source / name, target / name)
+                copy(source / name, target / name)
 
     @contextlib.contextmanager
     def restore_path(self, uuid: str) -> Iterator[Path]:
@@ -61,7 +61,7 @@ class DirectoryStorage:
         with self._naming("read"):
             for name in sorted(self.resources(uuid)):
                 if selector is None or selector(name):
-                    _copy(folder / name, target / name)
+                    copy(folder / name, target / name)
 
     def resources(self, uuid: str) -> dict[str, int]:
         """Walks the folder; our own list of hashes is left out."""
@@ -144,7 +144,8 @@ def _write_hashes(folder: Path) -> None:
     (folder / HASHES_FILE).write_text(json.dumps(hashes, indent=1), encoding="utf-8")
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy(source: Path, target: Path) -> None:
+    """Copies one file or makes one folder; parents are made."""
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
         return

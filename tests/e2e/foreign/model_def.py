@@ -65,7 +65,7 @@ class SeenPoints(pytorch.MetricReducer):
 
 
 class Temperature(pytorch.PyTorchCallback):
-    """Cools at every epoch's end and every report; the loss depends on it, so a forgotten state shows in the weights."""
+    """Cools at every epoch's end and every report; the loss depends on it, so forgetting it shows in the weights."""
 
     def __init__(self):
         self.value = 2.0
