@@ -3,6 +3,7 @@
 from typing import Any
 
 from determined.client import agents
+from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import connection, render
 from determined_cli.main import say
@@ -111,7 +112,7 @@ def disable_slot(args: Any) -> None:
     say(f"disabled slot {args.slot_id} of agent {args.agent_id}")
 
 
-def _chosen(args: Any, session: connection.Session) -> list[str]:
+def _chosen(args: Any, session: Session) -> list[str]:
     if bool(args.agent_id) == args.all:
         raise BadRequest("name one agent, or give --all")
     return [args.agent_id] if args.agent_id else [str(agent["id"]) for agent in agents.list_all(session)]

@@ -30,7 +30,7 @@ def _bash() -> str:
     for noun, verb, options in cases:
         pattern = f'"{noun} {verb}"' if verb else (f'"{noun} "*' if noun in bare else f'"{noun} "')
         arms.append(f'    {pattern}) words="{options}" ;;')
-    # The empty-verb arm of a noun would shadow its verbs if it came first with a star, so stars are for bare nouns only.
+    # A star after the noun would shadow the arms of its verbs; only nouns without verbs have one.
     return "\n".join(
         [
             "_det() {",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.client import experiments, submissions
+from determined.client.session import Session
 from determined.errors import ApiError, BadRequest, ConfigError, DeterminedError, NotImplementedYet
 from determined_cli import connection
 from determined_cli.main import say
@@ -67,7 +68,7 @@ def fork(args: Any) -> int:
 
 
 def _submit(
-    session: connection.Session,
+    session: Session,
     body: dict[str, Any],
     name: str,
     text: str,

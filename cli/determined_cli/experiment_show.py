@@ -7,6 +7,7 @@ from typing import Any
 
 from determined.client import experiments, lifecycle, users
 from determined.client.paging import items
+from determined.client.session import Session
 from determined_cli import connection, render
 from determined_cli.main import say
 from determined_cli.states import shown
@@ -121,13 +122,13 @@ def download_model_def(args: Any) -> None:
     print(file)
 
 
-def _trials(session: connection.Session, experiment_id: int) -> list[dict[str, Any]]:
+def _trials(session: Session, experiment_id: int) -> list[dict[str, Any]]:
     found = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials")
     rows = [{**render.snake(trial), "state": shown(trial["state"])} for trial in found]
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
-def _checkpoints(session: connection.Session, experiment_id: int) -> list[dict[str, Any]]:
+def _checkpoints(session: Session, experiment_id: int) -> list[dict[str, Any]]:
     rows = []
     for checkpoint in items(session, f"/api/v1/experiments/{experiment_id}/checkpoints", "checkpoints"):
         training = checkpoint.get("training") or {}

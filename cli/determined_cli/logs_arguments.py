@@ -1,14 +1,15 @@
 """Which lines of a log are wanted."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+TYPE_CHECKING = False  # as in main
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-def log_arguments(parser: "ArgumentParser") -> None:
+def log_arguments(parser: ArgumentParser) -> None:
     """The options of every verb that prints a trial's log."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("-f", "--follow", action="store_true", help="go on until the trial ends")

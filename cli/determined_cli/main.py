@@ -1,13 +1,16 @@
 """The ``det`` command: finds noun and verb, loads only what these need, and turns errors into one line and a code."""
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from determined_cli import nouns
+from determined_cli import __version__, nouns
 
+TYPE_CHECKING = False  # importing typing, or collections.abc, would cost a third of what `det --version` may take
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from determined_cli.verbs import Verb
 
 USAGE = 2
@@ -18,8 +21,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words in (["--version"], ["-v"]):
-        from determined import __version__
-
         sys.stdout.write(f"det {__version__}\n")
         return 0
     try:
@@ -91,7 +92,7 @@ def _globals(words: list[str], options: Globals) -> list[str] | None:
     return words[index:]
 
 
-def _verbs(noun: str) -> "Sequence[Verb]":
+def _verbs(noun: str) -> Sequence[Verb]:
     from importlib import import_module
 
     module = import_module(nouns.NOUNS[noun][0])
@@ -100,7 +101,7 @@ def _verbs(noun: str) -> "Sequence[Verb]":
     return single if single and noun in module.BARE else verbs
 
 
-def _run(prog: str, verbs: "Sequence[Verb]", words: list[str], options: Globals) -> int:
+def _run(prog: str, verbs: Sequence[Verb], words: list[str], options: Globals) -> int:
     from determined_cli import verbs as table
 
     noun = prog.rpartition(" ")[2]
@@ -119,7 +120,7 @@ def _run(prog: str, verbs: "Sequence[Verb]", words: list[str], options: Globals)
     return _call(prog, verb, words, options)
 
 
-def _call(prog: str, verb: "Verb", words: list[str], options: Globals) -> int:
+def _call(prog: str, verb: Verb, words: list[str], options: Globals) -> int:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
     from importlib import import_module
 
@@ -128,7 +129,7 @@ def _call(prog: str, verb: "Verb", words: list[str], options: Globals) -> int:
         prog,
         description=verb.help,
         epilog=f"examples:\n{examples}" if examples else None,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: RawDescriptionHelpFormatter(prog, width=_width()),
         allow_abbrev=False,
     )
     for add in verb.arguments:
@@ -138,6 +139,14 @@ def _call(prog: str, verb: "Verb", words: list[str], options: Globals) -> int:
     module, _, function = verb.run.partition(":")
     code = getattr(import_module(module), function)(args)
     return 0 if code is None else int(code)
+
+
+def _width() -> int:
+    """Given to argparse, which would load shutil to find out."""
+    try:
+        return os.get_terminal_size().columns - 2
+    except OSError:
+        return 100
 
 
 def _overview() -> None:
@@ -158,7 +167,7 @@ def _overview() -> None:
     print("\n".join(lines))
 
 
-def _group_help(prog: str, verbs: "Sequence[Verb]") -> None:
+def _group_help(prog: str, verbs: Sequence[Verb]) -> None:
     print(f"usage: {prog} VERB [...]\n")
     for verb in verbs:
         print(f"  {', '.join(verb.names):<26}{verb.help}")

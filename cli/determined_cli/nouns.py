@@ -1,4 +1,4 @@
-"""Which nouns there are, under which names, and which module knows their verbs. Imports nothing: ``det`` starts here."""
+"""Which nouns there are, under which names, and which module knows their verbs. Imports nothing."""
 
 NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "up": ("determined_cli.machine", "start a master and an agent on this machine", ()),
@@ -12,7 +12,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "version": ("determined_cli.version", "versions of client and master", ()),
     "completion": ("determined_cli.completion", "completion for bash, zsh or fish", ()),
 }
-"""Noun → (module with ``VERBS``, help, short names). ``up`` to ``completion`` without verbs have a single ``""``."""
+"""Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
 
 
 def find(word: str) -> str | None:

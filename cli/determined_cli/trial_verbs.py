@@ -8,6 +8,7 @@ from typing import Any
 
 from determined.client import lifecycle, trials
 from determined.client.paging import items
+from determined.client.session import Session
 from determined.errors import BadRequest, NotFound
 from determined_cli import connection, render
 from determined_cli.main import say
@@ -83,7 +84,7 @@ def download_checkpoint(args: Any) -> None:
     print(target)
 
 
-def _find_checkpoint(session: connection.Session, trial_id: int, *, latest: bool) -> str:
+def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
     path = f"/api/v1/trials/{trial_id}/checkpoints"
     whole = [each for each in items(session, path, "checkpoints") if each["state"] == "STATE_COMPLETED"]
     if not whole:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from determined.client import users
+from determined.client.session import Session
 from determined.errors import ApiError, BadRequest
 from determined_cli import auth_store, connection, render
 from determined_cli.main import say
@@ -31,7 +32,7 @@ def logout(args: Any) -> None:
         return
     auth_store.forget(url, user)
     try:
-        users.log_out(connection.Session(url, token=token))
+        users.log_out(Session(url, token=token))
     except ApiError as error:
         say(f"forgotten here; the master did not hear of it: {error.message}")
         return

@@ -1,12 +1,13 @@
 """What a verb is: a name, a help line, its arguments, and where the code that does it is found."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+TYPE_CHECKING = False  # as in main
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Callable, Sequence
 
-Arguments = Callable[["ArgumentParser"], None]
+    Arguments = Callable[[ArgumentParser], None]
 
 
 class Verb:
@@ -22,7 +23,7 @@ class Verb:
         arguments: Sequence[Arguments] = (),
         aliases: Sequence[str] = (),
         examples: Sequence[str] = (),
-        verbs: Sequence["Verb"] = (),
+        verbs: Sequence[Verb] = (),
     ) -> None:
         self.name, self.help, self.run = name, help, run
         self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
@@ -40,13 +41,13 @@ def find(verbs: Sequence[Verb], word: str) -> Verb | None:
 def argument(*names: str, **options: object) -> Arguments:
     """An argument as argparse takes it, added only when its verb is used."""
 
-    def add(parser: "ArgumentParser") -> None:
+    def add(parser: ArgumentParser) -> None:
         parser.add_argument(*names, **options)  # type: ignore[arg-type]
 
     return add
 
 
-def listing(parser: "ArgumentParser") -> None:
+def listing(parser: ArgumentParser) -> None:
     """The output formats that every list has."""
     group = parser.add_mutually_exclusive_group()
     for kind, help in (

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from determined_cli import __version__
 from determined_cli.verbs import Verb, argument
 
 BARE = ("version",)
@@ -9,7 +10,6 @@ BARE = ("version",)
 
 def run(args: Any) -> None:
     """Prints both; a master that is away is said and no failure."""
-    from determined import __version__
     from determined.client import master
     from determined.errors import ApiError
     from determined_cli import connection, render
