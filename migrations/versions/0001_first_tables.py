@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -274,6 +275,7 @@ def upgrade() -> None:
         sa.Column("trial_id", sa.Integer(), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
         sa.Column("payload", sa.JSON(), nullable=False),
+        sa.Column("heard", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(
             ["experiment_id"],
             ["experiments.id"],
@@ -284,6 +286,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("search_facts", schema=None) as batch_op:
         batch_op.create_index("ix_search_facts_experiment", ["experiment_id", "id"], unique=False)
+        batch_op.create_index("ix_search_facts_heard", ["heard"], unique=False)
 
     op.create_table(
         "trials",
@@ -374,6 +377,7 @@ def downgrade() -> None:
 
     op.drop_table("trials")
     with op.batch_alter_table("search_facts", schema=None) as batch_op:
+        batch_op.drop_index("ix_search_facts_heard")
         batch_op.drop_index("ix_search_facts_experiment")
 
     op.drop_table("search_facts")

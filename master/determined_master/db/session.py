@@ -1,7 +1,7 @@
 """Sessions: a frozen view for reading; one writer at a time, committed whole, its hints sent after the commit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NewType
 
@@ -44,6 +44,9 @@ class Database:
                 async with session.begin():
                     yield session
                 topics = hints_of(session)
+                callbacks = _callbacks_of(session)
+        for callback in callbacks:
+            callback()
         self.hints.send(topics)
 
     async def close(self) -> None:
@@ -57,6 +60,16 @@ def hint(session: AsyncSession, *topics: str) -> None:
     hints_of(session).update(topics)
 
 
+def after_commit(session: AsyncSession, callback: Callable[[], None]) -> None:
+    """To be called once this session has committed, before its hints are sent; must not fail."""
+    _callbacks_of(session).append(callback)
+
+
 def hints_of(session: AsyncSession) -> set[str]:
     topics: set[str] = session.info.setdefault("hints", set())
     return topics
+
+
+def _callbacks_of(session: AsyncSession) -> list[Callable[[], None]]:
+    callbacks: list[Callable[[], None]] = session.info.setdefault("callbacks", [])
+    return callbacks

@@ -48,7 +48,10 @@ class SearchFactRow(Base):
     """A committed fact that a searcher has to hear of, in order of its id."""
 
     __tablename__ = "search_facts"
-    __table_args__ = (Index("ix_search_facts_experiment", "experiment_id", "id"),)
+    __table_args__ = (
+        Index("ix_search_facts_experiment", "experiment_id", "id"),
+        Index("ix_search_facts_heard", "heard"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     experiment_id: Mapped[int] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
@@ -56,3 +59,5 @@ class SearchFactRow(Base):
     kind: Mapped[str] = mapped_column(String(16))
     """``closed`` (payload: reason) or ``validated`` (payload: steps, metrics)."""
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    heard: Mapped[bool] = mapped_column(default=False)
+    """Its searcher's cursor has passed it."""
