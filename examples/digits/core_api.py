@@ -44,11 +44,12 @@ def main() -> None:
                 core_context.train.report_progress(steps / hparams["batches"])
             if steps % 60 == 0 or steps == hparams["batches"]:
                 core_context.train.report_validation_metrics(steps_completed=steps, metrics=evaluate(model, validation))
-            leaving = core_context.preempt.should_preempt()
+            # not asked after the last step: what is finished need not be left
+            leaving = steps < hparams["batches"] and core_context.preempt.should_preempt()
             if leaving or steps % 120 == 0 or steps == hparams["batches"]:
                 with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, _):
                     save(path, model, optimizer, steps)
-            if leaving and steps < hparams["batches"]:
+            if leaving:
                 return
         print(f"final parameters sha256: {fingerprint(model)}", flush=True)
 
