@@ -1,3 +1,27 @@
 """Train on a Detent cluster: ``det.core.init()``, ``det.pytorch``, ``det.get_cluster_info()``."""
 
+from typing import TYPE_CHECKING, Any
+
+from determined.errors import InvalidHP
+
+if TYPE_CHECKING:
+    from determined import core, pytorch
+    from determined.core import ClusterInfo, TrialInfo, get_cluster_info
+
 __version__ = "0.38.1+detent0.1.0"
+
+__all__ = ["ClusterInfo", "InvalidHP", "TrialInfo", "core", "get_cluster_info", "pytorch"]
+
+_FOLDERS = ("client", "core", "errors", "experimental", "launch", "pytorch")
+_FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a part when it is first named: ``import determined`` alone stays as cheap as its version number."""
+    import importlib
+
+    if name in _FOLDERS:
+        return importlib.import_module(f"determined.{name}")
+    if name in _FROM_CORE:
+        return getattr(importlib.import_module("determined.core"), name)
+    raise AttributeError(f"module 'determined' has no attribute {name!r}")

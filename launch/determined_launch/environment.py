@@ -5,6 +5,7 @@ container spec) and the agent; a user's own variables never override a ``DET_*``
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,8 +42,26 @@ COMM_PORT_1 = "INTER_TRAIN_PROCESS_COMM_PORT_1"
 COMM_PORT_2 = "INTER_TRAIN_PROCESS_COMM_PORT_2"
 C10D_PORT = "C10D_PORT"
 
+ENTRYPOINT_JSON = "DET_ENTRYPOINT_JSON"
+"""The configured entrypoint as JSON: a string or a list of strings."""
+TASK_PYTHON = "DET_TASK_PYTHON"
+"""The Python of the task's own environment; the agent puts its folder first on ``PATH`` as well."""
+TEST_MODE = "DET_TEST_MODE"
+"""Set by ``--test-mode``: one batch of training, one of validation, a checkpoint round trip."""
+USE_TORCH_DISTRIBUTED = "USE_TORCH_DISTRIBUTED"
+
 DEFAULT_RUN_DIR = "/run/determined"
 DEFAULT_SHARED_FS = "/determined_shared_fs"
+
+
+def current() -> dict[str, str]:
+    """A copy of this process's environment; everything else in a task gets its environment from here."""
+    return dict(os.environ)
+
+
+def put(values: Mapping[str, str]) -> None:
+    """Adds to this process's environment, for libraries that read it by themselves."""
+    os.environ.update(values)
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,9 @@ class RendezvousFacts:
         slots = value["container_slot_counts"]
         rank = value["container_rank"]
         if not isinstance(addresses, list) or not isinstance(slots, list) or not isinstance(rank, int):
-            raise TypeError("rendezvous facts: container_addrs and container_slot_counts are lists, container_rank an int")
+            raise TypeError(
+                "rendezvous facts: container_addrs and container_slot_counts are lists, container_rank an int"
+            )
         return cls(tuple(str(a) for a in addresses), rank, tuple(int(s) for s in slots))
 
 

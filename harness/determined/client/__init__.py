@@ -1,0 +1,1 @@
+"""The master's calls: ``session.Session`` and one module a resource, one function a call."""

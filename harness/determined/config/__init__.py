@@ -1,0 +1,7 @@
+"""The experiment configuration: checked with line and column, merged, and filled in."""
+
+from determined.config.checking import Checked, check
+from determined.config.diagnostics import Diagnostic
+from determined.config.experiment import ExperimentConfig
+
+__all__ = ["Checked", "Diagnostic", "ExperimentConfig", "check"]

@@ -1,0 +1,1 @@
+"""What runs inside a container before the user's code."""

@@ -1,0 +1,1 @@
+"""Faces of the launch layers: ``python3 -m determined.launch.<layer>``."""

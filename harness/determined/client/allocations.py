@@ -1,0 +1,31 @@
+"""Calls about one hold on slots."""
+
+from typing import Any
+
+from determined.client.session import FOR_EVER, Retry, Session
+
+PREFIX = "/api/v1/allocations"
+LONG_POLL_MARGIN = 10.0
+
+
+def rendezvous(session: Session, allocation_id: str, resources_id: str) -> dict[str, Any]:
+    """``{addresses, rank, slots}``; blocks until every container of the allocation asks."""
+    path = f"{PREFIX}/{allocation_id}/resources/{resources_id}/rendezvous"
+    answer = session.get(path, timeout=3600.0, retry=FOR_EVER)
+    return dict(answer["rendezvousInfo"])
+
+
+def preemption(session: Session, allocation_id: str, timeout_seconds: int, retry: Retry | None = None) -> bool:
+    """Whether the allocation is asked to go; waits up to ``timeout_seconds`` for it."""
+    answer = session.get(
+        f"{PREFIX}/{allocation_id}/signals/preemption",
+        {"timeoutSeconds": timeout_seconds},
+        timeout=timeout_seconds + LONG_POLL_MARGIN,
+        retry=retry,
+    )
+    return bool(answer.get("preempt"))
+
+
+def acknowledge_preemption(session: Session, allocation_id: str) -> None:
+    """From here on exit 0 means: not finished."""
+    session.post(f"{PREFIX}/{allocation_id}/signals/ack_preemption", {"allocationId": allocation_id}, retry=FOR_EVER)

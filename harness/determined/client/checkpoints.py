@@ -1,0 +1,22 @@
+"""Calls about one checkpoint."""
+
+from typing import Any
+
+from determined.client.session import FOR_EVER, Session
+
+PREFIX = "/api/v1/checkpoints"
+
+
+def get(session: Session, uuid: str) -> dict[str, Any]:
+    """The checkpoint as the master knows it."""
+    return dict(session.get(f"{PREFIX}/{uuid}")["checkpoint"])
+
+
+def report(session: Session, body: dict[str, Any]) -> None:
+    """Tells of a checkpoint that is whole in its storage; may be repeated."""
+    session.post(PREFIX, body, retry=FOR_EVER)
+
+
+def report_deleted(session: Session, uuid: str) -> None:
+    """Tells that the files are gone."""
+    session.patch(PREFIX, {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, retry=FOR_EVER)

@@ -1,0 +1,24 @@
+"""Calls about one experiment."""
+
+from typing import Any
+
+from determined.client.numbers import from_wire
+from determined.client.session import FOR_EVER, Session
+from determined.errors import NotFound
+
+PREFIX = "/api/v1/experiments"
+
+
+def get(session: Session, experiment_id: int) -> dict[str, Any]:
+    """The experiment as the master shows it."""
+    return dict(session.get(f"{PREFIX}/{experiment_id}")["experiment"])
+
+
+def find_best_validation(session: Session, experiment_id: int) -> float | None:
+    """The searcher metric's best value over all trials; ``None`` while there is none."""
+    try:
+        answer = session.get(f"{PREFIX}/{experiment_id}/searcher/best_searcher_validation_metric", retry=FOR_EVER)
+    except NotFound:
+        return None
+    value = from_wire(answer.get("metric"))
+    return None if value is None else float(value)

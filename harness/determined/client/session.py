@@ -1,0 +1,285 @@
+"""One way to talk to the master: a kept connection, a token, a retry policy and the errors as exceptions.
+
+Standard library only and cheap to import: the command line starts with it, and it works in any user's environment.
+"""
+
+import contextlib
+import http.client
+import json
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from determined.errors import ApiError, MasterUnreachable, from_answer
+
+AWAY = frozenset({502, 503, 504})
+"""Answers that mean: nobody is there just now."""
+
+ALLOCATION_HEADER = "Grpc-Metadata-x-allocation-token"
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often and how fast a call is tried again while the master is away; ``attempts=None`` is for ever."""
+
+    attempts: int | None = 5
+    first_delay: float = 0.1
+    factor: float = 2.0
+    longest_delay: float = 2.0
+
+    def delays(self) -> Iterator[float]:
+        """The pauses between the attempts."""
+        delay, left = self.first_delay, self.attempts
+        while left is None or left > 1:
+            yield delay
+            delay = min(delay * self.factor, self.longest_delay)
+            left = None if left is None else left - 1
+
+
+ONCE = Retry(attempts=1)
+FOR_EVER = Retry(attempts=None)
+
+
+class Session:
+    """Calls to one master, from any thread; each thread keeps its own connection.
+
+    >>> session = Session("http://127.0.0.1:8080/prefix", token="T")
+    >>> session.url("/api/v1/me", {"a": [1, 2]})
+    '/prefix/api/v1/me?a=1&a=2'
+    """
+
+    def __init__(
+        self,
+        master: str,
+        *,
+        token: str | None = None,
+        allocation_token: str | None = None,
+        retry: Retry = Retry(),
+        timeout: float = 60.0,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        parts = urlsplit(master if "://" in master else f"http://{master}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise MasterUnreachable(f"{master!r} is not the address of a master; it looks like http://host:8080")
+        self.master = master
+        self._secure = parts.scheme == "https"
+        self._host = parts.hostname
+        self._port = parts.port or (443 if self._secure else 8080)
+        self._prefix = parts.path.rstrip("/")
+        self._headers = {"Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        elif allocation_token:
+            self._headers[ALLOCATION_HEADER] = f"Bearer {allocation_token}"
+        self._retry = retry
+        self._timeout = timeout
+        self._sleep = sleep
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: set[http.client.HTTPConnection] = set()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections of all threads; a call under way in another thread ends with an error at once."""
+        with self._lock:
+            connections, self._open = self._open, set()
+        for connection in connections:
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake who is reading
+            connection.close()
+
+    def url(self, path: str, query: Mapping[str, Any] | None = None) -> str:
+        """Path and query as sent: lists repeat their key, ``None`` is left out."""
+        pairs = [(key, _plain(value)) for key, value in (query or {}).items() if value is not None]
+        text = urlencode(pairs, doseq=True)
+        return self._prefix + quote(path, safe="/:@!$&'()*+,;=%") + (f"?{text}" if text else "")
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """The decoded answer of a GET."""
+        return self.request("GET", path, query=query, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        """The decoded answer of a POST."""
+        return self.request("POST", path, {} if body is None else body, **options)
+
+    def patch(self, path: str, body: Any = None, **options: Any) -> Any:
+        """The decoded answer of a PATCH."""
+        return self.request("PATCH", path, {} if body is None else body, **options)
+
+    def delete(self, path: str, **options: Any) -> Any:
+        """The decoded answer of a DELETE."""
+        return self.request("DELETE", path, **options)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        retry: Retry | None = None,
+    ) -> Any:
+        """The answer, decoded where it is JSON and as bytes otherwise. Raises :class:`ApiError` and its kin.
+
+        Bytes as ``body`` are sent as they are. Without a policy of its own a call is tried again where it cannot
+        have been carried out (no connection), and where it may be repeated (GET, PUT, DELETE) at 502, 503, 504 too.
+        """
+        safe = retry is not None or method in ("GET", "HEAD", "PUT", "DELETE")
+        delays = (retry or self._retry).delays()
+        while True:
+            try:
+                response = self._send(method, path, body, query, headers, timeout)
+                return _decode(response, self._read(response))
+            except MasterUnreachable as error:
+                delay = next(delays, None)
+                if delay is None or not (safe or getattr(error, "unsent", False)):
+                    raise
+                self._sleep(delay)
+
+    def stream(
+        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: Any = None
+    ) -> Iterator[Any]:
+        """The ``result`` of each JSON line as it arrives; an ``error`` line is raised. One at a time in a thread."""
+        # a long silence is normal in a stream, and the kept connection must stay free for other calls
+        connection = self._connect(None)
+        try:
+            response = self._exchange(connection, method, self.url(path, query), body, {})
+            if response.status != 200:
+                raise _error(response.status, response.read())
+            while line := response.readline():
+                value = json.loads(line)
+                if value.get("error"):
+                    error = value["error"]
+                    raise from_answer(
+                        int(error.get("httpCode") or 500), error.get("grpcCode"), error.get("message", "")
+                    )
+                yield value.get("result")
+        except (OSError, http.client.HTTPException) as error:
+            raise MasterUnreachable(f"the stream from {self.master} broke: {_why(error)}") from None
+        finally:
+            connection.close()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        timeout: float | None,
+    ) -> http.client.HTTPResponse:
+        connection = self._connection(timeout or self._timeout)
+        try:
+            return self._exchange(connection, method, self.url(path, query), body, headers or {})
+        except (OSError, http.client.HTTPException) as error:
+            self._forget(connection)
+            raise self._unreachable(error, unsent=connection.sock is None) from None
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, url: str, body: Any, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        if connection.sock is None:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise self._unreachable(error, unsent=True) from None
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        kind = {} if data is None or isinstance(body, bytes) else {"Content-Type": "application/json"}
+        connection.request(method, url, data, {**self._headers, **kind, **headers})
+        return connection.getresponse()
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            data = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._forget(self._local.connection)
+            raise self._unreachable(error, unsent=False) from None
+        if response.will_close:
+            self._forget(self._local.connection)
+        return data
+
+    def _unreachable(self, error: Exception, *, unsent: bool) -> MasterUnreachable:
+        result = MasterUnreachable(f"the master at {self.master} does not answer: {_why(error)}")
+        result.__dict__["unsent"] = unsent
+        return result
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        """This thread's connection, made anew where the other side has closed it meanwhile."""
+        kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if kept is not None and kept.sock is not None and not select.select([kept.sock], [], [], 0)[0]:
+            kept.sock.settimeout(timeout)
+            return kept
+        if kept is not None:
+            self._forget(kept)
+        connection = self._connect(timeout)
+        self._local.connection = connection
+        with self._lock:
+            self._open.add(connection)
+        return connection
+
+    def _connect(self, timeout: float | None) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=timeout)
+
+    def _forget(self, connection: http.client.HTTPConnection) -> None:
+        self._local.connection = None
+        with self._lock:
+            self._open.discard(connection)
+        connection.close()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__
+
+
+def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
+    if response.status != 200:
+        raise _error(response.status, data)
+    if "json" in (response.headers.get("Content-Type") or "json"):
+        return json.loads(data) if data else {}
+    return data
+
+
+def _error(status: int, data: bytes) -> ApiError:
+    """The exception for an answer; its whole body stays at ``.answer`` (a bad configuration has diagnostics there)."""
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        answer = {"message": data.decode("utf-8", "replace").strip()[:500]}
+    inner = answer.get("error")
+    inner = inner if isinstance(inner, dict) else {"error": inner}
+    text = answer.get("message") or inner.get("message") or inner.get("error") or f"the master answered {status}"
+    code = inner.get("code")
+    error = (
+        MasterUnreachable(str(text))
+        if status in AWAY
+        else from_answer(status, code if isinstance(code, int) else None, str(text))
+    )
+    error.__dict__["answer"] = answer
+    error.__dict__["status"] = status
+    return error

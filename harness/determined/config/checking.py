@@ -1,0 +1,127 @@
+"""Text in, diagnostics and a frozen configuration out. Never raises on bad input."""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from determined.config import rules, shapes, source
+from determined.config.diagnostics import Diagnostic, Path, render, render_path
+from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES, UINT32, ExperimentConfig
+from determined.config.finding import Finding
+from determined.config.hyperparameters import normalise
+from determined.config.merging import merge, without_nulls
+from determined.config.naming import experiment_name
+from determined.config.searcher import SEARCHERS
+from determined.config.storage import STORAGES
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a check. ``config`` is there exactly where ``ok``."""
+
+    name: str
+    diagnostics: tuple[Diagnostic, ...]
+    config: ExperimentConfig | None
+    lines: tuple[str, ...] = field(repr=False, default=())
+
+    @property
+    def ok(self) -> bool:
+        """No errors; warnings there may be."""
+        return self.config is not None
+
+    def render(self) -> str:
+        """All diagnostics for people, in file order."""
+        return render(self.name, self.lines, self.diagnostics)
+
+
+def check(
+    text: str,
+    *,
+    name: str = "config.yaml",
+    defaults: Sequence[Mapping[str, Any]] = (),
+    seed: int | None = None,
+    now: float | None = None,
+) -> Checked:
+    """Checks a configuration and fills in what it leaves open.
+
+    ``defaults`` are merged under the text, the first wins. ``seed`` makes the default name the same each time;
+    ``now`` is the time that the default ``experiment_seed`` is taken from.
+
+    >>> text = "entrypoint: a.py\\nsearcher: {name: single, metric: loss}\\nscheduling_units: 3"
+    >>> print(check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/c"}}]).render())
+    config.yaml:3:1: error[E203]: unknown field "scheduling_units"
+      scheduling_units: 3
+      ^
+    help: did you mean "scheduling_unit"?
+    """
+    document = source.read(text)
+    lines = tuple(document.lines)
+    found = [
+        Diagnostic("error", each.code, each.message, "", each.line, each.column, each.hint)
+        for each in document.problems
+    ]
+    if not document.is_readable:
+        return Checked(name, tuple(_ordered(found)), None, lines)
+    own = without_nulls(document.data)
+    merged = own
+    for layer in (*defaults, _last_layer(seed, now)):
+        merged = merge(merged, without_nulls(dict(layer)))
+    findings = [*shapes.check(own, merged), *rules.check(merged)]
+    config = None
+    if not found and not any(each.severity == "error" for each in findings):
+        config = _build(merged, findings)
+    found += [_placed(each, document) for each in findings]
+    return Checked(name, tuple(_ordered(found)), config, lines)
+
+
+def _last_layer(seed: int | None, now: float | None) -> dict[str, Any]:
+    """The defaults that differ each time, and the lists to which a submitted one is joined."""
+    rng = random.Random(seed)
+    moment = int(time.time() if now is None else now)
+    return {
+        "name": experiment_name(rng),
+        "reproducibility": {"experiment_seed": moment & UINT32},
+        "log_policies": [{"name": each.name, "pattern": each.pattern} for each in DEFAULT_POLICIES],
+    }
+
+
+def _build(merged: dict[str, Any], findings: list[Finding]) -> ExperimentConfig | None:
+    values = {key: value for key, value in merged.items() if key not in DEAD_FIELDS}
+    try:
+        values["searcher"] = SEARCHERS[values["searcher"]["name"]].model_validate(values["searcher"])
+        storage = values["checkpoint_storage"]
+        values["checkpoint_storage"] = STORAGES[storage["type"]].model_validate(storage)
+        values["hyperparameters"] = normalise(values.get("hyperparameters", {}))
+        return ExperimentConfig.model_validate(values)
+    except (ValidationError, KeyError, TypeError, AttributeError) as error:
+        # The text itself passed, so a layer below it is wrong; its own file is elsewhere.
+        details = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+        for each in details:
+            path: Path = tuple(each["loc"])
+            findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {each["msg"]}'))
+        if not details:
+            findings.append(Finding("E206", (), f"the defaults cannot be used: {error!r}"))
+        return None
+
+
+def _placed(finding: Finding, document: source.Source) -> Diagnostic:
+    line = column = 1
+    path = finding.path
+    while path and path not in document.places:
+        path = path[:-1]
+    if path:
+        place = document.places[path]
+        at_key = finding.at == "key" or path != finding.path
+        line, column = (place.line, place.column) if at_key else (place.value_line, place.value_column)
+    return Diagnostic(
+        finding.severity, finding.code, finding.message, render_path(finding.path), line, column, finding.hint
+    )
+
+
+def _ordered(found: list[Diagnostic]) -> list[Diagnostic]:
+    unique = dict.fromkeys(found)
+    return sorted(unique, key=lambda each: (each.line, each.column, each.code, each.path))

@@ -1,0 +1,78 @@
+"""What is wrong with a configuration, where it stands, and how it is shown to people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Path = tuple[str | int, ...]
+"""Where a value stands in a document: keys and list indexes from the root."""
+
+SHOWN_WIDTH = 160  # a minified document must not flood the terminal
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One problem. ``severity`` is ``error`` or ``warning``; line and column count from 1."""
+
+    severity: str
+    code: str
+    message: str
+    path: str
+    line: int
+    column: int
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which the API carries it."""
+        return {
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "hint": self.hint,
+        }
+
+
+def render_path(path: Path) -> str:
+    """``("bind_mounts", 0, "host_path")`` as ``bind_mounts[0].host_path``.
+
+    >>> render_path(("bind_mounts", 0, "host_path"))
+    'bind_mounts[0].host_path'
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def render(name: str, lines: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
+    """All problems for people: place, code and message, the source line, a caret, and the help."""
+    return "\n".join(_render_one(name, lines, each) for each in diagnostics)
+
+
+def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
+    head = f"{name}:{problem.line}:{problem.column}: {problem.severity}[{problem.code}]: {problem.message}"
+    parts = [head]
+    if 0 < problem.line <= len(lines):
+        line = lines[problem.line - 1]
+        start = max(0, problem.column - 1 - SHOWN_WIDTH // 2) if len(line) > SHOWN_WIDTH else 0
+        shown = _printable(line[start : start + SHOWN_WIDTH])
+        before = shown[: max(0, problem.column - 1 - start)]
+        # A tab stays a tab so that the caret stands below its character at any tab width.
+        pad = "".join("\t" if character == "\t" else " " for character in before)
+        parts += [f"  {shown}", f"  {pad}^"]
+    if problem.hint:
+        parts.append(f"help: {problem.hint}")
+    return "\n".join(parts)
+
+
+def _printable(text: str) -> str:
+    """Escape sequences in a file must not reach the terminal."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in text
+    )

@@ -1,0 +1,100 @@
+"""The software around a trial: image or Python environment, variables, ports."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from determined.config.model import Model, kind_of, wrong
+
+DEVICES = ("cpu", "cuda", "rocm")
+_VARIABLE = re.compile(r"[^=\0]+(=.*)?\Z", re.DOTALL)
+
+
+def per_device(value: Any) -> Any:
+    """One value for all devices, or a mapping by device with the old name ``gpu`` for ``cuda``."""
+    if isinstance(value, dict):
+        if "gpu" in value and "cuda" not in value:
+            return {"cuda" if device == "gpu" else device: part for device, part in value.items()}
+        return value
+    return dict.fromkeys(DEVICES, value)
+
+
+def _image(value: Any) -> Any:
+    if not isinstance(value, (str, dict)):
+        raise wrong("E201", f"expected an image name or a mapping by device, got {kind_of(value)}")
+    return per_device(value)
+
+
+def _variables(value: Any) -> Any:
+    if not isinstance(value, (list, dict)):
+        raise wrong("E201", f"expected a list of NAME=VALUE or a mapping by device, got {kind_of(value)}")
+    if isinstance(value, dict):
+        return per_device(value)
+    for index, each in enumerate(value):
+        if not isinstance(each, str):
+            raise wrong("E201", f"expected NAME=VALUE, got {kind_of(each)}", index)
+        _variable(each, index)
+    return per_device(value)
+
+
+def _variable(value: str, *at: int) -> str:
+    if not _VARIABLE.match(value):
+        raise wrong("E206", f'"{value}" is not NAME=VALUE', *at)
+    return value
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Image(Model):
+    """An image for each kind of device; ``venv:PATH`` names a Python environment instead."""
+
+    cpu: str | None = None
+    cuda: str | None = None
+    rocm: str | None = None
+
+
+class Variables(Model):
+    """``NAME=VALUE`` for each kind of device."""
+
+    cpu: list[Variable] = []
+    cuda: list[Variable] = []
+    rocm: list[Variable] = []
+
+
+class ProxyPort(Model):
+    """A port of the chief that the master passes on."""
+
+    proxy_port: Port
+    proxy_tcp: bool = False
+    unauthenticated: bool = False
+    default_service_id: bool = False
+
+
+class RegistryAuth(Model):
+    """How to log in where images are kept."""
+
+    username: str | None = None
+    password: str | None = None
+    auth: str | None = None
+    email: str | None = None
+    serveraddress: str | None = None
+    identitytoken: str | None = None
+    registrytoken: str | None = None
+
+
+class Environment(Model):
+    """The software around a trial. ``harness`` says whose library ``import determined`` finds."""
+
+    image: Annotated[Image, BeforeValidator(_image)] = Image()
+    environment_variables: Annotated[Variables, BeforeValidator(_variables)] = Variables()
+    proxy_ports: list[ProxyPort] = []
+    ports: dict[str, Port] = {}
+    force_pull_image: bool = False
+    registry_auth: RegistryAuth | None = None
+    add_capabilities: list[str] = []
+    drop_capabilities: list[str] = []
+    pod_spec: dict[str, Any] | None = None
+    harness: Literal["auto", "ours", "installed"] = "auto"

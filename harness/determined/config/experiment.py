@@ -1,0 +1,173 @@
+"""The experiment configuration as a whole."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from determined.config.environment import Environment
+from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
+from determined.config.resources import Resources
+from determined.config.searcher import AnySearcher
+from determined.config.storage import AnyStorage
+
+ZERO = Length(batches=0)
+UINT32 = 2**32 - 1
+
+
+def _labels(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [name for name, is_set in value.items() if is_set]
+    return value
+
+
+def _pattern(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            re.compile(value)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise wrong("E206", f"not a regular expression: {error}") from None
+    return value
+
+
+def _action(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"type"}:
+        return value["type"]
+    if not isinstance(value, str):
+        raise wrong("E201", f"expected cancel_retries or exclude_node, got {kind_of(value)}")
+    return value
+
+
+class BindMount(Model):
+    """A folder of the host, seen inside at ``container_path``."""
+
+    host_path: Annotated[str, Field(pattern="^/")]
+    container_path: Annotated[str, Field(min_length=1)]
+    read_only: bool = False
+    propagation: str = "rprivate"
+
+
+class Reproducibility(Model):
+    """Where all randomness begins."""
+
+    experiment_seed: Annotated[int, Field(ge=0, le=UINT32)]
+
+
+class Profiling(Model):
+    """System metrics beside the training ones."""
+
+    enabled: bool = False
+    begin_on_batch: Count = 0
+    end_after_batch: Count | None = None
+    sync_timings: bool = True
+
+
+class Optimizations(Model):
+    """Settings of the 2022 dialect for distributed training."""
+
+    aggregation_frequency: Annotated[int, Field(ge=1)] = 1
+    average_aggregated_gradients: bool = True
+    average_training_metrics: bool = True
+    gradient_compression: bool = False
+    grad_updates_size_file: str | None = None
+    mixed_precision: Literal["O0", "O1", "O2", "O3"] = "O0"
+    tensor_fusion_threshold: Count = 64
+    tensor_fusion_cycle_time: Count = 1
+    auto_tune_tensor_fusion: bool = False
+
+
+class LogPolicy(Model):
+    """What to do when a line of the log matches."""
+
+    name: str | None = None
+    pattern: Annotated[str | None, BeforeValidator(_pattern)] = None
+    action: Annotated[Literal["cancel_retries", "exclude_node"], BeforeValidator(_action)] | None = None
+
+
+class Retention(Model):
+    """How long logs are kept: -1 for ever."""
+
+    log_retention_days: Annotated[int, Field(ge=-1, le=32767)] | None = None
+
+
+class Slurm(Model):
+    """For pools that Slurm manages."""
+
+    slots_per_node: Annotated[int, Field(ge=1)] | None = None
+    gpu_type: str | None = None
+    sbatch_args: list[str] = []
+
+
+class Pbs(Model):
+    """For pools that PBS manages."""
+
+    slots_per_node: Annotated[int, Field(ge=1)] | None = None
+    pbsbatch_args: list[str] = []
+
+
+class Webhooks(Model):
+    """Which webhooks hear of this experiment."""
+
+    webhook_id: list[int] | None = None
+    webhook_name: list[str] | None = None
+    exclude: bool = False
+
+
+class Integrations(Model):
+    """Ties to other services."""
+
+    webhooks: Webhooks | None = None
+    pachyderm: dict[str, Any] | None = None
+
+
+DEFAULT_POLICIES = (
+    LogPolicy(name="CUDA OOM", pattern=".*CUDA out of memory.*"),
+    LogPolicy(name="ECC Error", pattern=".*uncorrectable ECC error encountered.*"),
+)
+
+
+class ExperimentConfig(Model):
+    """A checked configuration with every default filled in; made by :func:`determined.config.check`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    labels: Annotated[list[str], BeforeValidator(_labels)] = []
+    data: dict[str, Any] = {}
+    workspace: str = ""
+    project: str = ""
+    entrypoint: Entrypoint
+    hyperparameters: dict[str, Any] = {}
+    searcher: AnySearcher
+    resources: Resources = Resources()
+    environment: Environment = Environment()
+    checkpoint_storage: AnyStorage
+    checkpoint_policy: Literal["best", "all", "none"] = "best"
+    min_validation_period: OneLength = ZERO
+    min_checkpoint_period: OneLength = ZERO
+    perform_initial_validation: bool = False
+    scheduling_unit: Annotated[int, Field(ge=1)] = 100
+    records_per_epoch: Count = 0
+    max_restarts: Count = 5
+    bind_mounts: list[BindMount] = []
+    reproducibility: Reproducibility
+    profiling: Profiling = Profiling()
+    optimizations: Optimizations = Optimizations()
+    log_policies: list[LogPolicy] = list(DEFAULT_POLICIES)
+    retention_policy: Retention = Retention()
+    preemption_timeout: Count | None = None
+    integrations: Integrations | None = None
+    slurm: Slurm = Slurm()
+    pbs: Pbs = Pbs()
+    debug: bool = False
+    launch: dict[str, Any] = {}
+    legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        values = self.model_dump(mode="json")
+        for field in ("min_validation_period", "min_checkpoint_period"):
+            values[field] = getattr(self, field).to_json()
+        return values
+
+
+DEAD_FIELDS = ("security", "tensorboard_storage", "data_layer", "internal")
+"""Accepted in old configurations and without effect."""

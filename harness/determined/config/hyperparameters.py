@@ -1,0 +1,78 @@
+"""Hyperparameters: constants, ranges, choices, and groups of them to any depth."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from determined.config.model import Model
+
+PointCount = Annotated[int, Field(ge=1, le=2**31 - 1)] | None
+
+
+class Const(Model):
+    """One value."""
+
+    type: Literal["const"] = "const"
+    val: Any
+
+
+class Int(Model):
+    """A whole number, both ends included."""
+
+    type: Literal["int"] = "int"
+    minval: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    maxval: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    count: PointCount = None
+
+
+class Double(Model):
+    """A number, the upper end excluded."""
+
+    type: Literal["double"] = "double"
+    minval: float
+    maxval: float
+    count: PointCount = None
+
+
+class Log(Model):
+    """``base`` to the power of a number between ``minval`` and ``maxval``."""
+
+    type: Literal["log"] = "log"
+    minval: float
+    maxval: float
+    base: Annotated[float, Field(gt=0)] = 10.0
+    count: PointCount = None
+
+
+class Categorical(Model):
+    """One of several values."""
+
+    type: Literal["categorical"] = "categorical"
+    vals: Annotated[list[Any], Field(min_length=1)]
+
+
+TYPES: dict[str, type[Model]] = {
+    "const": Const,
+    "int": Int,
+    "double": Double,
+    "log": Log,
+    "categorical": Categorical,
+}
+
+
+def is_group(value: Any) -> bool:
+    """A mapping without ``type`` holds further hyperparameters."""
+    return isinstance(value, dict) and "type" not in value
+
+
+def normalise(value: Any) -> Any:
+    """Every field of every hyperparameter; a bare value becomes a constant. Expects a checked value.
+
+    >>> normalise({"lr": 0.1})
+    {'lr': {'type': 'const', 'val': 0.1}}
+    """
+    if is_group(value):
+        return {name: normalise(part) for name, part in value.items()}
+    if not isinstance(value, dict):
+        return {"type": "const", "val": value}
+    return TYPES[value["type"]].model_validate(value).to_json()

@@ -1,0 +1,109 @@
+"""YAML events → a tree of nodes with positions, without recursion, so that no input can exhaust the stack."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+MAX_DEPTH = 64
+
+
+class Problem(Exception):
+    """Something in the text that cannot be used; line and column count from 1."""
+
+    def __init__(self, code: str, line: int, column: int, message: str, hint: str | None) -> None:
+        self.code, self.line, self.column, self.message, self.hint = code, line, column, message, hint
+        super().__init__(message)
+
+
+@dataclass
+class Node:
+    """A value and where it begins."""
+
+    line: int
+    column: int
+    tag: str | None
+
+
+@dataclass
+class ScalarNode(Node):
+    """A text; ``is_plain`` where it stands without quotes and may thus be a number."""
+
+    text: str = ""
+    is_plain: bool = False
+
+
+@dataclass
+class SequenceNode(Node):
+    """A list."""
+
+    items: list["Node"] = field(default_factory=list)
+
+
+@dataclass
+class MappingNode(Node):
+    """Keys and values in file order, duplicates included."""
+
+    pairs: list[tuple["Node", "Node"]] = field(default_factory=list)
+    pending: "Node | None" = None
+
+
+def compose(text: str) -> Node | None:
+    """The root of the only document, None where there is none. Raises Problem and yaml.YAMLError."""
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    root: Node | None = None
+    open_nodes: list[Node] = []
+    anchors: dict[str | None, Node] = {}
+    documents = 0
+    for event in yaml.parse(text, Loader=loader):
+        mark = event.start_mark
+        assert mark is not None
+        line, column = mark.line + 1, mark.column + 1
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise Problem("E106", line, column, "a second document begins here; a configuration is one", None)
+        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            open_nodes.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            node = _node(event, line, column, anchors, open_nodes)
+            if open_nodes:
+                _attach(open_nodes[-1], node)
+            else:
+                root = node
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_nodes.append(node)
+                if len(open_nodes) > MAX_DEPTH:
+                    raise Problem("E106", line, column, f"nested deeper than {MAX_DEPTH} levels", None)
+    return root
+
+
+def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:
+    if isinstance(event, yaml.AliasEvent):
+        found = anchors.get(event.anchor)
+        if found is None:
+            raise Problem("E106", line, column, f"the alias *{event.anchor} names nothing above it", None)
+        if any(found is each for each in open_nodes):
+            raise Problem("E106", line, column, f"the alias *{event.anchor} contains itself", None)
+        return found
+    node: Node
+    if isinstance(event, yaml.ScalarEvent):
+        node = ScalarNode(line, column, event.tag, event.value, event.style is None or event.style == "")
+    elif isinstance(event, yaml.SequenceStartEvent):
+        node = SequenceNode(line, column, event.tag)
+    else:
+        node = MappingNode(line, column, event.tag)
+    if event.anchor:
+        anchors[event.anchor] = node
+    return node
+
+
+def _attach(parent: Node, node: Node) -> None:
+    if isinstance(parent, SequenceNode):
+        parent.items.append(node)
+    elif isinstance(parent, MappingNode):
+        if parent.pending is None:
+            parent.pending = node
+        else:
+            parent.pairs.append((parent.pending, node))
+            parent.pending = None

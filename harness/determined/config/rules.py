@@ -1,0 +1,175 @@
+"""What must hold between fields. Each rule looks at raw values and stays silent where their types are wrong."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any, TypeGuard
+
+from determined.config.diagnostics import Path, render_path
+from determined.config.experiment import DEAD_FIELDS
+from determined.config.finding import Finding
+from determined.config.hyperparameters import is_group
+
+Config = Mapping[str, Any]
+
+
+def check(config: Config) -> Iterator[Finding]:
+    """All rules over a merged configuration."""
+    for rule in _RULES:
+        yield from rule(config)
+
+
+def _slots(config: Config) -> Iterator[Finding]:
+    slots, most = _int(config, "resources", "slots_per_trial"), _int(config, "resources", "max_slots")
+    if most is not None and (slots := 1 if slots is None else slots) > most >= 0:
+        message = f"a trial needs {slots} slots but the experiment may hold at most {most}"
+        yield Finding("E303", ("resources", "max_slots"), message, "raise max_slots or lower slots_per_trial")
+
+
+def _project(config: Config) -> Iterator[Finding]:
+    workspace, project = config.get("workspace"), config.get("project")
+    if bool(workspace) != bool(project):
+        given, missing = ("workspace", "project") if workspace else ("project", "workspace")
+        yield Finding("E304", (given,), f'"{given}" is given without "{missing}"', "give both or neither", "key")
+
+
+def _hyperparameters(config: Config) -> Iterator[Finding]:
+    searcher = config.get("searcher")
+    is_grid = isinstance(searcher, dict) and searcher.get("name") == "grid"
+    yield from _ranges(config.get("hyperparameters"), ("hyperparameters",), is_grid)
+
+
+def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:
+    if is_group(value):
+        for name, part in value.items():
+            yield from _ranges(part, (*path, name), is_grid)
+        return
+    if not isinstance(value, dict) or value.get("type") not in ("int", "double", "log"):
+        return
+    low, high = value.get("minval"), value.get("maxval")
+    if _is_number(low) and _is_number(high) and low >= high:
+        message = f"{render_path(path)}: minval {low} is not less than maxval {high}"
+        hint = "write a single value as a constant" if low == high else "exchange the two"
+        yield Finding("E301", (*path, "minval"), message, hint)
+    if value["type"] == "log" and _is_number(high) and _is_number(low):
+        yield from _log_range(value, path)
+    if is_grid and value.get("count") is None:
+        yield Finding("E305", path, f'{render_path(path)} needs a "count" in a grid search', 'add "count: 5"', "key")
+
+
+def _log_range(value: dict[str, Any], path: Path) -> Iterator[Finding]:
+    base = value.get("base", 10.0)
+    if not _is_number(base) or base <= 0:
+        return
+    for end in ("minval", "maxval"):
+        try:
+            float(base) ** float(value[end])
+        except OverflowError:
+            message = f"{render_path(path)}: {base} to the power of {value[end]} is beyond any number"
+            yield Finding("E205", (*path, end), message, "minval and maxval of a log are exponents")
+
+
+def _storage(config: Config) -> Iterator[Finding]:
+    storage = config.get("checkpoint_storage")
+    if not isinstance(storage, dict):
+        return
+    if storage.get("type") == "azure":
+        yield from _azure(storage)
+    host, inner = storage.get("host_path"), storage.get("storage_path")
+    if storage.get("type") != "shared_fs" or not isinstance(host, str) or not isinstance(inner, str):
+        return
+    if inner.startswith("/") and not PurePosixPath(inner).is_relative_to(host):
+        message = f'storage_path "{inner}" is not below host_path "{host}"'
+        yield Finding("E306", ("checkpoint_storage", "storage_path"), message, "a relative path is simplest")
+
+
+def _azure(storage: dict[str, Any]) -> Iterator[Finding]:
+    has_string, has_url = "connection_string" in storage, "account_url" in storage
+    if has_string == has_url:
+        message = "azure needs exactly one of connection_string and account_url"
+        yield Finding("E306", ("checkpoint_storage",), message, None, "key")
+    if has_string and "credential" in storage:
+        message = "credential goes with account_url, not with connection_string"
+        yield Finding("E306", ("checkpoint_storage", "credential"), message, None, "key")
+
+
+def _profiling(config: Config) -> Iterator[Finding]:
+    begin, end = _int(config, "profiling", "begin_on_batch") or 0, _int(config, "profiling", "end_after_batch")
+    if end is not None and begin > end:
+        yield Finding(
+            "E307", ("profiling", "end_after_batch"), f"profiling ends at batch {end} before it begins at {begin}"
+        )
+
+
+def _log_policies(config: Config) -> Iterator[Finding]:
+    seen: dict[str, int] = {}
+    for index, policy in _entries(config.get("log_policies")):
+        name = policy.get("name")
+        path: Path = ("log_policies", index)
+        if isinstance(name, str) and name:
+            if name in seen:
+                yield Finding("E309", (*path, "name"), f'there are two log policies with the name "{name}"')
+            seen[name] = index
+        elif "pattern" not in policy or "action" not in policy:
+            yield Finding("E202", path, 'a log policy needs a "name", or both "pattern" and "action"')
+
+
+def _bind_mounts(config: Config) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, mount in _entries(config.get("bind_mounts")):
+        target = mount.get("container_path")
+        path: Path = ("bind_mounts", index, "container_path")
+        if not isinstance(target, str):
+            continue
+        if PurePosixPath(target) == PurePosixPath("."):
+            yield Finding("E206", path, "a mount cannot cover the whole working folder", "name a folder in it")
+        elif target in seen:
+            yield Finding("E309", path, f'two mounts have the container_path "{target}"')
+        seen.add(target)
+
+
+def _sources(config: Config) -> Iterator[Finding]:
+    searcher = config.get("searcher")
+    if isinstance(searcher, dict) and {"source_trial_id", "source_checkpoint_uuid"} <= searcher.keys():
+        message = "source_checkpoint_uuid is ignored since source_trial_id is given too"
+        yield Finding("W502", ("searcher", "source_checkpoint_uuid"), message, None, "key", "warning")
+
+
+def _dead(config: Config) -> Iterator[Finding]:
+    for field in DEAD_FIELDS:
+        if field in config:
+            yield Finding("W501", (field,), f'"{field}" has no effect any more', "remove it", "key", "warning")
+    resources = config.get("resources")
+    if isinstance(resources, dict):
+        for field in ("agent_label", "native_parallel"):
+            if resources.get(field):
+                where = ("resources", field)
+                yield Finding("W501", where, f'"{field}" has no effect any more', "remove it", "key", "warning")
+
+
+def _int(config: Config, section: str, field: str) -> int | None:
+    part = config.get(section)
+    value = part.get(field) if isinstance(part, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, entry in enumerate(value if isinstance(value, list) else []):
+        if isinstance(entry, dict):
+            yield index, entry
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_RULES = (
+    _slots,
+    _project,
+    _hyperparameters,
+    _storage,
+    _profiling,
+    _log_policies,
+    _bind_mounts,
+    _sources,
+    _dead,
+)

@@ -1,0 +1,75 @@
+"""Members ↔ the bytes that are kept: a tar, zstd-compressed, equal for equal members."""
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import zstandard
+
+LIMIT = 99_614_720
+"""Bytes of file content: what fits in 128 MiB of base64, less a mebibyte for the rest."""
+
+_LEVEL = 3  # higher levels cost seconds and save little on sources
+
+
+@dataclass(frozen=True)
+class Member:
+    """One entry of the archive. ``path`` is relative, clean and unique."""
+
+    path: str
+    mode: int
+    mtime: int
+    content: bytes = field(default=b"", repr=False)
+    is_folder: bool = False
+    link: str | None = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A context ready to be sent. ``size`` counts file content; ``skipped`` says what was left out and why."""
+
+    data: bytes = field(repr=False)
+    hash: str
+    size: int
+    skipped: list[str] = field(default_factory=list)
+
+
+def write(members: Iterable[Member], skipped: Iterable[str] = ()) -> Packed:
+    """Sorted, owned by root, with times kept; folders take the time of the newest file below, which alone matters."""
+    ordered = _with_folder_times(sorted(members, key=lambda each: each.path.split("/")))
+    buffer = io.BytesIO()
+    size = 0
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for member in ordered:
+            size += len(member.content)
+            tar.addfile(_header(member), io.BytesIO(member.content))
+    data = zstandard.ZstdCompressor(level=_LEVEL, threads=0).compress(buffer.getbuffer())
+    return Packed(data, hashlib.sha256(data).hexdigest(), size, list(skipped))
+
+
+def _with_folder_times(members: list[Member]) -> list[Member]:
+    newest: dict[str, int] = {}
+    for member in members:
+        if not member.is_folder and member.link is None:
+            above = member.path
+            while "/" in above:
+                above = above.rpartition("/")[0]
+                newest[above] = max(newest.get(above, 0), member.mtime)
+    return [
+        Member(each.path, each.mode, newest.get(each.path, 0), is_folder=True) if each.is_folder else each
+        for each in members
+    ]
+
+
+def _header(member: Member) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(member.path)
+    header.mode, header.mtime = member.mode, member.mtime
+    if member.is_folder:
+        header.type = tarfile.DIRTYPE
+    elif member.link is not None:
+        header.type, header.linkname = tarfile.SYMTYPE, member.link
+    else:
+        header.size = len(member.content)
+    return header

@@ -1,0 +1,60 @@
+"""The flat file list that the official client sends → a context."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from determined.context.archive import LIMIT, Member, Packed, write
+from determined.context.safety import clean
+from determined.errors import ContextError
+
+FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
+
+
+def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Packed:
+    """Raises ContextError where an entry escapes, is given twice, or makes no sense."""
+    members: dict[str, Member] = {}
+    size = 0
+    for each in files:
+        member = _member(each)
+        if not member.path:
+            continue
+        if member.path in members:
+            if member.is_folder and members[member.path].is_folder:
+                continue
+            raise ContextError(f"the context holds {member.path!r} twice")
+        size += len(member.content)
+        if size > limit:
+            raise ContextError(f"the context holds more than {limit:,} bytes of files")
+        members[member.path] = member
+    for path in members:
+        _check_folders_above(path, members)
+    return write(members.values())
+
+
+def _member(entry: Mapping[str, Any]) -> Member:
+    path = entry.get("path") if isinstance(entry, Mapping) else None
+    if not isinstance(path, str):
+        raise ContextError("the context holds an entry without a path")
+    name = clean(path)
+    kind = entry.get("type", FILE)
+    if kind not in (FILE, FOLDER):
+        raise ContextError(f"the context holds {name!r} of type {kind!r}; only files and folders can be sent")
+    try:
+        mode, mtime = int(entry.get("mode") or 0o644) & 0o777, int(entry.get("mtime") or 0)
+        name.encode()
+        content = base64.b64decode(entry.get("content") or "", validate=True)
+    except (binascii.Error, ValueError, TypeError, OverflowError) as error:
+        raise ContextError(f"the context holds {name!a} that cannot be read: {error}") from None
+    if kind == FOLDER:
+        return Member(name, mode | 0o700, mtime, is_folder=True)
+    return Member(name, mode, max(0, mtime), content)
+
+
+def _check_folders_above(path: str, members: Mapping[str, Member]) -> None:
+    above = path.rpartition("/")[0]
+    while above:
+        if above in members and not members[above].is_folder:
+            raise ContextError(f"the context holds {path!r} below {above!r}, which is a file")
+        above = above.rpartition("/")[0]

@@ -1,0 +1,135 @@
+"""``.detignore``: which entries of a folder stay out, as git decides it for a top ``.gitignore``."""
+
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from determined.errors import ContextError
+
+FILE_NAME = ".detignore"
+
+ALWAYS = (
+    "__pycache__/",
+    "*.py[co]",
+    "*$py.class",
+    "terraform",
+    "terraform_data",
+    "terraform.tfstate*",
+    "terraform.tfvars*",
+    ".terraform*",
+    ".git/",
+    ".vscode/",
+    ".idea/",
+    ".mypy_cache/",
+    "/shared_fs",
+    f"/{FILE_NAME}",
+)
+"""Stays out whatever the user's patterns say."""
+
+_BELOW = "ps_d"  # pathspec's name for the slash at which a match turns from an entry to what lies below it
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": " \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+
+
+class _Pattern:
+    """One line of the file, asked about one entry at a time.
+
+    pathspec translates the wildcards. What it answers for a tree (everything below a match matches too) differs from
+    git's answer for an entry when a negation follows, so its regex is read here as "this very entry"; for the same
+    reason the trailing slash is handled here.
+    """
+
+    def __init__(self, line: str) -> None:
+        self.excludes = not line.startswith("!")
+        body = _trimmed(line.removeprefix("!"))
+        self._folders_only = body.endswith("/")
+        body = body.removesuffix("/")
+        for name, characters in _CLASSES.items():
+            body = body.replace(f"[:{name}:]", characters)
+        if body[:1] in ("#", "!", " "):
+            body = f"\\{body}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[[a]" means the same to re as to git
+            compiled = GitIgnoreSpecPattern(body)
+        self.regex: re.Pattern[str] | None = compiled.regex
+
+    def matches(self, path: str, *, is_folder: bool) -> bool:
+        """Whether it names this very entry, and not merely a folder above it."""
+        if self._folders_only and not is_folder:
+            return False
+        found = self.regex.search(path) if self.regex is not None else None
+        return found is not None and found.groupdict().get(_BELOW) is None
+
+
+class Ignore:
+    """Asked for each entry from the top down: git never looks below an excluded folder, nor may the caller.
+
+    >>> Ignore(["*.log", "!keep.log"]).excludes("keep.log", is_folder=False)
+    False
+    """
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        self._patterns = [each for each in map(_compiled, lines) if each is not None]
+        self._always = [_Pattern(line) for line in ALWAYS]
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> "Ignore":
+        """Reads ``.detignore`` at the top of ``folder``; there need not be one."""
+        try:
+            text = (folder / FILE_NAME).read_bytes().decode("utf-8-sig")
+        except FileNotFoundError:
+            return cls()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ContextError(f"{folder / FILE_NAME} cannot be read: {error}") from None
+        return cls(text.split("\n"))
+
+    def excludes(self, path: str, *, is_folder: bool) -> bool:
+        """``path`` is relative with forward slashes, and no folder above it is excluded."""
+        if any(pattern.matches(path, is_folder=is_folder) for pattern in self._always):
+            return True
+        for pattern in reversed(self._patterns):
+            if pattern.matches(path, is_folder=is_folder):
+                return pattern.excludes
+        return False
+
+
+def _compiled(line: str) -> _Pattern | None:
+    """None for comments, blank lines, and lines that git passes over as well because they cannot be read."""
+    line = line.removesuffix("\r")
+    if line.startswith("#"):
+        return None
+    try:
+        pattern = _Pattern(line)
+    except (ValueError, re.error):
+        return None
+    return pattern if pattern.regex is not None else None
+
+
+def _trimmed(line: str) -> str:
+    """Without trailing blanks, but for one that a backslash protects."""
+    bare = line.rstrip(" ")
+    slashes = len(bare) - len(bare.rstrip("\\"))
+    return f"{bare} " if slashes % 2 and bare != line else bare
+
+
+def line_for(path: str) -> str:
+    """The ignore line that drops exactly this file.
+
+    >>> line_for("data/big [1].bin")
+    '/data/big \\\\[1].bin'
+    """
+    escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
+    if escaped.endswith(" "):
+        escaped = escaped[:-1] + "\\ "
+    return f"/{escaped}"

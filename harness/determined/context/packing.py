@@ -1,0 +1,80 @@
+"""A user's folder → a context."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from determined.context.archive import LIMIT, Member, Packed, write
+from determined.context.ignore import FILE_NAME, line_for
+from determined.context.walking import Entry, walk
+from determined.errors import ContextError
+
+BIGGEST = 5
+
+
+def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT) -> Packed:
+    """Packs ``folder``, and beside its content each of ``includes``: folders under their name, files as they are.
+
+    Links inside a folder are kept as links; what leaves it, special and unreadable files are named in ``skipped``.
+    Raises ContextError where it is no folder, names collide, or more than ``limit`` bytes would be sent.
+    """
+    if not folder.is_dir():
+        raise ContextError(f"{folder} is not a folder" if folder.exists() else f"{folder} does not exist")
+    found = walk(folder)
+    named = [("", folder, entry) for entry in found.entries]
+    skipped = list(found.skipped)
+    roots = {entry.path for entry in found.entries if "/" not in entry.path}
+    for include in includes:
+        name = Path(os.path.abspath(include)).name
+        if name in roots:
+            raise ContextError(f"{include}: the context holds another {name} at its top")
+        roots.add(name)
+        below, left_out = _included(include, name)
+        named += below
+        skipped += left_out
+    _check_size(named, limit)
+    members = []
+    for prefix, _, entry in named:
+        member = _read(prefix, entry, skipped)
+        if member is not None:
+            members.append(member)
+    return write(members, skipped)
+
+
+Named = tuple[str, Path, Entry]
+
+
+def _included(include: Path, name: str) -> tuple[list[Named], list[str]]:
+    if include.is_dir():
+        found = walk(include)
+        top = Entry("", include, 0o755, 0, is_folder=True)
+        entries = [(name, include, entry) for entry in (top, *found.entries)]
+        return entries, [f"{name}/{reason}" for reason in found.skipped]
+    if not include.is_file():
+        raise ContextError(f"{include} cannot be included: " + ("no file" if include.exists() else "it does not exist"))
+    facts = include.stat()
+    return [("", include.parent, Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size))], []
+
+
+def _check_size(named: list[Named], limit: int) -> None:
+    total = sum(entry.size for _, _, entry in named)
+    if total <= limit:
+        return
+    biggest = sorted(named, key=lambda each: (-each[2].size, each[2].path))[:BIGGEST]
+    lines = [f"the context holds {total:,} bytes of files, more than the limit of {limit:,}; the biggest:"]
+    for prefix, root, entry in biggest:
+        shown = f"{prefix}/{entry.path}" if prefix else entry.path
+        lines.append(f"  {entry.size:>13,}  {shown}    drop it by {line_for(entry.path)} in {root / FILE_NAME}")
+    raise ContextError("\n".join(lines))
+
+
+def _read(prefix: str, entry: Entry, skipped: list[str]) -> Member | None:
+    path = "/".join(part for part in (prefix, entry.path) if part)
+    if entry.is_folder or entry.link is not None:
+        return Member(path, entry.mode, entry.mtime, is_folder=entry.is_folder, link=entry.link)
+    try:
+        content = entry.source.read_bytes()
+    except OSError as error:
+        skipped.append(f"{path}: {error.strerror}")
+        return None
+    return Member(path, entry.mode, entry.mtime, content)

@@ -1,0 +1,131 @@
+"""A context → files below a folder, and nowhere else."""
+
+import gzip
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from determined.context.safety import check_link, clean
+from determined.errors import ContextError
+
+MAX_UNPACKED = 1 << 30  # ten times what a context may hold; a bomb is far beyond
+MAX_MEMBERS = 500_000
+_CHUNK = 1 << 20
+
+
+def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKED) -> None:
+    """Unpacks below ``target``, which is made where it is missing.
+
+    Links are made after all files, so that nothing is ever written through one. Raises ContextError for a member
+    that escapes, a device, or more than ``limit`` bytes; what was written until then stays.
+    """
+    try:
+        _unpack(data_or_path, target, limit)
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
+        raise ContextError(f"the context cannot be read: {error}") from None
+    except OSError as error:
+        raise ContextError(f"the context cannot be unpacked to {target}: {error}") from error
+
+
+def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
+    """The same tar, gzip-compressed, for those who know no zstd. Equal for equal contexts."""
+    buffer = io.BytesIO()
+    try:
+        with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as out:
+            for chunk in _chunks(_tar_stream(data), limit):
+                out.write(chunk)
+    except zstandard.ZstdError as error:
+        raise ContextError(f"the context cannot be read: {error}") from None
+    return buffer.getvalue()
+
+
+def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    root = Path(os.path.realpath(target))
+    links: dict[str, str] = {}
+    folders: list[tuple[Path, int, float]] = []
+    left, count = limit, 0
+    with open(data_or_path, "rb") if isinstance(data_or_path, Path) else io.BytesIO(data_or_path) as file:
+        reader = zstandard.ZstdDecompressor().stream_reader(file)
+        with tarfile.open(fileobj=reader, mode="r|") as tar:
+            for header in tar:
+                count += 1
+                if count > MAX_MEMBERS:
+                    raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
+                name = clean(header.name)
+                if header.isdir():
+                    folders.append((_folder(root, name), header.mode, header.mtime))
+                elif header.issym():
+                    check_link(name, header.linkname)
+                    links[name] = header.linkname
+                elif header.isreg() and name:
+                    content = tar.extractfile(header)
+                    assert content is not None
+                    left = _file(root, name, header, content, left)
+                else:
+                    raise ContextError(f"the context holds {name!r}, which is neither file, folder nor link")
+    for name, link in links.items():
+        _link(root, name, link)
+    for folder, mode, mtime in reversed(folders):
+        if folder != root:
+            os.chmod(folder, mode & 0o777 | stat.S_IRWXU)
+            os.utime(folder, (mtime, mtime))
+
+
+def _folder(root: Path, name: str) -> Path:
+    """Makes a folder and those above it; each must be a real folder and no link."""
+    at = root
+    for part in name.split("/") if name else ():
+        at = at / part
+        try:
+            at.mkdir()
+        except FileExistsError:
+            if not stat.S_ISDIR(at.lstat().st_mode):
+                raise ContextError(f"the context holds {name!r} below something that is no folder") from None
+    return at
+
+
+def _file(root: Path, name: str, header: tarfile.TarInfo, content: IO[bytes], left: int) -> int:
+    above, _, last = name.rpartition("/")
+    path = _folder(root, above) / last
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    mode = header.mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR
+    with os.fdopen(os.open(path, flags, mode), "wb") as out:
+        while chunk := content.read(_CHUNK):
+            left -= len(chunk)
+            if left < 0:
+                raise ContextError("the context unpacks to far more than a context may hold")
+            out.write(chunk)
+    os.chmod(path, mode)
+    os.utime(path, (header.mtime, header.mtime))
+    return left
+
+
+def _link(root: Path, name: str, link: str) -> None:
+    above, _, last = name.rpartition("/")
+    path = _folder(root, above) / last
+    os.symlink(link, path)
+    # Lexically it stays inside; by way of another link it might not.
+    if not Path(os.path.realpath(path)).is_relative_to(root):
+        path.unlink()
+        raise ContextError(f"the context holds a link that escapes: {name!r} to {link[:200]!r}")
+
+
+def _tar_stream(data: bytes) -> IO[bytes]:
+    reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data))
+    return reader
+
+
+def _chunks(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    left = limit
+    while chunk := stream.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            raise ContextError("the context unpacks to far more than a context may hold")
+        yield chunk

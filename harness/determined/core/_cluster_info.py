@@ -1,0 +1,126 @@
+"""What this task is and where it runs, from the info files of its run folder or from its environment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from determined_launch import environment, rendezvous
+
+
+@dataclass(frozen=True)
+class TrialInfo:
+    """The trial of this task."""
+
+    trial_id: int
+    experiment_id: int
+    trial_seed: int
+    hparams: dict[str, Any]
+    _config: dict[str, Any] = field(repr=False)
+    _steps_completed: int = 0
+    _trial_run_id: int = 0
+    _debug: bool = False
+
+
+@dataclass(frozen=True)
+class ClusterInfo:
+    """This task on its cluster.
+
+    >>> info = get_cluster_info()
+    >>> info is None   # off the cluster
+    True
+    """
+
+    master_url: str
+    cluster_id: str
+    agent_id: str
+    slot_ids: list[int]
+    task_id: str
+    allocation_id: str
+    session_token: str
+    task_type: str
+    latest_checkpoint: str | None
+    container_addrs: list[str]
+    container_rank: int
+    container_slot_counts: list[int]
+    gpu_uuids: list[str]
+    master_cert_name: str | None = None
+    master_cert_file: str | None = None
+    _trial: TrialInfo | None = None
+
+    @property
+    def trial(self) -> TrialInfo:
+        """The trial. Raises RuntimeError in a task of another type."""
+        if self._trial is None:
+            raise RuntimeError(f"this task is of type {self.task_type}, it has no trial")
+        return self._trial
+
+    @property
+    def user_data(self) -> dict[str, Any]:
+        """The ``data`` section of the experiment configuration."""
+        return dict(self.trial._config.get("data") or {})
+
+
+def get_cluster_info() -> ClusterInfo | None:
+    """What this task is; ``None`` off the cluster."""
+    return read(environment.current())
+
+
+def read(environ: Mapping[str, str]) -> ClusterInfo | None:
+    """Like :func:`get_cluster_info` for any environment."""
+    facts = environment.TaskFacts.from_environment(environ)
+    if facts is None:
+        return None
+    peers = rendezvous.read(environ)
+    resources = _info(environ, "resources")
+    return ClusterInfo(
+        master_url=facts.master,
+        cluster_id=facts.cluster_id,
+        agent_id=facts.agent_id,
+        slot_ids=list(facts.slot_ids),
+        task_id=facts.task_id,
+        allocation_id=facts.allocation_id,
+        session_token=facts.session_token,
+        task_type=facts.task_type,
+        latest_checkpoint=environ.get(environment.LATEST_CHECKPOINT) or None,
+        container_addrs=list(peers.addresses),
+        container_rank=peers.rank,
+        container_slot_counts=list(peers.slots),
+        gpu_uuids=list(resources.get("gpu_uuids") or []),
+        _trial=_trial(environ),
+    )
+
+
+def _trial(environ: Mapping[str, str]) -> TrialInfo | None:
+    if environ.get(environment.TRIAL_ID):
+        return TrialInfo(
+            trial_id=int(environ[environment.TRIAL_ID]),
+            experiment_id=int(environ.get(environment.EXPERIMENT_ID) or 0),
+            trial_seed=int(environ.get(environment.TRIAL_SEED) or 0),
+            hparams=json.loads(environ.get(environment.HPARAMS) or "{}"),
+            _config=json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"),
+            _steps_completed=int(environ.get(environment.STEPS_COMPLETED) or 0),
+            _trial_run_id=int(environ.get(environment.TRIAL_RUN_ID) or 0),
+        )
+    value = _info(environ, "trial")
+    if "trial_id" not in value:
+        return None
+    return TrialInfo(
+        trial_id=int(value["trial_id"]),
+        experiment_id=int(value.get("experiment_id") or 0),
+        trial_seed=int(value.get("trial_seed") or 0),
+        hparams=value.get("hparams") or {},
+        _config=value.get("config") or {},
+        _steps_completed=int(value.get("steps_completed") or 0),
+        _trial_run_id=int(value.get("trial_run_id") or 0),
+    )
+
+
+def _info(environ: Mapping[str, str], name: str) -> dict[str, Any]:
+    folder = Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "info")
+    try:
+        value = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

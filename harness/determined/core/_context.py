@@ -1,0 +1,186 @@
+"""``core.init()``: everything a training script may ask of the cluster, put together once."""
+
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from determined.client.session import Session
+from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
+from determined.core._cluster_info import ClusterInfo, read
+from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._metrics import Shipper
+from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
+from determined.core._profiler import DummyProfilerContext, ProfilerContext
+from determined.core._searcher import DummySearcherContext, SearcherContext
+from determined.core._train import DummyTrainContext, EarlyExitReason, TrainContext
+from determined.errors import InvalidHP
+from determined.storage.base import from_config
+from determined.storage.directory import DirectoryStorage
+from determined_launch import environment
+
+logger = logging.getLogger(__name__)
+
+
+class TensorboardMode(Enum):
+    """Kept for scripts that name it."""
+
+    AUTO = "AUTO"
+    MANUAL = "MANUAL"
+
+
+class Context:
+    """What ``core.init()`` gives; each part is one attribute."""
+
+    def __init__(
+        self,
+        *,
+        train: TrainContext,
+        checkpoint: CheckpointContext,
+        preempt: PreemptContext,
+        distributed: DistributedContext,
+        searcher: SearcherContext,
+        profiler: ProfilerContext,
+        info: ClusterInfo | None = None,
+    ) -> None:
+        self.train = train
+        self.checkpoint = checkpoint
+        self.preempt = preempt
+        self.distributed = distributed
+        self.searcher = searcher
+        self.profiler = profiler
+        self.info = info
+
+    def close(self, *, deliver: bool = True) -> None:
+        """Ends all threads; with ``deliver`` when every report is accepted."""
+        self.preempt.close()
+        self.profiler.close()
+        self.train.close(deliver=deliver)
+        self.distributed.close()
+
+
+@contextlib.contextmanager
+def init(
+    *,
+    distributed: DistributedContext | None = None,
+    checkpoint_storage: str | Mapping[str, Any] | None = None,
+    preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+    tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
+) -> Iterator[Context]:
+    """A context for this task; off the cluster one that prints reports and keeps checkpoints in a folder.
+
+    >>> with init() as core_context:  # doctest: +SKIP
+    ...     core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.1})
+    """
+    environ = environment.current()
+    info = read(environ)
+    if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(ValueError, OSError, AttributeError):  # no real stderr under some harnesses
+            faulthandler.register(signal.SIGUSR1, chain=False)
+    context = (
+        _local(distributed, checkpoint_storage, environ)
+        if info is None
+        else _managed(info, distributed, checkpoint_storage, preempt_mode, environ)
+    )
+    try:
+        yield context
+    except InvalidHP as error:
+        if context.distributed.rank == 0:
+            logger.error("invalid hyperparameters: %s", error)
+            context.train.report_early_exit(EarlyExitReason.INVALID_HP)
+        context.close()
+        sys.exit(0)
+    except BaseException:
+        context.close(deliver=False)
+        raise
+    context.close()
+
+
+def _local(
+    distributed: DistributedContext | None, storage: str | Mapping[str, Any] | None, environ: Mapping[str, str]
+) -> Context:
+    peers = distributed or DummyDistributedContext()
+    base = Path(environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "determined")
+    where = DirectoryStorage(base / "checkpoints") if storage is None else from_config(storage, environ)
+    train = DummyTrainContext()
+    return Context(
+        train=train,
+        checkpoint=DummyCheckpointContext(where, peers),
+        preempt=DummyPreemptContext(),
+        distributed=peers,
+        searcher=DummySearcherContext(train),
+        profiler=DummyProfilerContext(),
+    )
+
+
+def _managed(
+    info: ClusterInfo,
+    distributed: DistributedContext | None,
+    storage: str | Mapping[str, Any] | None,
+    preempt_mode: PreemptMode,
+    environ: Mapping[str, str],
+) -> Context:
+    if distributed is None:
+        if sum(info.container_slot_counts) > 1:
+            raise ValueError(
+                "this task has more than one slot: give core.init() a DistributedContext, "
+                "for example core.DistributedContext.from_torch_distributed()"
+            )
+        distributed = DummyDistributedContext()
+    trial = info.trial
+    session = Session(info.master_url, allocation_token=info.session_token)
+    shipper = Shipper(
+        Session(info.master_url, allocation_token=info.session_token),
+        trial.trial_id,
+        spool=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "spool", "metrics.jsonl"),
+        on_gone=leave,
+    )
+    if distributed.local_rank == 0:
+        shipper.start()
+    train = TrainContext(
+        session,
+        shipper,
+        trial_id=trial.trial_id,
+        run_id=trial._trial_run_id,
+        experiment_id=trial.experiment_id,
+        distributed=distributed,
+        folder=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR)),
+    )
+    where = from_config(trial._config.get("checkpoint_storage") or {} if storage is None else storage, environ)
+    return Context(
+        train=train,
+        checkpoint=CheckpointContext(
+            where,
+            distributed,
+            session=session,
+            task_id=info.task_id,
+            allocation_id=info.allocation_id,
+            before_report=train.flush,
+        ),
+        preempt=PreemptContext(
+            Session(info.master_url, allocation_token=info.session_token),
+            info.allocation_id,
+            distributed,
+            preempt_mode,
+            on_gone=leave,
+        ).start(),
+        distributed=distributed,
+        searcher=SearcherContext(trial._config, train, is_chief=distributed.rank == 0),
+        profiler=ProfilerContext(
+            shipper.put, trial_id=trial.trial_id, run_id=trial._trial_run_id, collects=distributed.local_rank == 0
+        ),
+        info=info,
+    )
+
+
+def leave(text: str) -> None:
+    """Ends the process at once: what it does from here on could only harm the attempt that replaced it."""
+    print(f"determined: {text}; leaving", file=sys.stderr, flush=True)
+    os._exit(1)

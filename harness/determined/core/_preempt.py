@@ -1,0 +1,148 @@
+"""Learns from the master that the slots are wanted back."""
+
+import logging
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+from determined.client import allocations
+from determined.client.session import Retry, Session
+from determined.core._distributed import DistributedContext
+from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
+
+logger = logging.getLogger(__name__)
+
+LONG_POLL_SECONDS = 60
+_AGAIN = Retry(attempts=None, first_delay=0.1, longest_delay=2.0)
+
+
+class PreemptMode(Enum):
+    """Who asks: every worker asks the chief (all must call together), the chief alone, or each asks the master."""
+
+    WorkersAskChief = "WORKERS_ASK_CHIEF"
+    ChiefOnly = "CHIEF_ONLY"
+    WorkersAskMaster = "WORKERS_ASK_MASTER"
+
+
+class Watcher:
+    """One thread with a long poll; ``preempted`` is a plain flag, free to look at in every step."""
+
+    def __init__(self, session: Session, allocation_id: str, *, on_gone: Callable[[str], object]) -> None:
+        self._session = session
+        self._allocation_id = allocation_id
+        self._on_gone = on_gone
+        self._closed = threading.Event()
+        self._asked_once = threading.Event()
+        self.preempted = False
+        self._thread = threading.Thread(target=self._run, name="determined-preempt", daemon=True)
+
+    def start(self) -> None:
+        """Begins to ask."""
+        self._thread.start()
+
+    def first_answer(self) -> bool:
+        """The flag, after the first answer is here (or the master is found to be away)."""
+        self._asked_once.wait()
+        return self.preempted
+
+    def close(self) -> None:
+        """Ends the watch; the session is this watcher's own, closing it ends the poll that is under way."""
+        self._closed.set()
+        self._session.close()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        wait, delays = 0, _AGAIN.delays()
+        while not self._closed.is_set() and not self.preempted:
+            try:
+                self.preempted = allocations.preemption(
+                    self._session, self._allocation_id, wait, retry=Retry(attempts=1)
+                )
+            except (Unauthenticated, Forbidden, NotFound, Conflict) as error:
+                if not self._closed.is_set():
+                    self._on_gone(f"this attempt is over, the master does not know it any more: {error}")
+                return
+            except MasterUnreachable:
+                self._asked_once.set()
+                self._closed.wait(next(delays))
+            except (ApiError, ValueError) as error:
+                if not self._closed.is_set():
+                    logger.warning("asking for preemption failed: %s", error)
+                self._asked_once.set()
+                self._closed.wait(next(delays))
+            else:
+                wait, delays = LONG_POLL_SECONDS, _AGAIN.delays()
+                self._asked_once.set()
+
+
+class PreemptContext:
+    """``core_context.preempt``: ask at every point where stopping is cheap.
+
+    >>> if core_context.preempt.should_preempt():  # doctest: +SKIP
+    ...     save_checkpoint()
+    ...     return
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        allocation_id: str,
+        distributed: DistributedContext,
+        mode: PreemptMode,
+        *,
+        on_gone: Callable[[str], object],
+    ) -> None:
+        self._session = session
+        self._allocation_id = allocation_id
+        self._distributed = distributed
+        self._mode = mode
+        self._acknowledged = False
+        asks = distributed.rank == 0 or mode is PreemptMode.WorkersAskMaster
+        self._watcher = Watcher(session, allocation_id, on_gone=on_gone) if asks else None
+
+    def start(self) -> "PreemptContext":
+        """Begins to watch."""
+        if self._watcher is not None:
+            self._watcher.start()
+        return self
+
+    def should_preempt(self, auto_ack: bool = True) -> bool:
+        """Whether to checkpoint and leave now. With ``auto_ack`` a yes is acknowledged at once."""
+        if self._mode is PreemptMode.ChiefOnly and self._distributed.rank != 0:
+            raise RuntimeError("with PreemptMode.ChiefOnly only the chief (rank 0) may call should_preempt")
+        answer = self._watcher.first_answer() if self._watcher is not None else False
+        if self._mode is PreemptMode.WorkersAskChief and self._distributed.size > 1:
+            answer = bool(self._distributed.broadcast(answer))
+        if answer and auto_ack:
+            self.acknowledge_preemption_signal()
+        return answer
+
+    def acknowledge_preemption_signal(self) -> None:
+        """From here on exit 0 means: not finished."""
+        if self._watcher is not None and not self._acknowledged:
+            allocations.acknowledge_preemption(self._session, self._allocation_id)
+            self._acknowledged = True
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._watcher is not None:
+            self._watcher.close()
+
+
+class DummyPreemptContext(PreemptContext):
+    """Off the cluster nobody asks."""
+
+    def __init__(self) -> None:
+        pass
+
+    def start(self) -> "PreemptContext":
+        return self
+
+    def should_preempt(self, auto_ack: bool = True) -> bool:
+        return False
+
+    def acknowledge_preemption_signal(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

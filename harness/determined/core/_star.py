@@ -1,0 +1,222 @@
+"""A star of sockets: every worker talks to the chief, and nothing is unpickled before both ends proved the key.
+
+Frames are a length and a body. The chief sends a nonce; the worker answers with its rank, a nonce and the HMAC of
+both under the allocation's key; the chief proves itself in turn.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import pickle
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+PATIENCE_SECONDS = 600.0
+_HANDSHAKE_SECONDS = 10.0
+_NONCE = 32
+_DIGEST = 32
+_LENGTH = struct.Struct("!Q")
+_RANK = struct.Struct("!I")
+
+
+class Star(Protocol):
+    """All members call the same operations in the same order."""
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """The values of all in rank order at the chief, ``None`` elsewhere."""
+
+    def broadcast(self, value: Any) -> Any:
+        """The chief's value, everywhere."""
+
+    def close(self) -> None:
+        """Closes the sockets."""
+
+
+class Alone:
+    """A star of one."""
+
+    def gather(self, value: Any) -> list[Any] | None:
+        return [value]
+
+    def broadcast(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        pass
+
+
+class Chief:
+    """The middle. Listens until every worker has proved itself; who cannot is dropped and waited for no longer."""
+
+    def __init__(self, listener: socket.socket, size: int, key: bytes) -> None:
+        self._workers: dict[int, socket.socket] = {}
+        with listener:
+            listener.listen(size * 2)
+            listener.settimeout(PATIENCE_SECONDS)
+            while len(self._workers) < size - 1:
+                try:
+                    peer, _ = listener.accept()
+                except TimeoutError:
+                    missing = sorted(set(range(1, size)) - set(self._workers))
+                    raise TimeoutError(f"workers of rank {missing} did not come") from None
+                rank = _admit(peer, key)
+                if rank is None or rank in self._workers or not 0 < rank < size:
+                    peer.close()
+                else:
+                    self._workers[rank] = peer
+
+    def gather(self, value: Any) -> list[Any] | None:
+        return [value, *(pickle.loads(_receive(self._workers[rank], rank)) for rank in sorted(self._workers))]
+
+    def broadcast(self, value: Any) -> Any:
+        data = pickle.dumps(value)
+        for rank in sorted(self._workers):
+            _send(self._workers[rank], data, rank)
+        return value
+
+    def close(self) -> None:
+        for peer in self._workers.values():
+            peer.close()
+
+
+class Worker:
+    """A point of the star."""
+
+    def __init__(self, connect: Callable[[], socket.socket], rank: int, key: bytes) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self._chief = connect()
+                break
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the chief cannot be reached: {error}") from None
+                time.sleep(0.05)
+        _prove(self._chief, rank, key)
+
+    def gather(self, value: Any) -> list[Any] | None:
+        _send(self._chief, pickle.dumps(value), 0)
+        return None
+
+    def broadcast(self, value: Any) -> Any:
+        return pickle.loads(_receive(self._chief, 0))
+
+    def close(self) -> None:
+        self._chief.close()
+
+
+def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Star:
+    """A star whose chief listens at ``host:port``."""
+    if size == 1:
+        return Alone()
+    if rank == 0:
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        return Chief(listener, size, key)
+    return Worker(lambda: socket.create_connection((host, port), timeout=_HANDSHAKE_SECONDS), rank, key)
+
+
+def over_unix(rank: int, size: int, path: Path, key: bytes) -> Star:
+    """A star of one machine. A folder's descriptor stands in for its path, which may be too long for a socket."""
+    if size == 1:
+        return Alone()
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        short = f"/proc/self/fd/{folder}/{path.name}"
+        if rank == 0:
+            path.unlink(missing_ok=True)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(short)
+            path.chmod(0o600)
+            star = Chief(listener, size, key)
+            path.unlink(missing_ok=True)
+            return star
+        return Worker(lambda: _connect_unix(short), rank, key)
+    finally:
+        os.close(folder)
+
+
+def _connect_unix(path: str) -> socket.socket:
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        peer.settimeout(_HANDSHAKE_SECONDS)
+        peer.connect(path)
+    except OSError:
+        peer.close()
+        raise
+    return peer
+
+
+def _admit(peer: socket.socket, key: bytes) -> int | None:
+    """The rank of a worker that knows the key, else ``None``."""
+    try:
+        _tune(peer, _HANDSHAKE_SECONDS)
+        ours = secrets.token_bytes(_NONCE)
+        peer.sendall(ours)
+        answer = _exactly(peer, _RANK.size + _NONCE + _DIGEST)
+        said, proof = answer[:-_DIGEST], answer[-_DIGEST:]
+        if not hmac.compare_digest(proof, _digest(key, b"worker", ours + said)):
+            return None
+        peer.sendall(_digest(key, b"chief", said + ours))
+        _tune(peer, None)
+        return int(_RANK.unpack(said[: _RANK.size])[0])
+    except (OSError, EOFError):
+        return None
+
+
+def _prove(peer: socket.socket, rank: int, key: bytes) -> None:
+    try:
+        _tune(peer, PATIENCE_SECONDS)  # the chief may still be busy with others
+        theirs = _exactly(peer, _NONCE)
+        said = _RANK.pack(rank) + secrets.token_bytes(_NONCE)
+        peer.sendall(said + _digest(key, b"worker", theirs + said))
+        if not hmac.compare_digest(_exactly(peer, _DIGEST), _digest(key, b"chief", said + theirs)):
+            raise ConnectionError("the chief of this allocation could not prove the allocation's key")
+        _tune(peer, None)
+    except EOFError:
+        peer.close()
+        raise ConnectionError("the chief refused this worker: it has another allocation's key") from None
+    except BaseException:
+        peer.close()
+        raise
+
+
+def _digest(key: bytes, role: bytes, text: bytes) -> bytes:
+    return hmac.new(key, role + text, hashlib.sha256).digest()
+
+
+def _tune(peer: socket.socket, timeout: float | None) -> None:
+    peer.settimeout(timeout)
+    with contextlib.suppress(OSError):  # a unix socket has no such option
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _send(peer: socket.socket, data: bytes, rank: int) -> None:
+    try:
+        peer.sendall(_LENGTH.pack(len(data)) + data)
+    except OSError:
+        raise ConnectionError(f"the worker of rank {rank} is gone") from None
+
+
+def _receive(peer: socket.socket, rank: int) -> bytes:
+    try:
+        return _exactly(peer, _LENGTH.unpack(_exactly(peer, _LENGTH.size))[0])
+    except (OSError, EOFError):
+        raise ConnectionError(f"the worker of rank {rank} is gone") from None
+
+
+def _exactly(peer: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = peer.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)

@@ -1,0 +1,212 @@
+"""Metrics, progress and status of the trial."""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from determined.client import experiments, trials
+from determined.client.numbers import to_wire
+from determined.client.session import Session
+from determined.core._distributed import DistributedContext
+from determined.core._metrics import Shipper
+from determined.errors import ApiError
+
+logger = logging.getLogger(__name__)
+
+
+class EarlyExitReason(Enum):
+    """Why a trial ends itself before its time."""
+
+    INVALID_HP = "EXITED_REASON_INVALID_HP"
+    INIT_INVALID_HP = "EXITED_REASON_INIT_INVALID_HP"
+
+
+class TrainContext:
+    """``core_context.train``: only the chief reports.
+
+    >>> core_context.train.report_training_metrics(steps_completed=10, metrics={"loss": 0.5})  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        shipper: Shipper,
+        *,
+        trial_id: int,
+        run_id: int,
+        experiment_id: int,
+        distributed: DistributedContext,
+        folder: Path,
+    ) -> None:
+        self._session = session
+        self._shipper = shipper
+        self._trial_id = trial_id
+        self._run_id = run_id
+        self._experiment_id = experiment_id
+        self._distributed = distributed
+        self._folder = folder
+
+    def report_training_metrics(
+        self, steps_completed: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None = None
+    ) -> None:
+        """Reports averages over the batches since the last report, and the batches' own where wanted."""
+        self._report("training", steps_completed, metrics, batch_metrics)
+
+    def report_validation_metrics(self, steps_completed: int, metrics: Mapping[str, Any]) -> None:
+        """Reports one validation; no value may be None."""
+        missing = sorted(key for key, value in metrics.items() if value is None)
+        if missing:
+            raise ValueError(f"validation metrics without a value: {', '.join(missing)}")
+        self._report("validation", steps_completed, metrics, None)
+
+    def report_metrics(self, group: str, steps_completed: int, metrics: Mapping[str, Any]) -> None:
+        """Reports to a group of any name without a dot."""
+        if not group or "." in group:
+            raise ValueError(f"a metric group's name has no dot and is not empty: {group!r}")
+        self._report(group, steps_completed, metrics, None)
+
+    def report_progress(self, progress: float) -> None:
+        """Tells how far the trial is, 0 to 1. Losing one such message is harmless, so failures are only logged."""
+        self._chief_only("report_progress")
+        if not 0.0 <= progress <= 1.0:
+            raise ValueError(f"progress lies between 0 and 1, not {progress}")
+        try:
+            trials.report_progress(self._session, self._trial_id, progress)
+        except ApiError as error:
+            logger.warning("progress not reported: %s", error)
+
+    def report_early_exit(self, reason: EarlyExitReason) -> None:
+        """Tells why the trial ends itself."""
+        self._chief_only("report_early_exit")
+        trials.report_early_exit(self._session, self._trial_id, reason.value)
+
+    def get_experiment_best_validation(self) -> float | None:
+        """The searcher metric's best value over all trials of the experiment."""
+        self._chief_only("get_experiment_best_validation")
+        return experiments.find_best_validation(self._session, self._experiment_id)
+
+    def set_status(self, status: str) -> None:
+        """A word for people about what the trial does now."""
+        self._chief_only("set_status")
+        try:
+            trials.set_runner_state(self._session, self._trial_id, status)
+        except ApiError as error:
+            logger.warning("status not reported: %s", error)
+
+    def set_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Replaces the run's metadata."""
+        self._chief_only("set_metadata")
+        return trials.set_metadata(self._session, self._trial_id, dict(metadata))
+
+    def get_metadata(self) -> dict[str, Any]:
+        """The run's metadata."""
+        return trials.get_metadata(self._session, self._trial_id)
+
+    def get_tensorboard_path(self) -> Path:
+        """Where event files go."""
+        path = self._folder / "tensorboard"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def upload_tensorboard_files(self) -> None:
+        """Nothing is uploaded yet: event files stay in the run's folder."""
+
+    def flush(self) -> None:
+        """Waits until the master has accepted all reports so far."""
+        self._shipper.flush()
+
+    def close(self, *, deliver: bool) -> None:
+        """Ends reporting."""
+        try:
+            self._shipper.close(deliver=deliver)
+        finally:
+            self._session.close()
+
+    def _report(
+        self, group: str, steps: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None
+    ) -> None:
+        self._chief_only("reporting metrics")
+        values: dict[str, Any] = {"avgMetrics": to_wire(clean(metrics))}
+        if batch_metrics is not None:
+            values["batchMetrics"] = [to_wire(clean(item)) for item in batch_metrics]
+        body = {
+            "metrics": {
+                "trialId": self._trial_id,
+                "trialRunId": self._run_id,
+                "stepsCompleted": int(steps),
+                "reportTime": now(),
+                "metrics": values,
+            },
+            "group": group,
+        }
+        json.dumps(body, allow_nan=False)  # a value that cannot be sent shows at the caller, not in the thread
+        self._shipper.put(body)
+
+    def _chief_only(self, what: str) -> None:
+        if self._distributed.rank != 0:
+            raise RuntimeError(f"{what} is for the chief (rank 0) alone; this is rank {self._distributed.rank}")
+
+
+class DummyTrainContext(TrainContext):
+    """Off the cluster: reports are printed and kept."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.reports: list[tuple[str, int, dict[str, Any]]] = []
+        self._folder = folder or Path("tensorboard")
+
+    def _report(
+        self, group: str, steps: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None
+    ) -> None:
+        values = clean(metrics)
+        self.reports.append((group, steps, values))
+        logger.info("%s metrics after %d steps: %s", group, steps, values)
+
+    def report_progress(self, progress: float) -> None:
+        logger.info("progress %.3f", progress)
+
+    def report_early_exit(self, reason: EarlyExitReason) -> None:
+        logger.info("early exit: %s", reason.name)
+
+    def get_experiment_best_validation(self) -> float | None:
+        return None
+
+    def set_status(self, status: str) -> None:
+        logger.info("status: %s", status)
+
+    def set_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(metadata)
+
+    def get_metadata(self) -> dict[str, Any]:
+        return {}
+
+    def flush(self) -> None:
+        pass
+
+    def close(self, *, deliver: bool) -> None:
+        pass
+
+
+def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain Python values; arrays and tensors become numbers or lists, bytes are dropped with a warning."""
+    result: dict[str, Any] = {}
+    for key, value in metrics.items():
+        if isinstance(value, bytes):
+            logger.warning("metric %r is bytes and is not reported", key)
+        elif isinstance(value, dict):
+            result[str(key)] = clean(value)
+        elif hasattr(value, "tolist"):
+            result[str(key)] = value.tolist()
+        elif hasattr(value, "item"):
+            result[str(key)] = value.item()
+        else:
+            result[str(key)] = value
+    return result
+
+
+def now() -> str:
+    """The time as the wire has it."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")

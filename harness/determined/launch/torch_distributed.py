@@ -1,0 +1,10 @@
+"""Face of :mod:`determined_launch.torch_distributed`."""
+
+import sys
+
+from determined_launch.torch_distributed import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Checkpoints as folders below one root: written beside, synced, renamed, and only then there."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from determined.errors import StorageError
+from determined.storage.base import HASHES_FILE, Finish, Selector
+
+_FULL = {
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "has reached its quota",
+    errno.ESTALE: "has gone away (stale file handle)",
+}
+
+
+class DirectoryStorage:
+    """Checkpoints in ``root/<uuid>/``."""
+
+    def __init__(self, root: Path, *, shown_as: str | None = None) -> None:
+        self.root = root
+        self._shown = shown_as or str(root)
+
+    @contextlib.contextmanager
+    def store_path(self, uuid: str, finish: Finish) -> Iterator[Path]:
+        """The folder is renamed to ``uuid`` when the block ends well and removed when it does not."""
+        partial = self.root / f"{uuid}.partial-{secrets.token_hex(4)}"
+        try:
+            with self._naming("write"):
+                partial.mkdir(parents=True)
+                yield partial
+                finish(partial)
+                _write_hashes(partial)
+                _sync_tree(partial)
+                os.rename(partial, self.root / uuid)
+                _sync_folder(self.root)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+    def upload(self, source: Path, uuid: str, paths: list[str], finish: Finish) -> None:
+        """Copies into the folder that becomes the checkpoint."""
+        with self.store_path(uuid, finish) as target, self._naming("write"):
+            for name in paths:
+                copy(source / name, target / name)
+
+    @contextlib.contextmanager
+    def restore_path(self, uuid: str) -> Iterator[Path]:
+        """The checkpoint's own folder."""
+        yield self._existing(uuid)
+
+    def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
+        """Copies what the selector wants."""
+        folder = self._existing(uuid)
+        with self._naming("read"):
+            for name in sorted(self.resources(uuid)):
+                if selector is None or selector(name):
+                    copy(folder / name, target / name)
+
+    def resources(self, uuid: str) -> dict[str, int]:
+        """Walks the folder; our own list of hashes is left out."""
+        return tree(self._existing(uuid))
+
+    def read(self, uuid: str, path: str) -> bytes:
+        """One file of the checkpoint."""
+        folder = self._existing(uuid)
+        with self._naming("read"):
+            return (folder / path).read_bytes()
+
+    def delete(self, uuid: str) -> None:
+        """Renamed away first: half a checkpoint is never seen under its uuid."""
+        doomed = self.root / f"{uuid}.deleted-{secrets.token_hex(4)}"
+        with self._naming("delete"):
+            try:
+                os.rename(self.root / uuid, doomed)
+            except FileNotFoundError:
+                return
+            shutil.rmtree(doomed)
+
+    def probe(self) -> None:
+        """Writes, syncs and removes a small file."""
+        path = self.root / f".probe-{secrets.token_hex(4)}"
+        with self._naming("write"):
+            self.root.mkdir(parents=True, exist_ok=True)
+            try:
+                with path.open("wb") as file:
+                    file.write(b"probe")
+                    file.flush()
+                    os.fsync(file.fileno())
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _existing(self, uuid: str) -> Path:
+        folder = self.root / uuid
+        if not folder.is_dir():
+            raise StorageError(f"checkpoint {uuid} is not in {self._shown}")
+        return folder
+
+    @contextlib.contextmanager
+    def _naming(self, verb: str) -> Iterator[None]:
+        """An error of the file system below our root becomes one that says which storage it was; others pass."""
+        try:
+            yield
+        except OSError as error:
+            where = [str(name) for name in (error.filename, error.filename2) if name]
+            ours = any(name.startswith(str(self.root)) for name in where)
+            if error.errno in _FULL and (ours or not where):
+                raise StorageError(
+                    f"checkpoint storage {self._shown} {_FULL[error.errno]}; the last good checkpoint is kept"
+                ) from error
+            if not ours:
+                raise
+            raise StorageError(f"cannot {verb} in checkpoint storage {self._shown}: {error.strerror}") from error
+
+
+def tree(folder: Path) -> dict[str, int]:
+    """Relative path → size below ``folder``; folders end with ``/`` and have size 0."""
+    found: dict[str, int] = {}
+    for base, folders, files in os.walk(folder):
+        for name in folders:
+            found[f"{(Path(base) / name).relative_to(folder).as_posix()}/"] = 0
+        for name in files:
+            path = Path(base) / name
+            if name != HASHES_FILE:
+                found[path.relative_to(folder).as_posix()] = path.stat().st_size
+    return found
+
+
+def _write_hashes(folder: Path) -> None:
+    hashes = {}
+    for name in sorted(tree(folder)):
+        if not name.endswith("/"):
+            digest = hashlib.sha256()
+            with (folder / name).open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
+            hashes[name] = digest.hexdigest()
+    (folder / HASHES_FILE).write_text(json.dumps(hashes, indent=1), encoding="utf-8")
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copies one file or makes one folder; parents are made."""
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def _sync_tree(folder: Path) -> None:
+    for base, _, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(base, name), "rb") as file:
+                os.fsync(file.fileno())
+        _sync_folder(Path(base))
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
