@@ -80,8 +80,8 @@ class EnvironmentHook:
             names.RUN_DIR: str(draft.run_dir),
             names.WORKDIR: str(draft.workdir),
             names.PYTHON_EXECUTABLE: str(draft.task_python),
-            "DET_TASK_PYTHON": str(draft.task_python),
-            "DET_ENTRYPOINT_JSON": json.dumps(spec.entrypoint),
+            names.TASK_PYTHON: str(draft.task_python),
+            names.ENTRYPOINT_JSON: json.dumps(spec.entrypoint),
             "PYTHONUSERBASE": draft.environment.get("PYTHONUSERBASE") or str(draft.run_dir / "pythonuserbase"),
         }
         storage = spec.checkpoint_storage

@@ -9,13 +9,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from determined.context import unpack
 from determined.errors import ContextError
 from determined.link.messages import ContextRef
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
-from determined_agent.unpacking import unpack
 from determined_launch import environment as names
 
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
