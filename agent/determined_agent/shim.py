@@ -26,6 +26,8 @@ _DRAIN_SECONDS = 5.0
 
 
 def main() -> int:
+    # What the agent was given open by its own parent is not the task's business, and would keep pipes from ending.
+    os.closerange(3, 1 << 16)
     order: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
     lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

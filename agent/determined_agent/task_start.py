@@ -86,7 +86,7 @@ def _be_first(report: int, problem: int) -> None:
                 pass
     # The task's pipes must end with the task's processes, not with this one.
     os.closerange(3, report)
-    os.closerange(report + 1, 256)
+    os.closerange(report + 1, 1 << 16)
     while True:
         try:
             pid, status = os.wait()
