@@ -116,5 +116,6 @@ def info_files(draft: Draft) -> dict[str, dict[str, Any]]:
             "steps_completed": int(environment.get(names.STEPS_COMPLETED, "0")),
             "trial_run_id": int(environment.get(names.TRIAL_RUN_ID, "0")),
             "debug": environment.get("DET_DEBUG", "").lower() in ("1", "true"),
+            "inter_node_network_interface": environment.get("DET_INTER_NODE_NETWORK_INTERFACE"),
         }
     return files
