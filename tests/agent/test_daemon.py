@@ -1,6 +1,5 @@
 """The agent against a small real master on localhost."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,7 +126,9 @@ async def test_output_arrives_promptly(tmp_path: Path) -> None:
         await master.wish(wish)
         await eventually(lambda: master.text_of(wish.container_id) == ["ready"])
         go.touch()
-        await eventually(lambda: len(master.text_of(wish.container_id)) == 2)
+        await ended(master, wish)
+    # Generous: what is looked for is a poll of a second, not the load of the machine.
+    assert max(arrival - line.timestamp for arrival, line in master.arrivals if line.source == "task") < 0.5
 
 
 async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothing(tmp_path: Path) -> None:
@@ -198,4 +199,3 @@ async def test_a_container_id_that_is_a_path_is_told_as_a_system_failure(tmp_pat
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)
         assert (await ended(master, wish)).kind == "system"
-        await asyncio.sleep(0)

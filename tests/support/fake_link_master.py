@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,6 +42,7 @@ class FakeLinkMaster:
         self.hellos: list[Hello] = []
         self.truths: list[Truth] = []
         self.lines: dict[str, list[OutputLine]] = {}
+        self.arrivals: list[tuple[float, OutputLine]] = []
         self.committed: dict[str, int] = {}
         self.contexts: dict[str, bytes] = {}
         self.fetched: list[str] = []
@@ -120,6 +122,7 @@ class FakeLinkMaster:
         committed = self.committed.get(batch.container_id, 0)
         if batch.start == committed:
             self.lines.setdefault(batch.container_id, []).extend(batch.lines)
+            self.arrivals += [(time.time(), line) for line in batch.lines]
             committed = self.committed[batch.container_id] = batch.end
         if self.drop_answers > 0:
             self.drop_answers -= 1
