@@ -1,1 +1,3 @@
-"""determined_cli."""
+"""The command line."""
+
+__version__ = "0.38.1+detent0.1.0"  # stands here once more because importing determined costs more than --version may

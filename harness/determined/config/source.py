@@ -84,6 +84,12 @@ def read(text: str) -> Source:
     return source
 
 
+def read_value(text: str) -> Any:
+    """A value by itself, as it stands in ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
+    node = compose(text)
+    return None if node is None else _Unfolding(Source(lines=[text])).value(node)
+
+
 class _Unfolding:
     """Nodes → data; aliases are followed, within bounds."""
 
@@ -93,6 +99,9 @@ class _Unfolding:
 
     def unfold(self, root: MappingNode) -> None:
         self._source.data = self._mapping(root, ())
+
+    def value(self, node: Node) -> Any:
+        return self._value(node, ())
 
     def _value(self, node: Node, path: Path) -> Any:
         self._left -= 1

@@ -1,0 +1,26 @@
+"""Masters' addresses in the one form under which logins are kept."""
+
+from urllib.parse import urlsplit
+
+from determined.errors import MasterUnreachable
+
+DEFAULT = "localhost:8080"
+
+
+def canonical(address: str) -> str:
+    """With scheme and port, without a trailing slash; a path prefix is kept.
+
+    >>> canonical("LOCALHOST"), canonical("https://a/b/")
+    ('http://localhost:8080', 'https://a:443/b')
+    """
+    text = address.strip()
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise MasterUnreachable(f'"{address}" is not the address of a master; it looks like http://host:8080')
+    if ":" in host:
+        host = f"[{host}]"
+    return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 8080)}{parts.path.rstrip('/')}"

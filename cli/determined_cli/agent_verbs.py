@@ -1,0 +1,118 @@
+"""What the verbs of ``det agent`` and ``det slot`` do."""
+
+from typing import Any
+
+from determined.client import agents
+from determined.client.session import Session
+from determined.errors import BadRequest
+from determined_cli import connection, render
+from determined_cli.main import say
+
+AGENT_COLUMNS = (
+    ("Agent ID", "id"),
+    ("Version", "version"),
+    ("Registered Time", "registered_time"),
+    ("Slots", "slots"),
+    ("Containers", "containers"),
+    ("Resource Pool", "resource_pool"),
+    ("Enabled", "enabled"),
+    ("Draining", "draining"),
+    ("Addresses", "addresses"),
+)
+
+SLOT_COLUMNS = (
+    ("Agent ID", "agent_id"),
+    ("Resource Pool", "resource_pool"),
+    ("Slot ID", "slot_id"),
+    ("Enabled", "enabled"),
+    ("Draining", "draining"),
+    ("Container ID", "container_id"),
+    ("Task Name", "task"),
+    ("Type", "type"),
+    ("Device", "device"),
+)
+
+
+def list_agents(args: Any) -> None:
+    """One row an agent."""
+    rows = [
+        {
+            **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
+            "slots": len(agent.get("slots") or {}),
+            "containers": len(agent.get("containers") or {}),
+            "resource_pool": ", ".join(agent.get("resourcePools") or []),
+            "addresses": ", ".join(agent.get("addresses") or []),
+        }
+        for agent in agents.list_all(connection.connect(args.options))
+    ]
+    render.show(args.format, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"])))
+
+
+def list_slots(args: Any) -> None:
+    """One row a slot, with the name of what holds it."""
+    session = connection.connect(args.options)
+    found = agents.list_all(session)
+    held = any(slot.get("container") for agent in found for slot in (agent.get("slots") or {}).values())
+    tasks = _names_by_container(session.get("/api/v1/tasks")) if held else {}
+    rows = []
+    for agent in sorted(found, key=lambda each: str(each["id"])):
+        for key, slot in sorted((agent.get("slots") or {}).items()):
+            device = slot.get("device") or {}
+            container = (slot.get("container") or {}).get("id")
+            rows.append(
+                {
+                    "agent_id": agent["id"],
+                    "resource_pool": ", ".join(agent.get("resourcePools") or []),
+                    "slot_id": slot.get("id") or key,
+                    "enabled": slot.get("enabled"),
+                    "draining": slot.get("draining"),
+                    "container_id": container or "FREE",
+                    "task": tasks.get(container, "") if container else "",
+                    "type": str(device.get("type") or "").removeprefix("TYPE_").lower(),
+                    "device": device.get("brand"),
+                }
+            )
+    render.show(args.format, SLOT_COLUMNS, rows)
+
+
+def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:
+    return {
+        part["containerId"]: str(summary.get("name") or summary.get("taskId"))
+        for summary in (answer.get("allocationIdToSummary") or {}).values()
+        for part in summary.get("resources") or []
+        if part.get("containerId")
+    }
+
+
+def enable(args: Any) -> None:
+    """Enables one agent, or all."""
+    session = connection.connect(args.options)
+    for agent_id in _chosen(args, session):
+        agents.enable(session, agent_id)
+        say(f"enabled agent {agent_id}")
+
+
+def disable(args: Any) -> None:
+    """Disables one agent, or all."""
+    session = connection.connect(args.options)
+    for agent_id in _chosen(args, session):
+        agents.disable(session, agent_id, drain=args.drain)
+        say(f"{'draining' if args.drain else 'disabled'} agent {agent_id}")
+
+
+def enable_slot(args: Any) -> None:
+    """Opens a slot."""
+    agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=True)
+    say(f"enabled slot {args.slot_id} of agent {args.agent_id}")
+
+
+def disable_slot(args: Any) -> None:
+    """Closes a slot."""
+    agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=False)
+    say(f"disabled slot {args.slot_id} of agent {args.agent_id}")
+
+
+def _chosen(args: Any, session: Session) -> list[str]:
+    if bool(args.agent_id) == args.all:
+        raise BadRequest("name one agent, or give --all")
+    return [args.agent_id] if args.agent_id else [str(agent["id"]) for agent in agents.list_all(session)]

@@ -1,0 +1,102 @@
+"""The file that remembers logins: tokens by master and user, and which master is meant when none is named."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from determined_cli.addresses import canonical
+
+Store = dict[str, Any]
+
+
+def path(environ: Mapping[str, str] = os.environ) -> Path:
+    """``<config>/detent/auth.json``."""
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "detent" / "auth.json"
+
+
+def read(file: Path | None = None) -> Store:
+    """What is remembered; nothing where the file is missing or damaged, since one can always log in again."""
+    try:
+        value = json.loads((file or path()).read_bytes())
+    except (OSError, ValueError):
+        value = {}
+    store: Store = value if isinstance(value, dict) else {}
+    masters = store.get("masters")
+    default = store.get("default_master")
+    return {
+        "default_master": default if isinstance(default, str) else None,
+        "masters": {url: entry for url, entry in masters.items() if isinstance(entry, dict)}
+        if isinstance(masters, dict)
+        else {},
+    }
+
+
+def remember(master_url: str, user: str, token: str) -> None:
+    """Keeps the token and makes ``user`` the one who acts on that master."""
+
+    def change(store: Store) -> None:
+        entry = store["masters"].setdefault(canonical(master_url), {})
+        tokens = entry.get("tokens")
+        entry["tokens"] = {**(tokens if isinstance(tokens, dict) else {}), user: token}
+        entry["active_user"] = user
+
+    _update(change)
+
+
+def forget(master_url: str, user: str) -> None:
+    """Drops a user's token."""
+
+    def change(store: Store) -> None:
+        entry = store["masters"].get(canonical(master_url), {})
+        if isinstance(entry.get("tokens"), dict):
+            entry["tokens"].pop(user, None)
+        if entry.get("active_user") == user:
+            entry["active_user"] = None
+
+    _update(change)
+
+
+def set_default_master(url: str | None) -> None:
+    """The master that is meant when neither ``-m`` nor ``DET_MASTER`` names one; None clears it."""
+
+    def change(store: Store) -> None:
+        store["default_master"] = canonical(url) if url else None
+
+    _update(change)
+
+
+def active_user(store: Store, master_url: str) -> str | None:
+    """Who is logged in there."""
+    user = store["masters"].get(canonical(master_url), {}).get("active_user")
+    return user if isinstance(user, str) else None
+
+
+def token(store: Store, master_url: str, user: str) -> str | None:
+    """That user's token there."""
+    tokens = store["masters"].get(canonical(master_url), {}).get("tokens")
+    value = tokens.get(user) if isinstance(tokens, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _update(change: Callable[[Store], None]) -> None:
+    """Two commands at once must not lose each other's login, and nobody else may read it at any moment."""
+    file = path()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        store = read(file)
+        change(store)
+        fresh = file.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            json.dump(store, out, indent=2)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(fresh, file)
+    finally:
+        os.close(lock)

@@ -1,0 +1,42 @@
+"""``det completion``: a script for the shell, generated from the tables of nouns and verbs."""
+
+from typing import Any
+
+from determined_cli.verbs import Verb, argument
+
+BARE = ("completion",)
+
+VERBS = (
+    Verb(
+        "completion",
+        "completion for bash, zsh or fish",
+        "determined_cli.completion_scripts:run",
+        (argument("shell", choices=("bash", "zsh", "fish")),),
+        examples=("source <(det completion bash)", "det completion fish > ~/.config/fish/completions/det.fish"),
+    ),
+)
+
+
+def words() -> dict[str, Any]:
+    """Noun → verb → flags, short names included."""
+    from argparse import ArgumentParser
+    from importlib import import_module
+
+    from determined_cli.nouns import NOUNS
+
+    found: dict[str, dict[str, list[str]]] = {}
+    for noun, (name, _, short) in NOUNS.items():
+        module = import_module(name)
+        verbs = {}
+        for verb in module.VERBS:
+            parser = ArgumentParser(add_help=False)
+            for add in verb.arguments:
+                add(parser)
+            flags = sorted(flag for flag in parser._option_string_actions if flag.startswith("--"))
+            for each in verb.names:
+                verbs[each] = [*(inner.name for inner in verb.verbs), *flags, "--help"]
+        if noun in module.BARE:
+            verbs = {"": verbs[noun]}
+        for each in (noun, *short):
+            found[each] = verbs
+    return found

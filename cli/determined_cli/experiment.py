@@ -1,0 +1,122 @@
+"""``det experiment``: create and steer experiments."""
+
+from determined_cli.logs_arguments import log_arguments
+from determined_cli.verbs import EXPERIMENT_ID, YES, Verb, argument, listing
+
+BARE = ()
+
+_CONFIG = argument(
+    "--config", action="append", default=[], metavar="KEY=VALUE", help="change a setting, as a.b=1 (may be repeated)"
+)
+_FOLLOW = argument("-f", "--follow", "--follow-first-trial", action="store_true", help="follow the first trial")
+_PAUSED = argument("--paused", action="store_true", help="do not start it yet")
+_IDS = argument("experiment_id", type=int, nargs="+", metavar="EXPERIMENT_ID")
+_LABEL = (EXPERIMENT_ID, argument("label"))
+
+
+def _steer(name: str, help: str, aliases: tuple[str, ...] = ()) -> Verb:
+    return Verb(name, help, f"determined_cli.experiment_steering:{name}", (_IDS,), aliases)
+
+
+VERBS = (
+    Verb(
+        "create",
+        "a new experiment from a configuration and a context folder",
+        "determined_cli.experiment_create:create",
+        (
+            argument("config_file", metavar="CONFIG", help="configuration file (YAML), - for standard input"),
+            argument("context", metavar="CONTEXT", nargs="?", help="folder with the code"),
+            _FOLLOW,
+            argument("-i", "--include", action="append", default=[], metavar="PATH", help="send this too"),
+            _CONFIG,
+            _PAUSED,
+            argument("--project_id", "--project-id", type=int, metavar="ID", help="the project it belongs to"),
+            argument("--template", metavar="NAME", help="comes later"),
+            argument("--local", action="store_true", help="run on this machine, without a master"),
+            argument("-t", "--test-mode", "--test", action="store_true", help="with --local: one batch of everything"),
+            argument("--python", metavar="PYTHON", help="with --local: the Python to run under"),
+        ),
+        examples=(
+            "det experiment create config.yaml context/ -f",
+            "det e create config.yaml . --config searcher.max_length.batches=100 -i ../shared",
+            "det e create --local --test-mode config.yaml .",
+        ),
+    ),
+    Verb(
+        "list",
+        "experiments",
+        "determined_cli.experiment_show:list_experiments",
+        (
+            argument("-a", "--all", action="store_true", help="archived ones and those of other users too"),
+            argument("--limit", type=int, metavar="N", help="at most N"),
+            listing,
+        ),
+        ("ls",),
+    ),
+    Verb(
+        "describe",
+        "everything about experiments",
+        "determined_cli.experiment_show:describe",
+        (_IDS, argument("--metrics", action="store_true", help="metrics of every workload too"), listing),
+        ("d",),
+    ),
+    Verb(
+        "logs",
+        "what the first trial printed",
+        "determined_cli.logs:of_experiment",
+        (EXPERIMENT_ID, log_arguments),
+        examples=("det e logs 3 -f", "det e logs 3 --tail 100 --rank-id 0"),
+    ),
+    _steer("pause", "free the slots once the state is saved"),
+    _steer("activate", "go on where it was paused", ("unpause",)),
+    _steer("cancel", "end it once the state is saved"),
+    _steer("kill", "end it at once"),
+    Verb(
+        "wait",
+        "wait for the end; exit code 0 where it completed",
+        "determined_cli.experiment_wait:wait",
+        (
+            EXPERIMENT_ID,
+            argument("--timeout", type=float, metavar="SECONDS", help="give up after this time (exit code 8)"),
+            argument("--polling-interval", type=float, default=1.0, metavar="SECONDS", help="default: 1"),
+        ),
+    ),
+    Verb("list-trials", "its trials", "determined_cli.experiment_show:list_trials", (EXPERIMENT_ID, listing), ("lt",)),
+    Verb(
+        "list-checkpoints",
+        "its checkpoints",
+        "determined_cli.experiment_show:list_checkpoints",
+        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="the N best"), listing),
+        ("lc",),
+    ),
+    Verb(
+        "download-model-def",
+        "fetch the context it was created with",
+        "determined_cli.experiment_show:download_model_def",
+        (EXPERIMENT_ID, argument("-o", "--output-dir", default=".", metavar="FOLDER", help="default: here")),
+    ),
+    Verb("delete", "delete it with its checkpoints", "determined_cli.experiment_steering:delete", (_IDS, YES)),
+    _steer("archive", "out of the list, kept"),
+    _steer("unarchive", "back into the list"),
+    Verb(
+        "label",
+        "add or remove labels",
+        verbs=(
+            Verb("add", "add a label", "determined_cli.experiment_steering:add_label", _LABEL),
+            Verb("remove", "remove a label", "determined_cli.experiment_steering:remove_label", _LABEL, ("rm",)),
+        ),
+    ),
+    Verb(
+        "fork",
+        "a new experiment with the code of this one and its configuration, changed",
+        "determined_cli.experiment_create:fork",
+        (
+            EXPERIMENT_ID,
+            argument("config_file", metavar="CONFIG", nargs="?", help="default: the one that it was created with"),
+            _CONFIG,
+            _PAUSED,
+            _FOLLOW,
+        ),
+        examples=("det e fork 3 --config hyperparameters.lr=0.01 -f",),
+    ),
+)

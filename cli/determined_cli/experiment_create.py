@@ -1,0 +1,138 @@
+"""``det experiment create`` and ``fork``: check here, send what is new, create, follow."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from determined.client import experiments, submissions
+from determined.client.session import Session
+from determined.errors import ApiError, BadRequest, ConfigError, DeterminedError, NotImplementedYet
+from determined_cli import connection
+from determined_cli.main import say
+
+STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
+"""The master fills in its own storage; here it only keeps a configuration without one from looking incomplete."""
+
+
+class Usage(DeterminedError):
+    """The flags do not go together."""
+
+    exit_code = 2
+
+
+def create(args: Any) -> int:
+    """Exit codes: 4 for a configuration or context that cannot be used, else as the follow line says."""
+    if args.template:
+        raise NotImplementedYet("templates come later; leave out --template")
+    if args.test_mode and not args.local:
+        raise Usage("--test-mode runs on this machine: give --local too")
+    if args.context is None:
+        raise Usage("a context folder is needed: det experiment create CONFIG CONTEXT")
+    name, text = _text(args.config_file, args.config)
+    if args.local:
+        from determined.local import run
+
+        return run.run_local(
+            text,
+            name=name,
+            context=Path(args.context),
+            includes=[Path(each) for each in args.include],
+            test_mode=args.test_mode,
+            python=args.python,
+        )
+    _check(text, name)
+    from determined.context import pack
+
+    packed = pack(Path(args.context), [Path(each) for each in args.include])
+    for reason in packed.skipped:
+        say(f"left out: {reason}")
+    session = connection.connect(args.options)
+    body = {"config": text, "configName": name, "activate": not args.paused}
+    if args.project_id is not None:
+        body["projectId"] = args.project_id
+    return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
+
+
+def fork(args: Any) -> int:
+    """The parent's code and configuration, or another configuration."""
+    session = connection.connect(args.options)
+    if args.config_file:
+        name, text = _text(args.config_file, args.config)
+    else:
+        name = f"experiment {args.experiment_id}"
+        text = str(experiments.get(session, args.experiment_id)["originalConfig"])
+        text = _changed(text, args.config)
+    _check(text, name)
+    body = {"config": text, "configName": name, "activate": not args.paused, "parentId": args.experiment_id}
+    return _submit(session, body, name, text, args)
+
+
+def _submit(
+    session: Session,
+    body: dict[str, Any],
+    name: str,
+    text: str,
+    args: Any,
+    *,
+    digest: str | None = None,
+    data: bytes = b"",
+) -> int:
+    try:
+        answer = submissions.create(session, body, digest, data)
+    except BadRequest as error:
+        raise _as_config_error(error, name, text) from None
+    experiment_id = int(answer["experiment"]["id"])
+    if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
+        say("warning: more slots are asked for than there are at present; it waits until there are enough")
+    print(f"Created experiment {experiment_id}", flush=True)
+    if not args.follow:
+        return 0
+    from determined_cli.follow import follow
+
+    return follow(session, experiment_id)
+
+
+def _text(config_file: str, changes: list[str]) -> tuple[str, str]:
+    if config_file == "-":
+        name, data = "<stdin>", sys.stdin.buffer.read()
+    else:
+        path = Path(config_file)
+        try:
+            name, data = config_file, path.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{config_file}: {(error.strerror or str(error)).lower()}") from None
+    # A byte that is no UTF-8 becomes a lone surrogate, which the check names with its place.
+    return name, _changed(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
+
+
+def _changed(text: str, changes: list[str]) -> str:
+    if not changes:
+        return text
+    from determined.config.overrides import override
+
+    return override(text, changes)
+
+
+def _check(text: str, name: str) -> None:
+    from determined.config import check
+
+    checked = check(text, name=name, defaults=[STAND_IN])
+    if checked.diagnostics:
+        say(checked.render())
+    if not checked.ok:
+        errors = sum(each.severity == "error" for each in checked.diagnostics)
+        raise ConfigError(f"{name} cannot be used: {errors} error{'s' if errors > 1 else ''}")
+
+
+def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
+    """The master's findings, shown as ours."""
+    from determined.config.diagnostics import Diagnostic, render
+
+    answer = error.__dict__.get("answer") or {}
+    found = answer.get("diagnostics") or (answer.get("error") or {}).get("diagnostics")
+    if not found:
+        return error
+    fields = ("severity", "code", "message", "path", "line", "column", "hint")
+    diagnostics = [Diagnostic(**{field: each.get(field) for field in fields}) for each in found]
+    say(render(name, text.split("\n"), diagnostics))
+    return ConfigError(f"{name} cannot be used: the master found {len(found)} problem{'s' if len(found) > 1 else ''}")

@@ -1,0 +1,146 @@
+"""The verbs of ``det experiment`` that show what there is."""
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+from determined.client import experiments, lifecycle, users
+from determined.client.paging import items
+from determined.client.session import Session
+from determined_cli import connection, render
+from determined_cli.main import say
+from determined_cli.states import shown
+
+COLUMNS = (
+    ("ID", "id"),
+    ("Owner", "username"),
+    ("Name", "name"),
+    ("Parent ID", "forked_from"),
+    ("State", "state"),
+    ("Progress", "progress"),
+    ("Start Time", "start_time"),
+    ("End Time", "end_time"),
+    ("Resource Pool", "resource_pool"),
+    ("Labels", "labels"),
+    ("Archived", "archived"),
+)
+TRIALS = (
+    ("Trial ID", "id"),
+    ("State", "state"),
+    ("H-Params", "hparams"),
+    ("Searcher Metric", "searcher_metric_value"),
+    ("# of Batches", "total_batches_processed"),
+    ("Restarts", "restarts"),
+    ("Started", "start_time"),
+    ("Ended", "end_time"),
+)
+CHECKPOINTS = (
+    ("Trial ID", "trial_id"),
+    ("# of Batches", "steps_completed"),
+    ("State", "state"),
+    ("Searcher Metric", "searcher_metric"),
+    ("UUID", "uuid"),
+    ("Size", "size"),
+    ("Report Time", "report_time"),
+)
+
+
+def list_experiments(args: Any) -> None:
+    """One's own that are not archived, or all."""
+    session = connection.connect(args.options)
+    query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
+    if not args.all:
+        query.update(archived=False, users=[users.me(session)["username"]])
+    found = list(items(session, "/api/v1/experiments", "experiments", query, limit=args.limit))
+    if args.limit is not None and len(found) == args.limit:
+        say(f"showing the newest {args.limit}; without --limit all are shown")
+    columns = COLUMNS if args.all else COLUMNS[:-1]
+    render.show(args.format, columns, [_row(each, args.format) for each in found])
+
+
+def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
+    row = {**render.snake(experiment), "state": shown(experiment["state"])}
+    if kind == "table":
+        progress = row.get("progress")
+        row["progress"] = "" if progress is None else f"{float(progress) * 100:.1f}%"
+        row["labels"] = ", ".join(row.get("labels") or [])
+    return row
+
+
+def describe(args: Any) -> None:
+    """Each experiment with its trials and checkpoints."""
+    session = connection.connect(args.options)
+    whole = []
+    for experiment_id in args.experiment_id:
+        found: dict[str, Any] = render.snake(experiments.get(session, experiment_id))
+        found["state"] = shown(found["state"])
+        found["trials"] = _trials(session, experiment_id)
+        if args.metrics:
+            for trial in found["trials"]:
+                path = f"/api/v1/trials/{trial['id']}/workloads"
+                trial["workloads"] = render.snake(list(items(session, path, "workloads")))
+        found["checkpoints"] = _checkpoints(session, experiment_id)
+        whole.append(found)
+    if args.format in ("json", "yaml"):
+        render.show_object(args.format, whole)
+        return
+    render.show(args.format, COLUMNS, [_row(each, args.format) for each in whole])
+    print()
+    render.show(args.format, TRIALS, [trial for each in whole for trial in each["trials"]])
+    print()
+    render.show(args.format, CHECKPOINTS, [checkpoint for each in whole for checkpoint in each["checkpoints"]])
+
+
+def list_trials(args: Any) -> None:
+    """In the order of their ids."""
+    session = connection.connect(args.options)
+    render.show(args.format, TRIALS, _trials(session, args.experiment_id))
+
+
+def list_checkpoints(args: Any) -> None:
+    """Newest last, or the best first."""
+    session = connection.connect(args.options)
+    rows = _checkpoints(session, args.experiment_id)
+    if args.best is not None:
+        config = experiments.get(session, args.experiment_id).get("config") or {}
+        smaller = (config.get("searcher") or {}).get("smaller_is_better", True)
+        rated = [row for row in rows if isinstance(row["searcher_metric"], (int, float))]
+        rows = sorted(rated, key=lambda row: float(row["searcher_metric"]), reverse=not smaller)[: args.best]
+    render.show(args.format, CHECKPOINTS, rows)
+
+
+def download_model_def(args: Any) -> None:
+    """Writes a tar.gz and prints its path."""
+    session = connection.connect(args.options)
+    experiment = experiments.get(session, args.experiment_id)
+    name = re.sub(r"[^\w.()-]", "_", str(experiment["name"]))[:50]
+    target = Path(args.output_dir)
+    target.mkdir(parents=True, exist_ok=True)
+    file = target / f"exp{args.experiment_id}_{name}_model_def.tar.gz"
+    file.write_bytes(base64.b64decode(lifecycle.model_definition(session, args.experiment_id)))
+    print(file)
+
+
+def _trials(session: Session, experiment_id: int) -> list[dict[str, Any]]:
+    found = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials")
+    rows = [{**render.snake(trial), "state": shown(trial["state"])} for trial in found]
+    return sorted(rows, key=lambda row: int(row["id"]))
+
+
+def _checkpoints(session: Session, experiment_id: int) -> list[dict[str, Any]]:
+    rows = []
+    for checkpoint in items(session, f"/api/v1/experiments/{experiment_id}/checkpoints", "checkpoints"):
+        training = checkpoint.get("training") or {}
+        resources = checkpoint.get("resources") or {}
+        rows.append(
+            {
+                **render.snake(checkpoint),
+                "trial_id": training.get("trialId"),
+                "steps_completed": (checkpoint.get("metadata") or {}).get("steps_completed"),
+                "state": shown(checkpoint["state"]),
+                "searcher_metric": training.get("searcherMetric"),
+                "size": sum(int(size) for size in resources.values()),
+            }
+        )
+    return sorted(rows, key=lambda row: (int(row["trial_id"] or 0), int(row["steps_completed"] or 0)))

@@ -1,0 +1,130 @@
+"""``create -f``: the first trial's log on stdout, one progress line on stderr, until the experiment ends."""
+
+import sys
+import threading
+import time
+from typing import Any, TextIO
+
+from determined.client import experiments, lifecycle
+from determined.client.session import Session
+from determined.errors import ApiError, DeterminedError
+from determined_cli import logs
+from determined_cli.experiment_wait import until_end
+from determined_cli.main import INTERRUPTED, say
+from determined_cli.progress import Progress
+from determined_cli.states import has_ended, shown
+
+ON_TERMINAL = 0.5
+ELSEWHERE = 30.0
+FIRST_TRIAL = 0.1
+
+
+def follow(session: Session, experiment_id: int) -> int:
+    """0 where it completed, else 1. Ctrl-C only stops looking."""
+    line = Line(sys.stderr)
+    try:
+        trial_id = _first_trial(session, experiment_id, line)
+        if trial_id is not None:
+            _watch(session, trial_id, line)
+        state = until_end(session, experiment_id, 0.2)
+    except KeyboardInterrupt:
+        line.clear()
+        say(f"detached; experiment {experiment_id} goes on. Come back: det e logs -f {experiment_id}")
+        say(f"end it: det e cancel {experiment_id}")
+        return INTERRUPTED
+    finally:
+        line.clear()
+    say(f"experiment {experiment_id} ended: {state}")
+    return 0 if state == "COMPLETED" else 1
+
+
+def _first_trial(session: Session, experiment_id: int, line: "Line") -> int | None:
+    while True:
+        trial_id = logs.find_first_trial(session, experiment_id)
+        if trial_id is not None:
+            return trial_id
+        state = experiments.get(session, experiment_id)["state"]
+        if has_ended(state):
+            return None
+        line.show(f"experiment {experiment_id} is {shown(state).lower()}, no trial yet")
+        time.sleep(FIRST_TRIAL)
+
+
+def _watch(session: Session, trial_id: int, line: "Line") -> None:
+    """The log here, the progress line in a thread beside it; both end with the trial."""
+    over = threading.Event()
+    ticker = threading.Thread(target=_tick, args=(session, trial_id, line, over), daemon=True)
+    ticker.start()
+    try:
+        for entry in logs.lines(session, trial_id, follow=True):
+            line.print(logs.message(entry))
+    finally:
+        over.set()
+        ticker.join(timeout=1.0)
+
+
+def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) -> None:
+    interval = ON_TERMINAL if line.is_terminal else ELSEWHERE
+    while not over.wait(interval):
+        try:
+            facts = lifecycle.progress(session, trial_id)
+        except ApiError as error:
+            line.show(f"trial {trial_id}: {error.message}")
+            continue
+        except DeterminedError:
+            return
+        if not over.is_set():
+            line.show(Progress.from_wire(facts).render(time.time()))
+
+
+class Line:
+    """The last line of a terminal, redrawn in place and stepping aside for what is printed; plain lines elsewhere."""
+
+    def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
+        self.is_terminal = stream.isatty()
+        self._stream, self._out = stream, out or sys.stdout
+        self._text = ""
+        self._lock = threading.Lock()
+
+    def show(self, text: str) -> None:
+        """Replaces the line."""
+        with self._lock:
+            if text == self._text:
+                return
+            if self.is_terminal:
+                self._write(f"\r{_fit(text, self._stream)}\x1b[K")
+            else:
+                self._write(f"{text}\n")
+            self._text = text
+
+    def print(self, text: str) -> None:
+        """Prints above it."""
+        with self._lock:
+            if self.is_terminal and self._text:
+                self._write("\r\x1b[K")
+            self._out.write(text)
+            self._out.flush()
+            if self.is_terminal and self._text:
+                self._write(_fit(self._text, self._stream))
+
+    def clear(self) -> None:
+        """Takes it away."""
+        with self._lock:
+            if self.is_terminal and self._text:
+                self._write("\r\x1b[K")
+            self._text = ""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def _fit(text: str, stream: Any) -> str:
+    """A line that wraps could not be redrawn in place."""
+    import os
+
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        width = 80
+    return text[: max(1, width - 1)]

@@ -1,0 +1,75 @@
+"""``det trial logs`` and ``det experiment logs``."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from determined.client.paging import items
+from determined.client.session import Session
+from determined.errors import NotFound
+from determined_cli import connection, render
+from determined_cli.logs_arguments import LEVELS
+
+
+def of_trial(args: Any) -> None:
+    """Prints the log of a trial."""
+    _print(connection.connect(args.options), args.trial_id, args)
+
+
+def of_experiment(args: Any) -> None:
+    """Prints the log of the experiment's first trial, as long as it has one."""
+    session = connection.connect(args.options)
+    trial_id = find_first_trial(session, args.experiment_id)
+    if trial_id is None:
+        raise NotFound(f"experiment {args.experiment_id} has no trial yet")
+    _print(session, trial_id, args)
+
+
+def find_first_trial(session: Session, experiment_id: int) -> int | None:
+    """The lowest id, None while there is none."""
+    trials = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials", limit=1)
+    return next((int(trial["id"]) for trial in trials), None)
+
+
+def lines(session: Session, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
+    """A trial's log, line by line, as it arrives."""
+    return session.stream(f"/api/v1/trials/{trial_id}/logs", query)
+
+
+def query(args: Any) -> dict[str, Any]:
+    """The flags as the wire knows them."""
+    limit = args.head if args.head is not None else args.tail
+    return {
+        "follow": args.follow,
+        "limit": limit,
+        "orderBy": "ORDER_BY_DESC" if args.tail is not None else None,
+        "allocationIds": args.allocation_id,
+        "agentIds": args.agent_id,
+        "containerIds": args.container_id,
+        "rankIds": args.rank_id,
+        "sources": args.source,
+        "stdtypes": args.stdtype,
+        "levels": [f"LOG_LEVEL_{level}" for level in LEVELS[LEVELS.index(args.level) :]] if args.level else None,
+        "timestampBefore": args.timestamp_before,
+        "timestampAfter": args.timestamp_after,
+        "searchText": args.search_text,
+    }
+
+
+def _print(session: Session, trial_id: int, args: Any) -> None:
+    if 0 in (args.head, args.tail):  # the wire takes 0 for "no limit"
+        return
+    found: Iterator[dict[str, Any]] = lines(session, trial_id, **query(args))
+    if args.tail is not None:
+        found = reversed(list(found))
+    for line in found:
+        sys.stdout.write(json.dumps(render.snake(line), ensure_ascii=False) + "\n" if args.json else message(line))
+        if args.follow:
+            sys.stdout.flush()
+
+
+def message(line: dict[str, Any]) -> str:
+    """The line as the master words it, with its line break."""
+    text = str(line.get("message") or "")
+    return text if text.endswith("\n") else f"{text}\n"

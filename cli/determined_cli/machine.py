@@ -1,0 +1,32 @@
+"""``det up`` and ``det down``: the whole product on one machine."""
+
+from determined_cli.verbs import Verb, argument
+
+BARE = ("up", "down")
+
+_DATA = argument("--data", metavar="FOLDER", help="data folder (default: $XDG_DATA_HOME/detent)")
+
+VERBS = (
+    Verb(
+        "up",
+        "start a master and an agent on this machine",
+        "determined_cli.up:run_up",
+        (
+            argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"),
+            argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one (default: 8080)"),
+            _DATA,
+            argument("--slots", type=int, metavar="N", help="slots of this machine (its accelerators, else 1)"),
+            argument("--task-python", metavar="PYTHON", help="the Python that trials run under (default: this one)"),
+            argument("--grace", type=float, default=15.0, metavar="SECONDS", help="for trials to save at the end (15)"),
+            argument("--detach", action="store_true", help="go to the background once ready"),
+        ),
+        examples=("det up", "det up --port 0 --data /tmp/try --slots 2"),
+    ),
+    Verb(
+        "down",
+        "end what `det up` started",
+        "determined_cli.up:run_down",
+        (_DATA, argument("--now", action="store_true", help="at once; trials go on from their last checkpoint")),
+        examples=("det down", "det down --now"),
+    ),
+)

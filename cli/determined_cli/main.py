@@ -1,0 +1,200 @@
+"""The ``det`` command: finds noun and verb, loads only what these need, and turns errors into one line and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from determined_cli import __version__, nouns
+
+TYPE_CHECKING = False  # importing typing, or collections.abc, would cost a third of what `det --version` may take
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from determined_cli.verbs import Verb
+
+USAGE = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words in (["--version"], ["-v"]):
+        sys.stdout.write(f"det {__version__}\n")
+        return 0
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has gone; a second complaint at interpreter exit would help nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    except Exception as error:
+        if os.environ.get("DET_DEBUG"):
+            raise
+        return _explain(error)
+
+
+class Globals:
+    """What stands before the noun."""
+
+    __slots__ = ("master", "no_color", "user")
+
+    def __init__(self) -> None:
+        self.master: str | None = None
+        self.user: str | None = None
+        self.no_color = False
+
+
+def _dispatch(words: list[str]) -> int:
+    options = Globals()
+    rest = _globals(words, options)
+    if rest is None:
+        return USAGE
+    if not rest or rest[0] in ("-h", "--help", "help"):
+        _overview()
+        return 0 if rest else USAGE
+    noun = nouns.find(rest[0])
+    if noun is None:
+        return _unknown("command", rest[0], list(nouns.NOUNS))
+    return _run(f"det {noun}", _verbs(noun), rest[1:], options)
+
+
+def _globals(words: list[str], options: Globals) -> list[str] | None:
+    index = 0
+    while index < len(words):
+        name, has_value, value = words[index].partition("=")
+        field = {"-m": "master", "--master": "master", "-u": "user", "--user": "user"}.get(name)
+        if field is not None:
+            if not has_value:
+                index += 1
+                if index >= len(words):
+                    say(f"det: {name} needs a value")
+                    return None
+                value = words[index]
+            setattr(options, field, value)
+        elif name == "--no-color":
+            options.no_color = True
+        elif name in ("-v", "--version"):
+            return ["version"]
+        elif name.startswith("-") and name not in ("-h", "--help"):
+            say(f"det: unknown option {name}; `det --help` shows what there is")
+            return None
+        else:
+            return words[index:]
+        index += 1
+    return words[index:]
+
+
+def _verbs(noun: str) -> Sequence[Verb]:
+    from importlib import import_module
+
+    module = import_module(nouns.NOUNS[noun][0])
+    verbs: Sequence[Verb] = module.VERBS
+    single = [verb for verb in verbs if verb.name == noun]
+    return single if single and noun in module.BARE else verbs
+
+
+def _run(prog: str, verbs: Sequence[Verb], words: list[str], options: Globals) -> int:
+    from determined_cli import verbs as table
+
+    noun = prog.rpartition(" ")[2]
+    if len(verbs) == 1 and verbs[0].name == noun:
+        verb = verbs[0]
+    else:
+        if not words or words[0] in ("-h", "--help", "help"):
+            _group_help(prog, verbs)
+            return 0 if words else USAGE
+        found = table.find(verbs, words[0])
+        if found is None:
+            return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs])
+        verb, prog, words = found, f"{prog} {found.name}", words[1:]
+    if verb.verbs:
+        return _run(prog, verb.verbs, words, options)
+    return _call(prog, verb, words, options)
+
+
+def _call(prog: str, verb: Verb, words: list[str], options: Globals) -> int:
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from importlib import import_module
+
+    examples = "".join(f"  {line}\n" for line in verb.examples)
+    parser = ArgumentParser(
+        prog,
+        description=verb.help,
+        epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=lambda prog: RawDescriptionHelpFormatter(prog, width=_width()),
+        allow_abbrev=False,
+    )
+    for add in verb.arguments:
+        add(parser)
+    args = parser.parse_args(words)
+    args.options = options
+    module, _, function = verb.run.partition(":")
+    code = getattr(import_module(module), function)(args)
+    return 0 if code is None else int(code)
+
+
+def _width() -> int:
+    """Given to argparse, which would load shutil to find out."""
+    try:
+        return os.get_terminal_size().columns - 2
+    except OSError:
+        return 100
+
+
+def _overview() -> None:
+    lines = ["usage: det [-m MASTER] [-u USER] NOUN VERB [...]", ""]
+    for noun, (_, help, short) in nouns.NOUNS.items():
+        lines.append(f"  {', '.join((noun, *short)):<18}{help}")
+    lines += [
+        "",
+        "  -m, --master URL  the master; else DET_MASTER, else the one that was logged in to, else localhost:8080",
+        "  -u, --user USER   who is asking",
+        "  --version         the version of this client",
+        "",
+        "examples:",
+        "  det up",
+        "  det experiment create config.yaml context/ -f",
+        "  det e list",
+    ]
+    print("\n".join(lines))
+
+
+def _group_help(prog: str, verbs: Sequence[Verb]) -> None:
+    print(f"usage: {prog} VERB [...]\n")
+    for verb in verbs:
+        print(f"  {', '.join(verb.names):<26}{verb.help}")
+
+
+def _unknown(what: str, word: str, known: list[str]) -> int:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1)
+    hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(known)}"
+    say(f'det: no {what} is called "{word}"; {hint}')
+    return USAGE
+
+
+def _explain(error: Exception) -> int:
+    from determined.errors import DeterminedError
+
+    if isinstance(error, DeterminedError):
+        say(f"det: {error.message}")
+        return error.exit_code
+    if isinstance(error, OSError) and error.filename:
+        say(f"det: {error.filename}: {error.strerror}")
+        return 1
+    say(f"det: this should not happen: {type(error).__name__}: {error} (DET_DEBUG=1 shows where)")
+    return 1
+
+
+def say(text: str) -> None:
+    """Talk goes to stderr, so that stdout is data only."""
+    sys.stderr.write(f"{text}\n")

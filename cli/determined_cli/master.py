@@ -1,0 +1,25 @@
+"""``det master``: the master itself."""
+
+from determined_cli.verbs import Verb, argument
+
+BARE = ()
+
+_RUN = "determined_cli.master_verbs"
+_FORMAT = (
+    argument("--json", action="store_const", const="json", dest="format", help="JSON"),
+    argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
+)
+
+VERBS = (
+    Verb("info", "version, cluster id, name", f"{_RUN}:info", _FORMAT),
+    Verb("config", "the master's settings; for admins", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
+    Verb(
+        "logs",
+        "the master's own log",
+        f"{_RUN}:logs",
+        (
+            argument("-f", "--follow", action="store_true", help="go on as it grows"),
+            argument("--tail", type=int, metavar="N", help="the last N entries"),
+        ),
+    ),
+)

@@ -1,0 +1,28 @@
+"""What the verbs of ``det master`` do."""
+
+import sys
+from typing import Any
+
+from determined.client import master
+from determined_cli import connection, render
+
+
+def info(args: Any) -> None:
+    """Needs no login."""
+    render.show_object(args.format or "yaml", render.snake(master.info(connection.anonymous(args.options))))
+
+
+def config(args: Any) -> None:
+    """As the master runs it, secrets masked."""
+    render.show_object(args.format or "yaml", master.config(connection.connect(args.options)))
+
+
+def logs(args: Any) -> None:
+    """Entry by entry."""
+    session = connection.connect(args.options)
+    for entry in master.logs(session, follow=args.follow, limit=args.tail):
+        level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")
+        text = str(entry.get("message") or "").rstrip("\n")
+        sys.stdout.write(f"{entry.get('timestamp')} [{level}]: {text}\n")
+        if args.follow:
+            sys.stdout.flush()

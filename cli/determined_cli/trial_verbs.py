@@ -1,0 +1,109 @@
+"""What the verbs of ``det trial`` do."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from determined.client import lifecycle, trials
+from determined.client.paging import items
+from determined.client.session import Session
+from determined.errors import BadRequest, NotFound
+from determined_cli import connection, render
+from determined_cli.main import say
+from determined_cli.states import shown
+
+COLUMNS = (
+    ("Trial ID", "id"),
+    ("State", "state"),
+    ("H-Params", "hparams"),
+    ("Summary Metrics", "summary_metrics"),
+    ("Started", "start_time"),
+    ("Ended", "end_time"),
+    ("Restarts", "restarts"),
+)
+WORKLOADS = (
+    ("# of Batches", "batches"),
+    ("Report Time", "time"),
+    ("Checkpoint", "checkpoint"),
+    ("Checkpoint UUID", "uuid"),
+    ("Training Metrics", "training"),
+    ("Validation Metrics", "validation"),
+)
+
+
+def describe(args: Any) -> None:
+    """The trial, then what it did."""
+    session = connection.connect(args.options)
+    trial = trials.get(session, args.trial_id)
+    query = {"includeBatchMetrics": True} if args.metrics else {}
+    path = f"/api/v1/trials/{args.trial_id}/workloads"
+    workloads = list(items(session, path, "workloads", query))
+    if args.json:
+        render.show_object("json", {**render.snake(trial), "workloads": render.snake(workloads)})
+        return
+    render.show("table", COLUMNS, [{**render.snake(trial), "state": shown(trial["state"])}])
+    print()
+    render.show("table", WORKLOADS, [_workload(each) for each in workloads])
+
+
+def _workload(container: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for kind in ("training", "validation", "checkpoint"):
+        work = container.get(kind)
+        if not work:
+            continue
+        row.setdefault("batches", work.get("totalBatches"))
+        row.setdefault("time", work.get("endTime"))
+        if kind == "checkpoint":
+            row.update(checkpoint=shown(work.get("state")), uuid=work.get("uuid"))
+        else:
+            row[kind] = json.dumps((work.get("metrics") or {}).get("avgMetrics") or {})
+    return row
+
+
+def kill(args: Any) -> None:
+    """Ends the trial; the experiment goes on with others."""
+    lifecycle.kill_trial(connection.connect(args.options), args.trial_id)
+    say(f"killed trial {args.trial_id}")
+
+
+def download_checkpoint(args: Any) -> None:
+    """Fetches it through the master and unpacks it."""
+    if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
+        raise BadRequest("give one of --best, --latest, --uuid")
+    session = connection.connect(args.options)
+    uuid = args.uuid or _find_checkpoint(session, args.trial_id, latest=args.latest)
+    target = Path(args.output_dir or Path("checkpoints") / uuid)
+    data = session.request("GET", f"/checkpoints/{uuid}", headers={"Accept": "application/gzip"}, timeout=3600)
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        tar.extractall(target, filter="data")
+    say(f"checkpoint {uuid} of trial {args.trial_id}")
+    print(target)
+
+
+def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
+    path = f"/api/v1/trials/{trial_id}/checkpoints"
+    whole = [each for each in items(session, path, "checkpoints") if each["state"] == "STATE_COMPLETED"]
+    if not whole:
+        trials.get(session, trial_id)  # an unknown trial is the better complaint
+        raise NotFound(f"trial {trial_id} has no checkpoint that is whole")
+    if latest:
+        return str(max(whole, key=_steps)["uuid"])
+    experiment = session.get(f"/api/v1/experiments/{trials.get(session, trial_id)['experimentId']}")["experiment"]
+    smaller = bool(((experiment.get("config") or {}).get("searcher") or {}).get("smaller_is_better", True))
+    rated = [each for each in whole if isinstance(_metric(each), (int, float))]
+    if not rated:
+        return str(max(whole, key=_steps)["uuid"])
+    best = (min if smaller else max)(rated, key=_metric)
+    return str(best["uuid"])
+
+
+def _steps(checkpoint: dict[str, Any]) -> int:
+    return int((checkpoint.get("metadata") or {}).get("steps_completed") or 0)
+
+
+def _metric(checkpoint: dict[str, Any]) -> Any:
+    return (checkpoint.get("training") or {}).get("searcherMetric")

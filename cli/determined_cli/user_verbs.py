@@ -1,0 +1,94 @@
+"""What the verbs of ``det user`` do."""
+
+import os
+from typing import Any
+
+from determined.client import users
+from determined.client.session import Session
+from determined.errors import ApiError, BadRequest
+from determined_cli import auth_store, connection, render
+from determined_cli.main import say
+
+
+def login(args: Any) -> None:
+    """Logs in; the password comes from ``DET_PASS`` or the terminal."""
+    url = connection.master_url(args.options)
+    user = args.username or args.options.user or os.environ.get("DET_USER") or connection.GUEST
+    password = os.environ.get("DET_PASS")
+    if password is None:
+        password = connection.ask_password(user)
+    connection.log_in(url, user, password, keep=True)
+    say(f"logged in to {url} as {user}")
+
+
+def logout(args: Any) -> None:
+    """Forgets the token even where the master is away or knows it no more."""
+    url = connection.master_url(args.options)
+    store = auth_store.read()
+    user = args.options.user or auth_store.active_user(store, url)
+    token = auth_store.token(store, url, user) if user else None
+    if user is None or token is None:
+        say(f"nobody is logged in to {url}")
+        return
+    auth_store.forget(url, user)
+    try:
+        users.log_out(Session(url, token=token))
+    except ApiError as error:
+        say(f"forgotten here; the master did not hear of it: {error.message}")
+        return
+    say(f"logged out {user} from {url}")
+
+
+def whoami(args: Any) -> None:
+    """Asks the master, so that an expired login is noticed."""
+    me = users.me(connection.connect(args.options))
+    print(f"You are logged in as user '{me['username']}'")
+
+
+COLUMNS = (
+    ("Username", "username"),
+    ("Display Name", "display_name"),
+    ("Active", "active"),
+    ("Admin", "admin"),
+    ("Remote", "remote"),
+)
+
+
+def list_users(args: Any) -> None:
+    """All users, by name."""
+    found = users.list_all(connection.connect(args.options), inactive=args.all)
+    render.show(args.format, COLUMNS, sorted(map(render.snake, found), key=lambda each: str(each["username"])))
+
+
+def create(args: Any) -> None:
+    """Creates a user who can log in."""
+    session = connection.connect(args.options)
+    password = _new_password(args.username, args.password)
+    users.create(session, args.username, connection.hashed(password), admin=args.admin)
+    say(f"created user {args.username}")
+
+
+def change_password(args: Any) -> None:
+    """Changes one's own password, or as an admin another's; logs in again where it was one's own."""
+    session = connection.connect(args.options)
+    me = users.me(session)
+    target = users.by_name(session, args.target_user) if args.target_user else me
+    password = _new_password(target["username"], args.password)
+    users.set_password(session, int(target["id"]), connection.hashed(password))
+    say(f"changed the password of {target['username']}")
+    url = connection.master_url(args.options)
+    if target["id"] == me["id"] and auth_store.token(auth_store.read(), url, me["username"]):
+        connection.log_in(url, me["username"], password, keep=True)
+
+
+def _new_password(user: str, given: str | None) -> str:
+    if given is not None:
+        password = given
+    else:
+        password = connection.ask_password(user, "New password for {}: ")
+        if connection.ask_password(user, "Once more: ") != password:
+            raise BadRequest("the two passwords differ")
+    # The master sees a hash alone, so that this rule can be kept only here.
+    if len(password) < 8 or password in (password.lower(), password.upper()) or not any(map(str.isdigit, password)):
+        raise BadRequest("a password has 8 characters or more, among them an upper, a lower and a digit")
+    return password

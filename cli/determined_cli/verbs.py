@@ -1,0 +1,65 @@
+"""What a verb is: a name, a help line, its arguments, and where the code that does it is found."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in main
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Sequence
+
+    Arguments = Callable[[ArgumentParser], None]
+
+
+class Verb:
+    """One verb of a noun. ``run`` is ``module:function``, loaded only when the verb is used."""
+
+    __slots__ = ("aliases", "arguments", "examples", "help", "name", "run", "verbs")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        run: str = "",
+        arguments: Sequence[Arguments] = (),
+        aliases: Sequence[str] = (),
+        examples: Sequence[str] = (),
+        verbs: Sequence[Verb] = (),
+    ) -> None:
+        self.name, self.help, self.run = name, help, run
+        self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+
+def find(verbs: Sequence[Verb], word: str) -> Verb | None:
+    """The verb for a name or a short name."""
+    return next((verb for verb in verbs if word in verb.names), None)
+
+
+def argument(*names: str, **options: object) -> Arguments:
+    """An argument as argparse takes it, added only when its verb is used."""
+
+    def add(parser: ArgumentParser) -> None:
+        parser.add_argument(*names, **options)  # type: ignore[arg-type]
+
+    return add
+
+
+def listing(parser: ArgumentParser) -> None:
+    """The output formats that every list has."""
+    group = parser.add_mutually_exclusive_group()
+    for kind, help in (
+        ("table", "a table (default)"),
+        ("json", "JSON"),
+        ("yaml", "YAML"),
+        ("csv", "comma-separated values"),
+    ):
+        group.add_argument(f"--{kind}", dest="format", action="store_const", const=kind, help=help)
+    parser.set_defaults(format="table")
+
+
+EXPERIMENT_ID = argument("experiment_id", type=int, metavar="EXPERIMENT_ID")
+TRIAL_ID = argument("trial_id", type=int, metavar="TRIAL_ID")
+YES = argument("-y", "--yes", action="store_true", help="do not ask")

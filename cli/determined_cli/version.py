@@ -1,0 +1,34 @@
+"""``det version``: client and master."""
+
+from typing import Any
+
+from determined_cli import __version__
+from determined_cli.verbs import Verb, argument
+
+BARE = ("version",)
+
+
+def run(args: Any) -> None:
+    """Prints both; a master that is away is said and no failure."""
+    from determined.client import master
+    from determined.errors import ApiError
+    from determined_cli import connection, render
+
+    url = connection.master_url(args.options)
+    found: dict[str, Any] = {"client": {"version": __version__}, "master": {"url": url, "version": None}}
+    try:
+        facts = master.info(connection.anonymous(args.options))
+        found["master"].update(version=facts.get("version"), cluster_id=facts.get("clusterId"))
+    except ApiError as error:
+        found["master"]["error"] = error.message
+    render.show_object("json" if args.json else "yaml", found)
+
+
+VERBS = (
+    Verb(
+        "version",
+        "versions of client and master",
+        "determined_cli.version:run",
+        (argument("--json", action="store_true", help="JSON"),),
+    ),
+)

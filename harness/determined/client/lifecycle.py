@@ -1,0 +1,44 @@
+"""What can be done to an experiment or a trial that exists."""
+
+from typing import Any
+from urllib.parse import quote
+
+from determined.client.session import Session
+
+EXPERIMENTS = "/api/v1/experiments"
+TRIALS = "/api/v1/trials"
+
+
+def steer(session: Session, experiment_id: int, verb: str) -> None:
+    """``activate``, ``pause``, ``cancel``, ``kill``, ``archive`` or ``unarchive``."""
+    session.post(f"{EXPERIMENTS}/{experiment_id}/{verb}")
+
+
+def delete(session: Session, experiment_id: int) -> None:
+    """Deletes rows and files; goes on behind the answer."""
+    session.delete(f"{EXPERIMENTS}/{experiment_id}")
+
+
+def add_label(session: Session, experiment_id: int, label: str) -> list[str]:
+    """The labels afterwards."""
+    return list(session.request("PUT", f"{EXPERIMENTS}/{experiment_id}/labels/{quote(label, safe='')}")["labels"])
+
+
+def remove_label(session: Session, experiment_id: int, label: str) -> list[str]:
+    """The labels afterwards."""
+    return list(session.delete(f"{EXPERIMENTS}/{experiment_id}/labels/{quote(label, safe='')}")["labels"])
+
+
+def model_definition(session: Session, experiment_id: int) -> str:
+    """The context as a base64 tar.gz."""
+    return str(session.get(f"{EXPERIMENTS}/{experiment_id}/model_def")["b64Tgz"])
+
+
+def kill_trial(session: Session, trial_id: int) -> None:
+    """Ends one trial at once."""
+    session.post(f"{TRIALS}/{trial_id}/kill")
+
+
+def progress(session: Session, trial_id: int) -> dict[str, Any]:
+    """``{state, progress, steps, bestMetric, metricName, startedAt, waiting}``."""
+    return dict(session.get(f"/detent/trials/{trial_id}/progress"))

@@ -1,0 +1,23 @@
+"""Calls about the master itself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from determined.client.session import Session
+
+
+def info(session: Session) -> dict[str, Any]:
+    """Version, cluster id and name; needs no login."""
+    return dict(session.get("/api/v1/master"))
+
+
+def config(session: Session) -> dict[str, Any]:
+    """The master's settings, secrets masked; for admins."""
+    return dict(session.get("/api/v1/master/config")["config"])
+
+
+def logs(session: Session, *, follow: bool, limit: int | None) -> Iterator[dict[str, Any]]:
+    """The master's own log, entry by entry."""
+    query = {"follow": follow, "limit": limit}
+    for result in session.stream("/api/v1/master/logs", query):
+        yield result["logEntry"]

@@ -1,0 +1,41 @@
+"""From a checked configuration and a packed context to an experiment."""
+
+from typing import Any
+
+from determined.client.session import Session
+from determined.errors import NotFound
+
+CONTEXTS = "/detent/contexts"
+
+
+def has_context(session: Session, digest: str) -> bool:
+    """Whether the master keeps it already."""
+    try:
+        session.request("HEAD", f"{CONTEXTS}/{digest}")
+    except NotFound:
+        return False
+    return True
+
+
+def send_context(session: Session, digest: str, data: bytes) -> None:
+    """Sends it; harmless where it is known."""
+    session.request("PUT", f"{CONTEXTS}/{digest}", data, timeout=600)
+
+
+def create(session: Session, body: dict[str, Any], digest: str | None = None, data: bytes = b"") -> dict[str, Any]:
+    """Creates the experiment; its context is sent only where the master does not have it.
+
+    It may have been dropped between the question and the creation: then it is sent once more.
+    """
+    if digest is None:
+        return dict(session.post("/api/v1/experiments", body))
+    body = {**body, "contextHash": digest}
+    if not has_context(session, digest):
+        send_context(session, digest, data)
+    try:
+        return dict(session.post("/api/v1/experiments", body))
+    except NotFound as error:
+        if "send it again" not in error.message:
+            raise
+    send_context(session, digest, data)
+    return dict(session.post("/api/v1/experiments", body))
