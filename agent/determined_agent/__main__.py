@@ -1,0 +1,116 @@
+"""``det-agent``: settings, then the daemon and its link until SIGTERM.
+
+The end of the agent ends no task: the next agent on the same data folder takes them up. Whoever wants tasks ended asks
+the master for it (``det up`` does).
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from determined.errors import DeterminedError
+from determined_agent.connection import Connection, Refused
+from determined_agent.daemon import Daemon
+from determined_agent.devices import find_slots
+from determined_agent.drivers.driver import OutputLimits, ProcessOptions
+from determined_agent.drivers.process import ProcessDriver
+from determined_agent.harness_copy import keep_harness
+from determined_agent.hooks.devices import DevicesHook
+from determined_agent.hooks.environment import EnvironmentHook
+from determined_agent.hooks.files import FilesHook
+from determined_agent.hooks.mounts import MountsHook
+from determined_agent.isolation import can_mount
+from determined_agent.logging import configure
+from determined_agent.memory import Memory
+from determined_agent.settings import Settings, read_settings, task_python_of_agent
+from determined_agent.task_python import PythonProbe
+
+logger = logging.getLogger(__name__)
+
+EXIT_USAGE, EXIT_REFUSED = 2, 3
+
+
+def main() -> int:
+    """Runs an agent; the exit code is 0 after SIGTERM or SIGINT, 3 where the master refuses it for good."""
+    try:
+        settings = read_settings(sys.argv[1:], os.environ)
+        configure(settings.log_level)
+        if not settings.tasks_as_me:
+            raise DeterminedError(_why_tasks_as_me())
+        return asyncio.run(run(settings))
+    except Refused as problem:
+        print(f"det-agent: {problem.message}", file=sys.stderr)
+        return EXIT_REFUSED
+    except (DeterminedError, OSError) as problem:
+        print(f"det-agent: {problem}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+async def run(settings: Settings) -> int:
+    """One agent from start to signal."""
+    loop = asyncio.get_running_loop()
+    told_to_end = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_end.set)
+    memory = Memory(settings.data)
+    memory.name(settings.id or memory.agent_id or socket.gethostname())
+    token = _read_token(settings.token_file)
+    slots = await asyncio.to_thread(find_slots, settings.slots)
+    probe = PythonProbe(settings.base_environment)
+    limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
+    has_pids = settings.isolation == "auto" and os.geteuid() == 0
+    hooks = (
+        EnvironmentHook(settings, memory.agent_id, len(slots), probe),
+        FilesHook(settings, token),
+        DevicesHook(slots),
+        MountsHook(can_mount),
+    )
+    daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits)), hooks)
+    daemon.adopt()
+    link = asyncio.create_task(Connection(settings.master, lambda: token, daemon).run())
+    warming = asyncio.create_task(_warm(settings, probe))
+    ending = asyncio.create_task(told_to_end.wait())
+    logger.info("agent %s with %d slots", memory.agent_id, len(slots))
+    try:
+        await asyncio.wait({link, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if link.done():
+            link.result()
+        return 0
+    finally:
+        for task in (link, ending, warming):
+            task.cancel()
+        await asyncio.gather(link, ending, warming, return_exceptions=True)
+        await daemon.close()
+
+
+async def _warm(settings: Settings, probe: PythonProbe) -> None:
+    """Does before the first trial what would make it wait."""
+    with contextlib.suppress(Exception):
+        await asyncio.to_thread(keep_harness, settings.data)
+        await probe.ask(settings.task_python or task_python_of_agent())
+
+
+def _read_token(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise DeterminedError(f"the join token cannot be read: {path}: {error.strerror}") from error
+
+
+def _why_tasks_as_me() -> str:
+    who = "root" if os.geteuid() == 0 else "this user"
+    return (
+        f"tasks would run as {who} and could read all that {who} can, since owners are not mapped to users of this "
+        "machine yet; say --tasks-as-me if that is meant"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

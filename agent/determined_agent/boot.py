@@ -1,0 +1,48 @@
+"""The command that a container begins with: start-up hooks, if there are any, then ``determined.exec.run_task``."""
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from determined.link.run_folder import write_whole
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.hook import Draft
+from determined_agent.settings import task_python_of_agent
+
+# Run by path rather than by PYTHONPATH, so that nothing of it is left in the task's environment.
+_RUN_TASK = (
+    "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "runpy.run_module('determined.exec.run_task', run_name='__main__', alter_sys=True)"
+)
+_HOOK = "startup-hook.sh"
+
+
+def boot_command(draft: Draft) -> tuple[str, ...]:
+    """The argv of a container."""
+    run_task = (str(task_python_of_agent()), "-I", "-c", _RUN_TASK, str(draft.harness_copy))
+    return with_hooks(draft, run_task)
+
+
+def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
+    """``command`` after the pool's and the user's hook, which may export variables and whose failure aborts."""
+    sourced = []
+    if draft.spec.startup_hook:
+        write_whole(draft.folder.run / "pool-startup-hook.sh", draft.spec.startup_hook)
+        sourced.append(draft.run_dir / "pool-startup-hook.sh")
+    if (draft.folder.workdir / _HOOK).is_file():
+        sourced.append(draft.workdir / _HOOK)
+    if not sourced:
+        return command
+    bash = shutil.which("bash", path=draft.environment.get("PATH", os.defpath))
+    if bash is None:
+        raise NotStarted(f"there is no bash on this machine to run {sourced[-1].name} with")
+    write_whole(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
+    return (bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
+
+
+def _script(sourced: list[Path], workdir: Path, command: tuple[str, ...]) -> str:
+    lines = ["set -e -x", *(f"source {shlex.quote(str(path))}" for path in sourced)]
+    # The shell's own switches and folder are not the task's business.
+    lines += [f"{{ cd {shlex.quote(str(workdir))}; set +e +x; }} 2>/dev/null", f"exec {shlex.join(command)}"]
+    return "\n".join(lines) + "\n"

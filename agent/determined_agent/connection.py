@@ -1,0 +1,148 @@
+"""The talk with the master over the websocket: hello, wishes in, truths out, and back again after every loss."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from pydantic import ValidationError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus, WebSocketException
+
+from determined.errors import DeterminedError
+from determined.link.messages import MASTER_MESSAGE, Hello, Refuse, Truth, Welcome, Wish
+
+logger = logging.getLogger(__name__)
+
+_FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
+_PATIENCE = 10.0
+_LARGEST = 64 << 20
+
+
+class Refused(DeterminedError):
+    """The master does not take this agent with these settings."""
+
+
+class LinkLost(Exception):
+    """The link broke; it is tried again."""
+
+
+class Agent(Protocol):
+    """The part of the agent that the link speaks for."""
+
+    changed: asyncio.Event
+
+    @property
+    def hello(self) -> Hello: ...
+
+    @property
+    def truth(self) -> Truth: ...
+
+    def welcome(self, welcome: Welcome, address: str) -> bool: ...
+
+    def obey(self, wish: Wish) -> None: ...
+
+    def cut_off(self) -> None: ...
+
+
+class Connection:
+    """Keeps the link up for ever."""
+
+    def __init__(self, master: str, token: Callable[[], str], agent: Agent) -> None:
+        self._master = master
+        self._token = token
+        self._agent = agent
+        self._is_quiet = False
+
+    async def run(self) -> None:
+        """Ends only with Refused, when the master says that trying again is of no use."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                async with connect(
+                    self._url(),
+                    additional_headers={"Authorization": f"Bearer {self._token()}"},
+                    open_timeout=_PATIENCE,
+                    close_timeout=1,
+                    ping_interval=5,
+                    ping_timeout=10,
+                    max_size=_LARGEST,
+                    compression=None,
+                    proxy=None,
+                ) as link:
+                    welcome = await self._greet(link)
+                    wait = _FIRST_WAIT
+                    await self._talk(link, welcome)
+            except InvalidStatus as problem:
+                if problem.response.status_code in (401, 403):
+                    raise Refused(f"the master at {self._master} refuses the join token") from problem
+                self._complain(f"it answered {problem.response.status_code}")
+            except (OSError, LinkLost, WebSocketException, TimeoutError, ValidationError) as problem:
+                self._complain(str(problem) or type(problem).__name__)
+            finally:
+                self._agent.cut_off()
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LAST_WAIT)
+
+    def _url(self) -> str:
+        hello = self._agent.hello
+        scheme, place, path, _, _ = urlsplit(self._master)
+        query = urlencode({"id": hello.agent_id, "pool": hello.pool, "version": hello.version})
+        return urlunsplit(("wss" if scheme == "https" else "ws", place, f"{path.rstrip('/')}/agents", query, ""))
+
+    async def _greet(self, link: ClientConnection) -> Welcome:
+        await link.send(self._agent.hello.model_dump_json())
+        async with asyncio.timeout(_PATIENCE):
+            answer = MASTER_MESSAGE.validate_json(await link.recv())
+        match answer:
+            case Refuse(reason=reason, final=True):
+                raise Refused(f"the master refuses this agent: {reason}")
+            case Refuse(reason=reason):
+                raise LinkLost(f"it refuses for now: {reason}")
+            case Wish():
+                raise LinkLost("it sent a wish before its welcome")
+        if not self._agent.welcome(answer, _address(link)):
+            raise LinkLost(f"its epoch {answer.master_epoch} is older than one that was obeyed before")
+        logger.info("connected to %s", self._master)
+        self._is_quiet = False
+        return answer
+
+    async def _talk(self, link: ClientConnection, welcome: Welcome) -> None:
+        sending = asyncio.create_task(self._send(link, welcome.heartbeat_seconds))
+        try:
+            async for text in link:
+                message = MASTER_MESSAGE.validate_json(text)
+                if isinstance(message, Wish):
+                    self._agent.obey(message)
+                elif isinstance(message, Refuse):
+                    if message.final:
+                        raise Refused(f"the master refuses this agent: {message.reason}")
+                    raise LinkLost(message.reason)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+        raise LinkLost("it closed the link")
+
+    async def _send(self, link: ClientConnection, heartbeat: float) -> None:
+        while True:
+            self._agent.changed.clear()
+            await link.send(self._agent.truth.model_dump_json())
+            try:
+                async with asyncio.timeout(heartbeat):
+                    await self._agent.changed.wait()
+            except TimeoutError:
+                pass
+
+    def _complain(self, why: str) -> None:
+        # Once an outage, else a master that is away for a night fills the disk.
+        logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, "no link to %s: %s", self._master, why)
+        self._is_quiet = True
+
+
+def _address(link: ClientConnection) -> str:
+    """Under which address this machine reaches its master, and so probably its peers."""
+    if link.transport.get_extra_info("socket").family not in (socket.AF_INET, socket.AF_INET6):
+        return "127.0.0.1"
+    return str(link.local_address[0])

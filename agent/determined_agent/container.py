@@ -1,0 +1,151 @@
+"""One container's life: hooks in order, start, running, exit; from a wish, or from a run folder that was found."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from determined.link.messages import ContainerExit, ContainerSpec, ContainerTruth
+from determined.link.run_folder import RunFolder
+from determined.states import ContainerState
+from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted
+from determined_agent.exits import exit_of
+from determined_agent.hooks.hook import Draft, Hook, say
+from determined_agent.output import OutputShipper
+from determined_agent.reconcile import Known
+
+logger = logging.getLogger(__name__)
+
+Boot = Callable[[Draft], tuple[str, ...]]
+
+
+class Container:
+    """Knows its state at any time; ``run`` moves it forward, ``stop`` ends it."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        record: dict[str, Any],
+        *,
+        driver: Driver,
+        hooks: Sequence[Hook],
+        boot: Boot,
+        shipper: OutputShipper,
+        on_change: Callable[[], None],
+    ) -> None:
+        self.container_id = folder.path.name
+        self.folder = folder
+        self._record = record
+        self._spec = ContainerSpec.model_validate(record["spec"])
+        self._draft = Draft(self.container_id, self._spec, folder)
+        self._driver = driver
+        self._hooks = tuple(hooks)
+        self._boot = boot
+        self._shipper = shipper
+        self._on_change = on_change
+        self._preparing: asyncio.Task[Launch] | None = None
+        self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
+        self.exit: ContainerExit | None = None
+        self.state = ContainerState.ASSIGNED
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.folder.stop.exists()
+
+    @property
+    def known(self) -> Known:
+        return Known(self.state.is_terminal, self.is_stopping, self._shipper.is_done)
+
+    @property
+    def truth(self) -> ContainerTruth:
+        return ContainerTruth(
+            container_id=self.container_id,
+            allocation_id=self._record["allocation_id"],
+            state=self.state,
+            address=self._record["address"],
+            exit=self.exit,
+            output_done=self.state.is_terminal and self._shipper.is_done,
+        )
+
+    async def run(self) -> None:
+        """From wherever the folder says it stands to its end, and on until the last line is acknowledged."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._shipper.run())
+            await self._live()
+
+    def stop(self) -> None:
+        """Ends the container at once; its end is seen in ``state``."""
+        self.folder.stop.touch()
+        if self._preparing is not None:
+            self._preparing.cancel()
+        else:
+            self._driver.stop(self.folder)
+
+    async def _live(self) -> None:
+        if "exit" in self._record:
+            self.exit = ContainerExit.model_validate(self._record["exit"])
+        else:
+            ended = await self._until_end()
+            self.exit = exit_of(ended, self.folder)
+            if self.exit.message:
+                say(self.folder, self.exit.message, "ERROR")
+            self._record["exit"] = self.exit.model_dump()
+            self.folder.write_record(self._record)
+            logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
+            await self._undo(self._hooks)
+        self._shipper.finish()
+        self._move(ContainerState.TERMINATED)
+
+    async def _until_end(self) -> Ended:
+        try:
+            if not self.folder.order.exists():
+                launch = await self._prepare()
+                if launch is None:
+                    return Ended("stopped")
+                self._move(ContainerState.STARTING)
+                await self._driver.start(launch)
+            self._move(ContainerState.RUNNING)
+            if self.is_stopping:
+                self._driver.stop(self.folder)
+            return await self._driver.wait(self.folder)
+        except NotStarted as problem:
+            return Ended("failed_to_start", message=str(problem))
+        except Exception as problem:
+            logger.exception("container failed", extra=self._ids)
+            return Ended("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
+
+    async def _prepare(self) -> Launch | None:
+        """The launch, or None where it was stopped before there was one."""
+        if self.is_stopping:
+            return None
+        self._move(ContainerState.PULLING)
+        self._preparing = asyncio.create_task(self._run_hooks())
+        try:
+            launch = await asyncio.shield(self._preparing)
+        except asyncio.CancelledError:
+            if not self.is_stopping:
+                self._preparing.cancel()
+                raise  # the agent ends; the next one prepares anew
+            return None
+        finally:
+            self._preparing = None
+        return None if self.is_stopping else launch
+
+    async def _run_hooks(self) -> Launch:
+        for hook in self._hooks:
+            await hook.do(self._draft)
+            self._shipper.ring()
+        draft = self._draft
+        argv = self._boot(draft)
+        return Launch(self.folder, argv, draft.environment, draft.workdir, tuple(draft.mounts))
+
+    async def _undo(self, hooks: Sequence[Hook]) -> None:
+        for hook in reversed(hooks):
+            try:
+                await hook.undo(self._draft)
+            except Exception:
+                logger.exception("cleaning up after a container failed", extra=self._ids)
+
+    def _move(self, state: ContainerState) -> None:
+        self.state = state
+        self._on_change()

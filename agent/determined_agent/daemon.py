@@ -1,0 +1,204 @@
+"""The agent as a whole: holds the containers, obeys wishes, tells the truth."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from determined.link.messages import (
+    ContainerExit,
+    ContainerTruth,
+    ContainerWish,
+    Hello,
+    SlotFacts,
+    Truth,
+    Welcome,
+    Wish,
+)
+from determined.link.run_folder import RunFolder
+from determined.states import ContainerState
+from determined_agent import reconcile
+from determined_agent.boot import boot_command
+from determined_agent.container import Boot, Container
+from determined_agent.drivers.driver import Driver
+from determined_agent.hooks.hook import Hook
+from determined_agent.http import HttpClient
+from determined_agent.memory import Memory
+from determined_agent.output import OutputShipper
+from determined_agent.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+
+
+class Daemon:
+    """The agent's containers and what it has heard from its master."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        token: str,
+        memory: Memory,
+        slots: Sequence[SlotFacts],
+        driver: Driver,
+        hooks: Sequence[Hook],
+        boot: Boot = boot_command,
+    ) -> None:
+        self._settings = settings
+        self._token = token
+        self._memory = memory
+        self._slots = list(slots)
+        self._driver = driver
+        self._hooks = tuple(hooks)
+        self._boot = boot
+        self._containers: dict[str, Container] = {}
+        self._buried: dict[str, ContainerTruth] = {}
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._wish: Wish | None = None
+        self._sequence = 0
+        self._address = settings.host_address or "127.0.0.1"
+        self.changed = asyncio.Event()
+        """Set whenever the truth is another than before; who sends it clears it."""
+
+    @property
+    def hello(self) -> Hello:
+        return Hello(
+            agent_id=self._memory.agent_id,
+            pool=self._settings.pool,
+            version=VERSION,
+            hostname=socket.gethostname(),
+            slots=self._slots,
+            containers=self.truth.containers,
+            master_epoch=self._memory.master_epoch,
+        )
+
+    @property
+    def truth(self) -> Truth:
+        containers = [container.truth for container in self._containers.values()]
+        return Truth(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
+
+    def adopt(self) -> None:
+        """Takes up every container whose run folder is there."""
+        for folder in self._memory.folders():
+            try:
+                self._take(self._container(folder, folder.read_record()))
+            except (OSError, ValueError, KeyError) as problem:
+                logger.error("run folder %s cannot be read and is left alone: %s", folder.path, problem)
+
+    def welcome(self, welcome: Welcome, address: str) -> bool:
+        """A master has answered; False where it is older than one that was obeyed before."""
+        if not self._settings.host_address:
+            self._address = address
+        return self._memory.obey(welcome.cluster_id, welcome.master_epoch)
+
+    def obey(self, wish: Wish) -> None:
+        if wish.master_epoch < self._memory.master_epoch:
+            logger.warning("a wish of an older master was ignored")
+            return
+        self._wish = wish
+        self._sequence = wish.sequence
+        self._reconcile()
+        self.changed.set()
+
+    def cut_off(self) -> None:
+        """The link is down: nothing is changed until the next wish."""
+        self._wish = None
+
+    async def close(self) -> None:
+        """Ends the agent and none of its containers."""
+        for life in self._lives.values():
+            life.cancel()
+        await asyncio.gather(*self._lives.values(), return_exceptions=True)
+        self._memory.close()
+
+    def _reconcile(self) -> None:
+        if self._wish is None:
+            return
+        known = {name: container.known for name, container in self._containers.items()}
+        known |= {name: reconcile.Known(True, False, True) for name in self._buried}
+        for step in reconcile.reconcile(self._wish, known, newest_epoch=self._memory.master_epoch):
+            self._apply(step)
+
+    def _apply(self, step: reconcile.Step) -> None:
+        match step:
+            case reconcile.Start(wish):
+                self._start(wish)
+            case reconcile.Stop(container_id):
+                self._containers[container_id].stop()
+            case reconcile.Bury(wish):
+                self._bury(wish, ContainerExit(kind="killed", message="stopped before it was started"))
+            case reconcile.Forget(container_id):
+                self._forget(container_id)
+
+    def _start(self, wish: ContainerWish) -> None:
+        assert wish.spec is not None
+        record = {
+            "container_id": wish.container_id,
+            "allocation_id": wish.allocation_id,
+            "address": self._address,
+            "spec": wish.spec.model_dump(),
+        }
+        try:
+            folder = self._memory.folder(wish.container_id)
+            folder.make()
+            folder.write_record(record)
+        except (OSError, ValueError) as problem:
+            logger.error("container %s cannot be started: %s", wish.container_id, problem)
+            self._bury(wish, ContainerExit(kind="system", message=f"no run folder could be made: {problem}"))
+            return
+        self._take(self._container(folder, record))
+
+    def _take(self, container: Container) -> None:
+        self._containers[container.container_id] = container
+        life = asyncio.create_task(container.run(), name=f"container {container.container_id}")
+        life.add_done_callback(self._report)
+        self._lives[container.container_id] = life
+
+    def _bury(self, wish: ContainerWish, ended: ContainerExit) -> None:
+        self._buried[wish.container_id] = ContainerTruth(
+            container_id=wish.container_id,
+            allocation_id=wish.allocation_id,
+            state=ContainerState.TERMINATED,
+            address=self._address,
+            exit=ended,
+            output_done=True,
+        )
+        self.changed.set()
+
+    def _forget(self, container_id: str) -> None:
+        self._buried.pop(container_id, None)
+        container = self._containers.pop(container_id, None)
+        self._lives.pop(container_id, None)
+        if container is not None:
+            self._memory.remove(container.folder)
+        self.changed.set()
+
+    def _note(self) -> None:
+        self.changed.set()
+        # Not at once: a change may come from inside a step.
+        asyncio.get_running_loop().call_soon(self._reconcile)
+
+    def _report(self, life: asyncio.Task[None]) -> None:
+        if not life.cancelled() and life.exception() is not None:
+            logger.error("%s broke", life.get_name(), exc_info=life.exception())
+
+    def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
+        shipper = OutputShipper(
+            folder,
+            HttpClient(self._settings.master, self._token),
+            agent_id=self._memory.agent_id,
+            allocation_id=record["allocation_id"],
+            task_id=record["spec"]["task_id"],
+            on_done=self._note,
+        )
+        return Container(
+            folder,
+            record,
+            driver=self._driver,
+            hooks=self._hooks,
+            boot=self._boot,
+            shipper=shipper,
+            on_change=self._note,
+        )

@@ -1,0 +1,56 @@
+"""A driver that runs nothing: containers do what a script says. For tests of what stands above the drivers."""
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from determined.link.run_folder import RunFolder, write_whole
+from determined_agent.drivers.driver import Ended, Launch, NotStarted
+from determined_agent.segments import STDOUT, SegmentWriter
+
+
+@dataclass(frozen=True)
+class Play:
+    """One container's behaviour: lines first, then it ends with ``code``, or runs until it is stopped (None)."""
+
+    lines: tuple[str, ...] = ()
+    code: int | None = 0
+    refuse: str = ""
+
+
+class FakeDriver:
+    """Keeps what is to be kept in the run folders, as a real driver does, so that a second one can take over."""
+
+    def __init__(self, script: Callable[[Launch], Play]) -> None:
+        self._script = script
+        self.started: list[str] = []
+
+    async def start(self, launch: Launch) -> None:
+        folder = launch.folder
+        write_whole(folder.order, "{}")
+        play = self._script(launch)
+        if play.refuse:
+            raise NotStarted(play.refuse)
+        self.started.append(folder.path.name)
+        writer = SegmentWriter(folder.output)
+        for line in play.lines:
+            writer.add(STDOUT, line.encode())
+        writer.close()
+        if play.code is not None:
+            _end(folder, {"code": play.code})
+
+    async def wait(self, folder: RunFolder) -> Ended:
+        while not folder.exit.exists():  # noqa: ASYNC110 - the end may be another driver's doing
+            await asyncio.sleep(0.005)
+        told = json.loads(folder.exit.read_text())
+        return Ended("stopped" if "signal" in told else "exited", told.get("code"), told.get("signal"))
+
+    def stop(self, folder: RunFolder) -> None:
+        if folder.order.exists() and not folder.exit.exists():
+            _end(folder, {"signal": int(signal.SIGKILL)})
+
+
+def _end(folder: RunFolder, told: dict[str, int]) -> None:
+    write_whole(folder.exit, json.dumps(told))

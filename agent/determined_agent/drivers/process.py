@@ -1,0 +1,185 @@
+"""Containers as plain processes under a shim each, for machines without a container engine."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from determined.link.run_folder import RunFolder, write_whole
+from determined_agent import processes
+from determined_agent.drivers.driver import Ended, Launch, NotStarted, ProcessOptions
+from determined_launch.environment import CONTAINER_ID
+
+# Run by its path: in the agent itself it is never imported.
+_SHIM = Path(__file__).resolve().parent.parent / "shim.py"
+
+
+class ProcessDriver:
+    """The shim does the work; this starts it, and reads what it wrote."""
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    async def start(self, launch: Launch) -> None:
+        folder = launch.folder
+        if launch.mounts:
+            folder.root.mkdir(mode=0o700, exist_ok=True)
+        write_whole(folder.order, json.dumps(self._order(launch)))
+        ours = _spawn(folder)
+        try:
+            await _readable(ours)
+            has_started = bool(os.read(ours, 64))
+        finally:
+            os.close(ours)
+        if not has_started:
+            ended = await self.wait(folder)
+            if ended.kind == "failed_to_start":
+                raise NotStarted(ended.message)
+
+    async def wait(self, folder: RunFolder) -> Ended:
+        while True:
+            handle = _open_shim(folder)
+            if handle is not None:
+                pid, descriptor = handle
+                try:
+                    await _readable(descriptor)
+                finally:
+                    os.close(descriptor)
+                _collect(pid)
+            elif await asyncio.to_thread(_settle, folder):
+                return _ended(folder)
+            else:
+                await asyncio.sleep(0.01)  # between its lock and its pid file a shim can be waited for in no other way
+
+    def stop(self, folder: RunFolder) -> None:
+        handle = _open_shim(folder)
+        if handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle[1], signal.SIGTERM)
+            os.close(handle[1])
+
+    def _order(self, launch: Launch) -> dict[str, Any]:
+        folder, limits = launch.folder, self._options.limits
+        namespace = {
+            "pids": self._options.pids,
+            "mounts": [asdict(mount) for mount in launch.mounts],
+            "root": str(folder.root),
+        }
+        return {
+            "format": 1,
+            "argv": list(launch.argv),
+            "environment": {**launch.environment, CONTAINER_ID: folder.path.name},
+            "workdir": str(launch.workdir),
+            "namespace": namespace,
+            "output": str(folder.output),
+            "wake": str(folder.wake),
+            "exit": str(folder.exit),
+            "lock": str(folder.lock),
+            "pid": str(folder.pid),
+            "segment_bytes": limits.segment_bytes,
+            "output_limit": limits.unsent_bytes,
+            "line_limit": limits.line_bytes,
+        }
+
+
+def _spawn(folder: RunFolder) -> int:
+    """Starts a shim in a session of its own; gives a pipe in which it says that the task runs."""
+    ours, theirs = os.pipe()
+    try:
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", str(_SHIM), str(folder.order)],
+            {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, theirs, 1),
+                (os.POSIX_SPAWN_OPEN, 2, str(folder.shim_log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGPIPE],
+        )
+    finally:
+        os.close(theirs)
+    return ours
+
+
+def _collect(pid: int) -> None:
+    """Takes the status of a shim that this agent started; an adopted one is no child of it."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
+    """Pid and descriptor of the living shim."""
+    try:
+        noted = json.loads(folder.pid.read_text())
+        descriptor = os.pidfd_open(noted["pid"])
+    except (OSError, ValueError, KeyError):
+        return None
+    if processes.started_at(noted["pid"]) == noted["started"] and not _has_ended(descriptor):
+        return noted["pid"], descriptor
+    os.close(descriptor)
+    return None
+
+
+def _has_ended(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _settle(folder: RunFolder) -> bool:
+    """With the shim gone: ends what it may have left, and fixes the end. False where a shim is just beginning."""
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
+        if not folder.exit.exists():
+            # Written under the lock: a shim that begins only now finds it and does nothing.
+            write_whole(folder.exit, json.dumps({"format": 1, "lost": True, "time": time.time()}))
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _ended(folder: RunFolder) -> Ended:
+    try:
+        told: dict[str, Any] = json.loads(folder.exit.read_text())
+    except ValueError:
+        told = {"lost": True}
+    if told.get("error"):
+        return Ended("failed_to_start", message=str(told["error"]))
+    if told.get("lost"):
+        if folder.stop.exists():
+            return Ended("stopped", signal=int(signal.SIGKILL))
+        return Ended("system", message="the task's shim ended without an exit record" + _complaint(folder.shim_log))
+    # A task that had ended by itself when the stop arrived keeps its own end.
+    is_stopped = bool(told.get("stopped")) and told.get("signal") is not None
+    return Ended("stopped" if is_stopped else "exited", code=told.get("code"), signal=told.get("signal"))
+
+
+def _complaint(log: Path) -> str:
+    try:
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+    except OSError:
+        return ""
+    return f": {last[0]}" if last else ""

@@ -1,0 +1,121 @@
+"""The context, fetched once and unpacked into the workdir, and the info files that tell the task about itself."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from determined.context import unpack
+from determined.errors import ContextError
+from determined.link.messages import ContextRef
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.hook import Draft
+from determined_agent.http import HttpClient, HttpError
+from determined_agent.settings import Settings
+from determined_launch import environment as names
+
+_FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
+
+
+class FilesHook:
+    def __init__(self, settings: Settings, token: str) -> None:
+        self._settings = settings
+        self._token = token
+        self._folder = settings.data / "contexts"
+        self._fetching: dict[str, asyncio.Lock] = {}
+
+    async def do(self, draft: Draft) -> None:
+        if draft.spec.context is not None:
+            path = await self._fetch(draft.spec.context)
+            try:
+                await asyncio.to_thread(unpack, path, draft.folder.workdir)
+            except ContextError as problem:
+                raise NotStarted(f"the context cannot be unpacked: {problem.message}") from problem
+        for name, value in info_files(draft).items():
+            file = draft.folder.info / name
+            file.write_text(json.dumps(value))
+            file.chmod(0o600)
+
+    async def undo(self, draft: Draft) -> None:
+        await asyncio.to_thread(shutil.rmtree, draft.folder.workdir, True)
+
+    async def _fetch(self, context: ContextRef) -> Path:
+        """The file with the context's bytes, checked against its hash; the master is asked until it answers."""
+        path = self._folder / f"{context.hash}.tar.zst"
+        lock = self._fetching.setdefault(context.hash, asyncio.Lock())
+        async with lock:
+            if path.exists():
+                os.utime(path)
+                return path
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            client = HttpClient(self._settings.master, self._token)
+            wait = _FIRST_WAIT
+            with contextlib.closing(client):
+                while True:
+                    try:
+                        await self._download(client, context, path)
+                        return path
+                    except HttpError:
+                        await asyncio.sleep(wait)
+                        wait = min(wait * 2, _LAST_WAIT)
+
+    async def _download(self, client: HttpClient, context: ContextRef, path: Path) -> None:
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        digest = hashlib.sha256()
+        try:
+            with draft.open("wb") as file:
+
+                def keep(piece: bytes) -> None:
+                    digest.update(piece)
+                    file.write(piece)
+
+                answer = await client.request("GET", f"/detent/contexts/{context.hash}", sink=keep)
+            if answer.status == 404:
+                raise NotStarted(f"context {context.hash} is not at the master any more; submit it again")
+            if answer.status != 200:
+                raise HttpError(f"the master answered {answer.status}")
+            if digest.hexdigest() != context.hash:
+                raise HttpError("the context arrived with another hash than its own")
+            os.replace(draft, path)
+        except OSError as error:
+            raise NotStarted(f"the context cannot be kept in {path.parent}: {error.strerror}") from error
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def info_files(draft: Draft) -> dict[str, dict[str, Any]]:
+    """``cluster.json``, ``trial.json`` (trials only) and ``resources.json``, from the task's environment."""
+    environment = draft.environment
+    files: dict[str, dict[str, Any]] = {
+        "cluster.json": {
+            "master_url": environment.get(names.MASTER, ""),
+            "cluster_id": environment.get(names.CLUSTER_ID, ""),
+            "agent_id": environment.get(names.AGENT_ID, ""),
+            "slot_ids": json.loads(environment.get(names.SLOT_IDS) or "[]"),
+            "task_id": environment.get(names.TASK_ID, ""),
+            "allocation_id": environment.get(names.ALLOCATION_ID, ""),
+            "session_token": environment.get(names.SESSION_TOKEN, ""),
+            "task_type": environment.get(names.TASK_TYPE, "TRIAL"),
+            "master_cert_name": environment.get("DET_MASTER_CERT_NAME"),
+            "master_cert_file": environment.get("DET_MASTER_CERT_FILE"),
+            "latest_checkpoint": environment.get(names.LATEST_CHECKPOINT),
+        },
+        "resources.json": {"gpu_uuids": [uuid for uuid in environment.get("DET_GPU_UUIDS", "").split(",") if uuid]},
+    }
+    if environment.get(names.TRIAL_ID):
+        files["trial.json"] = {
+            "trial_id": int(environment[names.TRIAL_ID]),
+            "experiment_id": int(environment.get(names.EXPERIMENT_ID, "0")),
+            "trial_seed": int(environment.get(names.TRIAL_SEED, "0")),
+            "hparams": json.loads(environment.get(names.HPARAMS) or "{}"),
+            "config": json.loads(environment.get(names.EXPERIMENT_CONFIG) or "{}"),
+            "steps_completed": int(environment.get(names.STEPS_COMPLETED, "0")),
+            "trial_run_id": int(environment.get(names.TRIAL_RUN_ID, "0")),
+            "debug": environment.get("DET_DEBUG", "").lower() in ("1", "true"),
+            "inter_node_network_interface": environment.get("DET_INTER_NODE_NETWORK_INTERFACE"),
+        }
+    return files

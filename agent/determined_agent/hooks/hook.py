@@ -1,0 +1,71 @@
+"""What a hook is: one step on a container's way to its start, with its undoing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from determined.link.messages import ContainerSpec
+from determined.link.run_folder import RunFolder
+from determined_agent.namespace import Mount
+from determined_agent.segments import AGENT, SegmentWriter
+
+PRIVATE_RUN = Path("/run/determined")
+PRIVATE_SHARED_FS = "/determined_shared_fs"
+
+
+@dataclass
+class Draft:
+    """A container in the making: hooks read the spec and fill in the rest, in order."""
+
+    container_id: str
+    spec: ContainerSpec
+    folder: RunFolder
+    environment: dict[str, str] = field(default_factory=dict)
+    mounts: list[Mount] = field(default_factory=list)
+    task_python: Path = Path("python3")
+    harness_copy: Path = Path()
+    """The kept copy of our in-task packages; ``run_task`` comes from it whichever library the task itself uses."""
+    has_private_paths: bool = False
+    """True: the task sees its run folder at /run/determined and the storage at /determined_shared_fs."""
+
+    @property
+    def run_dir(self) -> Path:
+        """The run folder as the task sees it."""
+        return PRIVATE_RUN if self.has_private_paths else self.folder.run
+
+    @property
+    def workdir(self) -> Path:
+        return self.run_dir / "workdir"
+
+    def say(self, text: str, level: str = "INFO") -> None:
+        """A line of the agent's own in the container's log."""
+        say(self.folder, text, level)
+
+
+class Hook(Protocol):
+    async def do(self, draft: Draft) -> None:
+        """Raises NotStarted where the task or its user is at fault."""
+
+    async def undo(self, draft: Draft) -> None:
+        """After the container's end, or after a later hook failed; must not raise for what was never done."""
+
+
+def say(folder: RunFolder, text: str, level: str = "INFO") -> None:
+    """Adds lines to a container's log; only while no shim writes to it."""
+    writer = SegmentWriter(folder.output)
+    for line in text.splitlines():
+        writer.add(AGENT, f"{level}: {line}".encode())
+    writer.close()
+
+
+def assign(environment: dict[str, str], pairs: list[str], fixed: Mapping[str, str]) -> list[str]:
+    """Adds ``NAME=VALUE`` pairs in order; gives back the names that may not be set by a user."""
+    refused = []
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if not name or "\0" in pair or name.startswith("DET_") or name in fixed:
+            refused.append(name)
+        else:
+            environment[name] = value
+    return refused

@@ -1,0 +1,67 @@
+"""bind_mounts without a container engine: a real mount, or a path that is right already, or a refusal; never less."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
+from determined_agent.namespace import Mount
+
+
+class MountsHook:
+    """``can_mount`` says whether this agent's tasks may have mounts of their own; asked only where one is needed."""
+
+    def __init__(self, can_mount: Callable[[], bool]) -> None:
+        self._can_mount = can_mount
+
+    async def do(self, draft: Draft) -> None:
+        if draft.has_private_paths:
+            if not self._can_mount():
+                raise NotStarted(
+                    "a task with the determined library of its own environment needs a private /run/determined, and "
+                    "this machine refuses user namespaces to this user. Ways out: environment.harness: ours; run the "
+                    "agent as root; allow unprivileged user namespaces"
+                )
+            draft.mounts.append(Mount(str(draft.folder.run), str(PRIVATE_RUN)))
+            host_path = draft.spec.checkpoint_storage.get("host_path")
+            if host_path:
+                draft.mounts.append(Mount(_made(str(host_path), "checkpoint_storage.host_path"), PRIVATE_SHARED_FS))
+        for wanted in draft.spec.bind_mounts:
+            mount = self._mount(draft, wanted)
+            if mount is not None:
+                draft.mounts.append(mount)
+
+    async def undo(self, draft: Draft) -> None:
+        """Mounts end with the namespace of the task."""
+
+    def _mount(self, draft: Draft, wanted: Mapping[str, Any]) -> Mount | None:
+        source = str(wanted.get("host_path", ""))
+        target = str(wanted.get("container_path", ""))
+        if not os.path.isabs(source):
+            raise NotStarted(f"bind_mounts: host_path {source or '(empty)'} is not an absolute path")
+        if not os.path.exists(source):
+            raise NotStarted(f"bind_mounts: host_path {source} does not exist on this machine")
+        if not os.path.isabs(target):
+            target = str(draft.workdir / target)
+        read_only = bool(wanted.get("read_only", False))
+        if not read_only and os.path.realpath(source) == os.path.realpath(target):
+            return None
+        if self._can_mount():
+            return Mount(source, os.path.normpath(target), read_only)
+        if read_only and os.path.realpath(source) == os.path.realpath(target):
+            draft.say(f"bind_mounts: {target} is not read-only: this agent may not mount", "WARNING")
+            return None
+        raise NotStarted(
+            f"bind_mounts: {source} cannot be mounted at {target}: this machine refuses user namespaces to this user. "
+            f"Ways out: set container_path to {source}; make {target} a link to {source}; run the agent as root"
+        )
+
+
+def _made(path: str, what: str) -> str:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotStarted(f"{what}: {path} cannot be made: {error.strerror}") from error
+    return path

@@ -1,0 +1,25 @@
+"""Whether tasks of this agent may have mounts of their own; found out by trying."""
+
+import functools
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_TRY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from determined_agent.namespace import Mount, Namespace
+Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
+"""
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Tries once, in a child, with a folder of its own."""
+    source_root = str(Path(__file__).resolve().parent.parent)
+    with tempfile.TemporaryDirectory(prefix="detent-") as folder:
+        root = Path(folder) / "root"
+        root.mkdir()
+        argv = [sys.executable, "-I", "-S", "-c", _TRY, source_root, folder, str(root)]
+        return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0

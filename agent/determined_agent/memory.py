@@ -1,0 +1,87 @@
+"""What survives an agent restart: its id, the newest master epoch it has obeyed, and its run folders."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from determined.errors import DeterminedError
+from determined.link.run_folder import RunFolder, write_whole
+
+
+class FolderInUse(DeterminedError):
+    """Another agent uses this data folder."""
+
+
+class Memory:
+    """The agent's data folder, held by one agent at a time."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.runs = data / "runs"
+        self._file = data / "agent.json"
+        self.runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._lock, 32, 0).decode() or "unknown"
+            os.close(self._lock)
+            raise FolderInUse(f"another agent (pid {holder}) uses {data}") from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        try:
+            kept = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            kept = {}
+        self.agent_id = str(kept.get("agent_id", ""))
+        self.cluster_id = str(kept.get("cluster_id", ""))
+        self.master_epoch = int(kept.get("master_epoch", 0))
+
+    def name(self, agent_id: str) -> None:
+        """Takes this id from now on."""
+        if agent_id != self.agent_id:
+            self.agent_id = agent_id
+            self._keep()
+
+    def obey(self, cluster_id: str, master_epoch: int) -> bool:
+        """Notes a master; False for one older than another of the same cluster that was seen."""
+        if cluster_id == self.cluster_id and master_epoch < self.master_epoch:
+            return False
+        if (cluster_id, master_epoch) != (self.cluster_id, self.master_epoch):
+            self.cluster_id, self.master_epoch = cluster_id, master_epoch
+            self._keep()
+        return True
+
+    def folder(self, container_id: str) -> RunFolder:
+        """The run folder for a container. Raises ValueError for an id that is no plain name."""
+        if not container_id or container_id.startswith(".") or "/" in container_id or "\0" in container_id:
+            raise ValueError(f"not a container id: {container_id!r}")
+        return RunFolder(self.runs / container_id)
+
+    def folders(self) -> Iterator[RunFolder]:
+        """Every run folder with a record; what broke off before its record was written is removed."""
+        for path in sorted(self.runs.iterdir()):
+            folder = RunFolder(path)
+            if folder.record.exists():
+                yield folder
+            else:
+                self.remove(folder)
+
+    def remove(self, folder: RunFolder) -> None:
+        # Renamed first: a folder half removed must never be taken for a container.
+        grave = folder.path.with_name(f".gone-{folder.path.name}")
+        if not folder.path.name.startswith("."):
+            folder.path.rename(grave)
+        else:
+            grave = folder.path
+        shutil.rmtree(grave, ignore_errors=True)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _keep(self) -> None:
+        kept = {"agent_id": self.agent_id, "cluster_id": self.cluster_id, "master_epoch": self.master_epoch}
+        write_whole(self._file, json.dumps(kept))

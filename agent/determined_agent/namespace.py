@@ -1,0 +1,159 @@
+"""Private mounts and pids for a task, as root or not. Standard library only; runs in the shim's child.
+
+A new root file system is put together on a tmpfs from everything that the machine's root holds, each entry bound where
+it was, and the task's own mounts are laid into it; a plain tmpfs over /run would hide what else is there. Tried as
+root (mount namespace) and as an ordinary user (user and mount namespace).
+"""
+
+import ctypes
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from determined_agent.processes import libc
+
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWPID = 0x20000000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_SLAVE = 1, 32, 4096, 16384, 1 << 19
+_MNT_DETACH = 2
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+
+@dataclass(frozen=True)
+class Mount:
+    """``source`` of the machine seen at ``target`` by the task."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """What a task gets for itself. With no mounts and no pids it shares everything."""
+
+    pids: bool = False
+    mounts: tuple[Mount, ...] = ()
+    root: str = ""
+    """An empty folder of the task's own, on which the new root is put together."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Namespace":
+        mounts = tuple(Mount(**mount) for mount in value.get("mounts", ()))
+        return cls(bool(value.get("pids")), mounts, str(value.get("root", "")))
+
+    def enter(self, *, proc: bool) -> None:
+        """Moves this process in; ``proc`` when its pid namespace is new and /proc has to follow. Raises OSError."""
+        if not self.mounts and not proc:
+            return
+        _new_mounts()
+        if self.mounts:
+            _build(self.root, self.mounts)
+        if proc:
+            _mount("proc", "/proc", "proc", 0)
+
+
+def new_pids() -> bool:
+    """Puts the children to come into a new pid namespace; False where that is not allowed."""
+    return bool(libc.unshare(_CLONE_NEWPID) == 0)
+
+
+def _new_mounts() -> None:
+    if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNS) == 0:
+        # Mounts that the machine gets later, a network drive say, still reach the task; none of its own get out.
+        _mount(None, "/", None, _MS_REC | _MS_SLAVE)
+        return
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
+        number = ctypes.get_errno()
+        raise PermissionError(
+            number,
+            "this task needs mounts of its own, and this machine refuses user namespaces to this user "
+            f"({os.strerror(number)}); run the agent as root, or allow unprivileged user namespaces",
+        )
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def _build(root: str, mounts: tuple[Mount, ...]) -> None:
+    sources = [os.open(mount.source, os.O_PATH | os.O_CLOEXEC) for mount in mounts]
+    _mount("tmpfs", root, "tmpfs", 0, "mode=0755,size=16m")
+    _mirror("/", root)
+    for mount, source in zip(mounts, sources, strict=True):
+        target = root + os.path.realpath(mount.target)
+        _make_place(root, os.path.realpath(mount.target), is_folder=os.path.isdir(mount.source))
+        path = f"/proc/self/fd/{source}"
+        _mount(path, target, None, _MS_BIND | _MS_REC)
+        if mount.read_only:
+            _mount(None, target, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _kept_flags(target))
+        os.close(source)
+    os.chdir(root)
+    machine = os.uname().machine
+    if machine not in _PIVOT_ROOT:
+        raise OSError(f"private mounts are not known on {machine}")
+    _check(libc.syscall(_PIVOT_ROOT[machine], b".", b"."), "pivot_root")
+    _check(libc.umount2(b".", _MNT_DETACH), "umount2")
+    os.chdir("/")
+
+
+def _mirror(folder: str, copy: str) -> None:
+    """Binds each entry of ``folder`` into ``copy``, an empty folder on the tmpfs."""
+    for entry in os.scandir(folder):
+        place = os.path.join(copy, entry.name)
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), place)
+            continue
+        if entry.is_dir():
+            os.mkdir(place)
+        else:
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+        try:
+            _mount(entry.path, place, None, _MS_BIND | _MS_REC)
+        except OSError:
+            if entry.is_dir():
+                os.rmdir(place)
+            else:
+                os.unlink(place)
+
+
+def _make_place(root: str, target: str, *, is_folder: bool) -> None:
+    """Makes ``target`` exist under ``root``, without leaving a trace on the machine.
+
+    Where its parent is bound from the machine the parent is replaced by a mirror of itself that can take the new name.
+    """
+    if os.path.lexists(root + target):
+        return
+    parent, name = os.path.split(target)
+    parent = parent if parent != "/" else ""
+    _make_place(root, parent or "/", is_folder=True)
+    if os.stat(root + (parent or "/")).st_dev != os.stat(root).st_dev:
+        held = os.open(root + parent, os.O_PATH | os.O_CLOEXEC)
+        _mount("tmpfs", root + parent, "tmpfs", 0, "mode=0755,size=16m")
+        _mirror(f"/proc/self/fd/{held}/.", root + parent)
+        os.close(held)
+    place = f"{root}{parent}/{name}"
+    if is_folder:
+        os.mkdir(place)
+    else:
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+
+
+def _kept_flags(path: str) -> int:
+    """Flags that an unprivileged remount may not take away."""
+    flags = os.statvfs(path).f_flag
+    return flags & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    result = libc.mount(arguments[0], arguments[1], arguments[2], ctypes.c_ulong(flags), arguments[3])
+    _check(result, f"mount {source or ''} at {target}")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")

@@ -1,0 +1,111 @@
+"""Container output to the master, by offset, until it is acknowledged."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from determined.link.messages import OutputAck, OutputBatch
+from determined.link.run_folder import RunFolder
+from determined_agent import segments
+from determined_agent.http import HttpClient, HttpError
+from determined_agent.lines import lines_of
+
+logger = logging.getLogger(__name__)
+
+_FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
+_GONE = (404, 410)
+
+
+class OutputShipper:
+    """Ships one container's output. Sleeps until the shim rings; tries for ever while the master is away."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        client: HttpClient,
+        *,
+        agent_id: str,
+        allocation_id: str,
+        task_id: str,
+        on_done: Callable[[], None],
+    ) -> None:
+        self._folder = folder
+        self._client = client
+        self._path = f"/detent/agents/{agent_id}/output"
+        self._names = {"container_id": folder.path.name, "allocation_id": allocation_id, "task_id": task_id}
+        self._on_done = on_done
+        self._rung = asyncio.Event()
+        self._is_last = False
+        self.is_done = False
+        self._position = _read_position(folder)
+
+    def ring(self) -> None:
+        """There may be something new."""
+        self._rung.set()
+
+    def finish(self) -> None:
+        """Nothing will be added any more."""
+        self._is_last = True
+        self._rung.set()
+
+    async def run(self) -> None:
+        """Ships until all is acknowledged after :meth:`finish`."""
+        loop = asyncio.get_running_loop()
+        bell = os.open(self._folder.wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        loop.add_reader(bell, self._hear, bell)
+        try:
+            await self._ship_all()
+        finally:
+            loop.remove_reader(bell)
+            os.close(bell)
+            self._client.close()
+        self.is_done = True
+        self._on_done()
+
+    def _hear(self, bell: int) -> None:
+        try:
+            os.read(bell, 65536)
+        except BlockingIOError:
+            return
+        self._rung.set()
+
+    async def _ship_all(self) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            self._rung.clear()
+            is_last = self._is_last
+            chunk = segments.read(self._folder.output, self._position)
+            if chunk.end == self._position:
+                if is_last:
+                    return
+                await self._rung.wait()
+                continue
+            batch = OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
+            try:
+                answer = await self._client.request("POST", self._path, batch.model_dump_json().encode())
+                if answer.status in _GONE and is_last:
+                    logger.warning("the master has forgotten a container; its output is dropped", extra=self._names)
+                    return
+                if answer.status != 200:
+                    raise HttpError(f"the master answered {answer.status}")
+                self._move(OutputAck.model_validate_json(answer.body).committed)
+                wait = _FIRST_WAIT
+            except (HttpError, ValidationError) as problem:
+                logger.info("output is kept: %s", problem, extra=self._names)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LAST_WAIT)
+
+    def _move(self, committed: int) -> None:
+        self._position = committed
+        segments.drop(self._folder.output, committed)
+        self._folder.acknowledged.write_text(str(committed))
+
+
+def _read_position(folder: RunFolder) -> int:
+    try:
+        return int(folder.acknowledged.read_text())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,182 @@
+"""Container output on disk: a stream of framed lines in segment files, each named by the offset at which it begins.
+
+Standard library only: the shim writes with it, the agent reads with it. There is one writer at a time (the agent
+before the shim starts and after it has ended), so an offset, once written, never changes its meaning.
+"""
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+STDOUT, STDERR, AGENT = 1, 2, 3
+
+_HEADER = struct.Struct(">dBI")
+_SUFFIX = ".seg"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line: when, on which stream, its bytes."""
+
+    time: float
+    stream: int
+    line: bytes
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Frames from ``start`` to ``end``; ``missing`` bytes before the first of them were cut away."""
+
+    start: int
+    end: int
+    frames: tuple[Frame, ...] = ()
+    missing: int = 0
+
+
+class SegmentWriter:
+    """Appends lines; at ``limit`` bytes that nobody has fetched the segments in the middle are dropped."""
+
+    def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._limit = limit
+        self._pending: list[bytes] = []
+        segments = list(_segments(folder))
+        self._start = segments[-1][0] if segments else 0
+        self._file = os.open(_path(folder, self._start), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        # A shim that was killed may have left half a frame.
+        self._size = _whole(self._file)
+        os.ftruncate(self._file, self._size)
+
+    @property
+    def end(self) -> int:
+        return self._start + self._size
+
+    def add(self, stream: int, line: bytes, when: float | None = None) -> None:
+        self._pending.append(_HEADER.pack(time.time() if when is None else when, stream, len(line)) + line)
+
+    def flush(self) -> None:
+        """Writes what was added. On a full disk what does not fit is lost, never half written."""
+        pending, self._pending = self._pending, []
+        data = b"".join(pending)
+        if not data:
+            return
+        try:
+            done = 0
+            while done < len(data):
+                done += os.write(self._file, memoryview(data)[done:])
+            self._size += done
+        except OSError:
+            os.ftruncate(self._file, self._size)
+        if self._size >= self._segment_bytes:
+            self._rotate()
+
+    def close(self) -> None:
+        self.flush()
+        os.close(self._file)
+
+    def _rotate(self) -> None:
+        start = self.end
+        try:
+            file = os.open(_path(self._folder, start), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return  # goes on in the old segment
+        os.close(self._file)
+        self._file, self._start, self._size = file, start, 0
+        self._cut()
+
+    def _cut(self) -> None:
+        segments = list(_segments(self._folder))
+        total = sum(size for _, size in segments)
+        kept = 0
+        for index, (start, size) in enumerate(segments):
+            if total <= self._limit:
+                return
+            kept += size
+            is_head = index == 0 or kept <= self._limit // 2
+            if is_head or start == self._start:
+                continue
+            _path(self._folder, start).unlink(missing_ok=True)
+            total -= size
+
+
+def read(folder: Path, position: int, *, lines: int = 1000, size: int = 1 << 20) -> Chunk:
+    """The next frames from ``position`` on, at most ``lines`` of them and about ``size`` bytes of one segment."""
+    here = position
+    segments = list(_segments(folder))
+    for index, (start, length) in enumerate(segments):
+        is_last = index == len(segments) - 1
+        if here >= start + length and not (is_last and here == start + length):
+            continue
+        here = max(here, start)
+        frames, end = _frames(_path(folder, start), here - start, lines, size)
+        if frames or is_last:
+            return Chunk(position, start + end, frames, here - position)
+        here = start + length  # half a frame before a later segment is what a crash left
+    return Chunk(position, position)
+
+
+def end_of(folder: Path) -> int:
+    """The offset after the last whole frame."""
+    segments = list(_segments(folder))
+    if not segments:
+        return 0
+    with open(_path(folder, segments[-1][0]), "rb") as file:
+        return segments[-1][0] + _whole(file.fileno())
+
+
+def drop(folder: Path, position: int) -> None:
+    """Removes segments that end at or before ``position``; the newest stays, since it tells where the stream ends."""
+    for start, size in list(_segments(folder))[:-1]:
+        if start + size <= position:
+            _path(folder, start).unlink(missing_ok=True)
+
+
+def _frames(path: Path, skip: int, lines: int, size: int) -> tuple[tuple[Frame, ...], int]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(skip)
+            data = file.read(size)
+            if len(data) >= _HEADER.size:
+                needed = _HEADER.size + _HEADER.unpack_from(data)[2]
+                if needed > len(data):
+                    data += file.read(needed - len(data))
+    except FileNotFoundError:  # cut away between the listing and now
+        return (), skip
+    frames: list[Frame] = []
+    at = 0
+    while len(frames) < lines and at + _HEADER.size <= len(data):
+        when, stream, length = _HEADER.unpack_from(data, at)
+        after = at + _HEADER.size + length
+        if after > len(data):
+            break
+        frames.append(Frame(when, stream, data[at + _HEADER.size : after]))
+        at = after
+    return tuple(frames), skip + at
+
+
+def _whole(file: int) -> int:
+    at, size = 0, os.fstat(file).st_size
+    while at + _HEADER.size <= size:
+        after = at + _HEADER.size + _HEADER.unpack(os.pread(file, _HEADER.size, at))[2]
+        if after > size:
+            break
+        at = after
+    return int(at)
+
+
+def _segments(folder: Path) -> Iterator[tuple[int, int]]:
+    """Start and size of every segment, in order."""
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(_SUFFIX):
+            try:
+                yield int(name.removesuffix(_SUFFIX)), os.stat(folder / name).st_size
+            except FileNotFoundError:
+                continue
+
+
+def _path(folder: Path, start: int) -> Path:
+    return folder / f"{start:020d}{_SUFFIX}"

@@ -1,0 +1,133 @@
+"""What an agent is told: flags, ``DET_AGENT_*`` variables, ``agent.yaml``, in that order; read once, then frozen."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from determined.errors import ConfigError
+
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+_KEPT = frozenset(
+    (
+        *_PROXIES,
+        *(name.upper() for name in _PROXIES),
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "XDG_CACHE_HOME",
+        "XDG_RUNTIME_DIR",
+        "LD_LIBRARY_PATH",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "CUDA_DEVICE_ORDER",
+        "ROCM_HOME",
+        "ROCM_PATH",
+    )
+)
+_KEPT_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "HSA_", "MIOPEN_")
+
+
+class Settings(BaseModel):
+    """An agent's settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    master: str = "http://127.0.0.1:8080"
+    token_file: Path | None = None
+    slots: int | None = Field(default=None, ge=0, le=4096)
+    id: str = ""
+    pool: str = "default"
+    data: Path
+    task_python: Path | None = None
+    tasks_as_me: bool = False
+    host_address: str = ""
+    isolation: Literal["auto", "none"] = "auto"
+    """``auto``: pid namespaces where the agent may make them (as root)."""
+    unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
+    output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
+    output_line_bytes: int = Field(default=32768, ge=64)
+    log_level: str = "info"
+    base_environment: dict[str, str] = Field(default_factory=dict)
+    """What tasks inherit of the agent's own environment."""
+
+
+def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """The settings. Raises ConfigError with every problem named; argparse ends the process for wrong flags."""
+    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
+    config = given.pop("config", None) or environ.get("DET_AGENT_CONFIG")
+    values: dict[str, Any] = {"data": _default_data(environ)}
+    values |= _read_file(Path(config)) if config else {}
+    values |= _read_environment(environ)
+    values |= given
+    values["base_environment"] = base_environment(environ)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"agent settings: {problems}") from error
+
+
+def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The little of an environment that is no secret and that tasks need."""
+    return {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="det-agent", description="Runs containers for a Detent master.")
+    parser.add_argument("--config", help="agent.yaml with any of these settings")
+    parser.add_argument("--master", help="URL of the master (default http://127.0.0.1:8080)")
+    parser.add_argument("--token-file", type=Path, help="file that holds the join token")
+    parser.add_argument("--slots", type=int, help="offer this many CPU slots instead of what is found")
+    parser.add_argument("--id", help="name of this agent (default: the one it had, else the host's name)")
+    parser.add_argument("--pool", help="resource pool (default: default)")
+    parser.add_argument("--data", type=Path, help="folder for all that the agent keeps")
+    parser.add_argument("--task-python", type=Path, help="Python for tasks that name none")
+    parser.add_argument("--tasks-as-me", action="store_true", default=None, help="run tasks as the agent's own user")
+    parser.add_argument("--host-address", help="address under which other agents reach tasks here")
+    parser.add_argument("--isolation", choices=("auto", "none"), help=argparse.SUPPRESS)
+    parser.add_argument("--log-level", help="debug, info, warning or error")
+    return parser
+
+
+def _default_data(environ: Mapping[str, str]) -> Path:
+    home = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME", "/var/lib"), ".local", "share")
+    return Path(home) / "detent" / "agent"
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: a mapping of settings is expected")
+    return {str(name).replace("-", "_"): item for name, item in value.items() if name != "base_environment"}
+
+
+def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {"master": environ["DET_MASTER"]} if environ.get("DET_MASTER") else {}
+    for name in Settings.model_fields:
+        if name != "base_environment" and (value := environ.get(f"DET_AGENT_{name.upper()}")):
+            values[name] = value
+    return values
+
+
+def task_python_of_agent() -> Path:
+    """The Python that runs the agent; not resolved, since a link is what makes a virtual environment."""
+    return Path(sys.executable)

@@ -1,0 +1,192 @@
+"""The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE``.
+
+Standard library only, and everything is imported at the start, so that an upgrade of the agent changes nothing under
+it. It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends
+or when it is told to (SIGTERM), and writes down how it ended, last. See docs/agent-protocol.md, rule "Exit".
+"""
+
+import fcntl
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from determined_agent import processes
+from determined_agent.segments import STDERR, STDOUT, SegmentWriter
+from determined_agent.splitting import LineSplitter
+from determined_agent.task_start import Started, TaskNotStarted, start_task
+
+_DRAIN_SECONDS = 5.0
+
+
+def main() -> int:
+    # What the agent was given open by its own parent is not the task's business, and would keep pipes from ending.
+    os.closerange(3, 1 << 16)
+    order: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if os.path.exists(order["exit"]):
+        return 0  # an agent that came back took this shim for dead before it had begun
+    os.umask(0o077)
+    processes.become_subreaper()
+    _write(order["pid"], {"pid": os.getpid(), "started": processes.started_at(os.getpid())})
+    Shim(order, lock).run()
+    return 0
+
+
+class Shim:
+    """One task from start to exit file."""
+
+    def __init__(self, order: dict[str, Any], lock: int) -> None:
+        self._order = order
+        self._lock = lock
+        self._wake = os.open(order["wake"], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._writer = SegmentWriter(
+            Path(order["output"]), segment_bytes=order["segment_bytes"], limit=order["output_limit"]
+        )
+        self._selector = selectors.DefaultSelector()
+        self._splitters: dict[int, tuple[int, LineSplitter]] = {}
+        self._task: Started | None = None
+        self._status: dict[str, Any] | None = None
+        self._is_stopped = self._was_killed = False
+
+    def run(self) -> None:
+        bell, clapper = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(clapper, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(ignored, signal.SIG_IGN)
+        try:
+            self._task = start_task(self._order, close=(self._lock,))
+        except TaskNotStarted as problem:
+            self._finish({"error": str(problem)})
+            return
+        self._selector.register(bell, selectors.EVENT_READ)
+        for pipe, stream in ((self._task.stdout, STDOUT), (self._task.stderr, STDERR)):
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+            self._splitters[pipe] = (stream, LineSplitter(self._order["line_limit"]))
+        self._report_start()
+        until: float | None = None
+        while self._splitters or self._status is None:
+            if until is not None and time.monotonic() > until:
+                break  # a pipe that a stranger holds open is not waited for
+            self._turn(bell, until)
+            if self._is_stopped and self._status is None:
+                self._was_killed = True
+                self._kill()
+            self._reap()
+            if self._status is not None and until is None:
+                self._kill()
+                until = time.monotonic() + _DRAIN_SECONDS
+        self._kill()
+        self._finish(self._status or {"signal": int(signal.SIGKILL)})
+
+    def _turn(self, bell: int, until: float | None) -> None:
+        deadlines = [d for _, splitter in self._splitters.values() if (d := splitter.deadline) is not None]
+        if until is not None:
+            deadlines.append(until)
+        wait = max(min(deadlines) - time.monotonic(), 0.0) if deadlines else None
+        for key, _ in self._selector.select(wait):
+            if key.fd == bell:
+                os.read(bell, 4096)
+            else:
+                self._read(key.fd)
+        now = time.monotonic()
+        for stream, splitter in self._splitters.values():
+            self._add(stream, splitter.due(now))
+        self._flush()
+
+    def _read(self, pipe: int) -> None:
+        stream, splitter = self._splitters[pipe]
+        data = os.read(pipe, 1 << 18)
+        if data:
+            self._add(stream, splitter.feed(data, time.monotonic()))
+            return
+        self._add(stream, splitter.finish())
+        self._selector.unregister(pipe)
+        os.close(pipe)
+        del self._splitters[pipe]
+
+    def _add(self, stream: int, lines: list[bytes]) -> None:
+        now = time.time()
+        for line in lines:
+            self._writer.add(stream, line, now)
+
+    def _flush(self) -> None:
+        before = self._writer.end
+        self._writer.flush()
+        if self._writer.end != before:
+            try:
+                os.write(self._wake, b".")
+            except BlockingIOError:
+                pass  # an agent that is away has bells enough to hear when it returns
+
+    def _reap(self) -> None:
+        """Collects everything that has ended: orphans of the task are children of this process too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self._task is not None and pid == self._task.pid:
+                self._status = self._task.outcome(status)
+
+    def _stop(self, *_: object) -> None:
+        self._is_stopped = True
+
+    def _kill(self) -> None:
+        """Ends all descendants. Collecting is part of it, lest the dead be found again."""
+        own = os.getpid()
+
+        def find() -> set[int]:
+            self._reap()
+            return processes.descendants(own)
+
+        stubborn = processes.kill_all(find)
+        if stubborn:
+            print(f"would not end: {sorted(stubborn)}", file=sys.stderr, flush=True)
+
+    def _report_start(self) -> None:
+        """Tells the agent, if it still listens, that the task runs; the end of the pipe without a word says not."""
+        try:
+            os.write(1, b"started\n")
+        except OSError:
+            pass
+        _silence()
+
+    def _finish(self, status: dict[str, Any]) -> None:
+        for stream, splitter in self._splitters.values():
+            self._add(stream, splitter.finish())
+        self._flush()
+        self._writer.close()
+        _write(self._order["exit"], {"format": 1, "stopped": self._was_killed, "time": time.time(), **status})
+        _silence()
+
+
+def _silence() -> None:
+    void = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(void, 1)
+    os.close(void)
+
+
+def _write(path: str, value: dict[str, Any]) -> None:
+    draft = f"{path}.{os.getpid()}"
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""From an order to a running task: pipes, session, namespaces, exec. Used by the shim; standard library only."""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from determined_agent import namespace, processes
+
+
+class TaskNotStarted(Exception):
+    """The task could not be started; nothing of it runs."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A task that has been executed. ``pid`` is the task's, or that of the first process of its pid namespace."""
+
+    pid: int
+    stdout: int
+    stderr: int
+    report: int | None = None
+    """Where the first process of a pid namespace writes the task's own status."""
+
+    def outcome(self, status: int) -> dict[str, int]:
+        """``{code}`` or ``{signal}`` for the wait status of ``pid``."""
+        if self.report is not None:
+            written = os.read(self.report, 64)
+            if written:
+                status = int(written)
+        if os.WIFSIGNALED(status):
+            return {"signal": os.WTERMSIG(status)}
+        return {"code": os.WEXITSTATUS(status)}
+
+
+def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Started:
+    """Starts the task; ``close`` are descriptors that no process of it may keep."""
+    space = namespace.Namespace.from_json(order.get("namespace") or {})
+    parent = os.getpid()
+    out, err, problem, report = os.pipe(), os.pipe(), os.pipe(), os.pipe()
+    has_pids = space.pids and namespace.new_pids()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            for descriptor in (*close, out[0], err[0], problem[0], report[0]):
+                os.close(descriptor)
+            os.setsid()
+            # The parent's pid cannot be seen from inside a pid namespace.
+            processes.die_with_parent(0 if has_pids else parent)
+            space.enter(proc=has_pids)
+            if has_pids:
+                _be_first(report[1], problem[1])
+            _execute(order, out[1], err[1])
+        except BaseException as error:
+            _confess(problem[1], error)
+    for descriptor in (out[1], err[1], problem[1], report[1]):
+        os.close(descriptor)
+    with open(problem[0], "rb") as reader:
+        reason = reader.read()
+    if reason:
+        os.waitpid(pid, 0)
+        raise TaskNotStarted(json.loads(reason))
+    os.set_blocking(report[0], False)
+    return Started(pid, out[0], err[0], report[0] if has_pids else None)
+
+
+def _be_first(report: int, problem: int) -> None:
+    """Stays as the first process of the pid namespace and never returns; returns in its child, the task.
+
+    When it ends the kernel ends every other process of the namespace, whatever they did to get away.
+    """
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        processes.die_with_parent(0)
+        return
+    os.close(problem)
+    for number in range(1, signal.NSIG):
+        if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError):
+                pass
+    # The task's pipes must end with the task's processes, not with this one.
+    os.closerange(3, report)
+    os.closerange(report + 1, 1 << 16)
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            os._exit(0)
+        if pid == child:
+            os.write(report, str(status).encode())
+            os._exit(0)
+
+
+def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
+    void = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(void, 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.chdir(order["workdir"])
+    os.umask(0o022)
+    # Python ignores SIGPIPE and SIGXFSZ, and the shim more; a task starts with all signals as they come.
+    for number in range(1, signal.NSIG):
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            try:
+                signal.signal(number, signal.SIG_DFL)
+            except (OSError, ValueError):
+                pass
+    os.execvpe(order["argv"][0], list(order["argv"]), dict(order["environment"]))
+
+
+def _confess(problem: int, error: BaseException) -> NoReturn:
+    os.write(problem, json.dumps(f"{error}").encode())
+    os._exit(127)

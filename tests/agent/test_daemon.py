@@ -1,0 +1,201 @@
+"""The agent against a small real master on localhost."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.agents import agent_on, make_wish
+from tests.support.eventually import eventually
+from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
+
+from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Refuse
+from determined_agent import processes
+from determined_agent.connection import Connection, Refused
+from determined_agent.drivers.fake import FakeDriver, Play
+from determined_agent.memory import FolderInUse, Memory
+
+
+async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
+    """The exit, once all output is acknowledged."""
+
+    def look() -> ContainerTruth | None:
+        truth = master.truth_of(wish.container_id)
+        return truth if truth is not None and truth.output_done else None
+
+    truth = await eventually(look)
+    assert truth is not None
+    assert truth.exit is not None
+    assert truth.state.is_terminal
+    return truth.exit
+
+
+def state_is(master: FakeLinkMaster, wish: ContainerWish, state: str) -> Callable[[], bool]:
+    return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
+
+
+async def test_a_container_is_started_its_output_shipped_its_exit_told_and_then_forgotten(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        exit_ = await ended(master, wish)
+        assert (exit_.kind, exit_.code, exit_.message) == ("exited", 4, "the container exited with code 4")
+        # Between two pipes no order is promised.
+        assert sorted(master.text_of(wish.container_id)) == ["hm", "out"]
+        second = next(line for line in master.lines[wish.container_id] if line.log == "hm")
+        assert (second.rank_id, second.level, second.stdtype) == (3, "WARNING", "stderr")
+        await master.wish()
+        await eventually(lambda: master.truth_of(wish.container_id) is None)
+        await eventually(lambda: not list((tmp_path / "runs").iterdir()))
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_a_container_wished_stopped_or_not_wished_any_more_is_killed(tmp_path: Path, is_named: bool) -> None:
+    master, wish = FakeLinkMaster(), make_wish("setsid sleep 1000 & sleep 1000")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "RUNNING"))
+        if is_named:
+            await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+            assert (await ended(master, wish)).kind == "killed"
+        else:
+            await master.wish()
+            await eventually(lambda: master.truth_of(wish.container_id) is None)
+        assert processes.marked("DET_CONTAINER_ID", wish.container_id) == set()
+
+
+async def test_what_is_wished_stopped_and_never_began_is_told_as_ended(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish()
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+        assert (await ended(master, wish)).kind == "killed"
+        await master.wish()
+        await eventually(lambda: master.truth_of(wish.container_id) is None)
+
+
+async def test_an_agent_that_returns_takes_up_what_runs_and_ships_what_it_missed(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    go, script = tmp_path / "go", "echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two; exit 6"
+    wish = make_wish(script.format(go=go))
+    async with serving(master.app()) as url:
+        async with agent_on(url, tmp_path / "data"):
+            await master.wish(wish)
+            await eventually(lambda: master.text_of(wish.container_id) == ["one"])
+        go.touch()
+        await eventually(lambda: next((tmp_path / "data").glob("runs/*/exit.json"), None))
+        async with agent_on(url, tmp_path / "data"):
+            assert (await ended(master, wish)).code == 6
+        assert master.text_of(wish.container_id) == ["one", "two"]
+        # And once more, with nothing left to do but to say so.
+        master.truths.clear()
+        async with agent_on(url, tmp_path / "data"):
+            assert (await ended(master, wish)).code == 6
+    assert master.text_of(wish.container_id) == ["one", "two"]
+
+
+async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish()
+    driver = FakeDriver(lambda launch: Play(("line",), None))
+    async with serving(master.app()) as url:
+        async with agent_on(url, tmp_path, driver=driver) as daemon:
+            await master.wish(wish)
+            await eventually(lambda: daemon.truth.containers)
+        async with agent_on(url, tmp_path, driver=driver):
+            await eventually(state_is(master, wish, "RUNNING"))
+        async with agent_on(url, tmp_path, driver=driver):
+            await eventually(state_is(master, wish, "RUNNING"))
+            driver.stop(Memory.folder(daemon._memory, wish.container_id))
+            await ended(master, wish)
+    assert driver.started == [wish.container_id]
+
+
+async def test_no_line_is_lost_or_doubled_when_answers_are(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish("for i in $(seq 3000); do echo $i; done")
+    master.drop_answers = 3
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await ended(master, wish)
+    assert master.text_of(wish.container_id) == [str(number) for number in range(1, 3001)]
+
+
+async def test_output_arrives_promptly(tmp_path: Path) -> None:
+    master, go = FakeLinkMaster(), tmp_path / "go"
+    wish = make_wish(
+        ["bash", "-c", f"echo ready; while [ ! -e {go} ]; do read -t 0.002 < <(:); done; date +%s.%N; cat"]
+    )
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
+        await master.wish(wish)
+        await eventually(lambda: master.text_of(wish.container_id) == ["ready"])
+        go.touch()
+        await ended(master, wish)
+    # Generous: what is looked for is a poll of a second, not the load of the machine.
+    assert max(arrival - line.timestamp for arrival, line in master.arrivals if line.source == "task") < 0.5
+
+
+async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothing(tmp_path: Path) -> None:
+    master, go = FakeLinkMaster(), tmp_path / "go"
+    wish = make_wish(f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two")
+    async with serving(master.app()) as url:
+        port = int(url.rpartition(":")[2])
+        link = agent_on(url, tmp_path / "data")
+        daemon = await link.__aenter__()
+        await master.wish(wish)
+        await eventually(lambda: master.text_of(wish.container_id) == ["one"])
+    go.touch()
+    await eventually(lambda: daemon.truth.containers[0].state == "TERMINATED")
+    master.epoch = 2
+    async with serving(master.app(), port):
+        assert (await ended(master, wish)).code == 0
+        assert master.hellos[-1].master_epoch == 1
+        assert master.hellos[-1].containers[0].container_id == wish.container_id
+        await link.__aexit__(None, None, None)
+    assert master.text_of(wish.container_id) == ["one", "two"]
+
+
+async def test_an_older_master_is_not_obeyed(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master.epoch = 5
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "RUNNING"))
+        master.epoch = 4
+        await master.wish()
+        await master.cut()
+        await eventually(lambda: len(master.hellos) > 2)
+        assert master.hellos[-1].master_epoch == 5
+        assert processes.marked("DET_CONTAINER_ID", wish.container_id)
+        master.epoch = 6
+        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", wish.container_id))
+
+
+async def test_a_final_refusal_ends_the_link(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    master.refuse = Refuse(reason="too old", final=True)
+    async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
+        with pytest.raises(Refused, match="too old"):
+            await Connection(url, lambda: TOKEN, daemon).run()
+        with pytest.raises(Refused, match="join token"):
+            await Connection(url, lambda: "wrong", daemon).run()
+
+
+async def test_another_refusal_is_tried_again(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    master.refuse = Refuse(reason="not yet")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await eventually(lambda: len(master.hellos) >= 2)
+        master.refuse = None
+        await eventually(lambda: master.truths)
+
+
+async def test_a_second_agent_on_the_same_folder_is_refused_and_told_the_first(tmp_path: Path) -> None:
+    first = Memory(tmp_path)
+    with pytest.raises(FolderInUse, match="pid"):
+        Memory(tmp_path)
+    first.close()
+    Memory(tmp_path).close()
+
+
+async def test_a_container_id_that_is_a_path_is_told_as_a_system_failure(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish(container_id="../x")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        assert (await ended(master, wish)).kind == "system"

@@ -1,0 +1,249 @@
+"""What a task finds when it starts, asked of real tasks of a real agent."""
+
+import hashlib
+import io
+import json
+import os
+import sys
+import tarfile
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from tests.support.agents import agent_on, make_wish
+from tests.support.eventually import eventually
+from tests.support.fake_link_master import FakeLinkMaster, serving
+
+from determined.link.messages import ContainerExit, ContextRef
+from determined_agent.isolation import can_mount
+
+SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
+
+
+def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name.replace("__", "/").replace("_sh", ".sh").replace("_hook", "-hook"))
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    data = zstandard.compress(buffer.getvalue())
+    name = hashlib.sha256(data).hexdigest()
+    master.contexts[name] = data
+    return ContextRef(hash=name, size=len(data))
+
+
+async def outcome(
+    tmp_path: Path, entrypoint: str | list[str], *, master: FakeLinkMaster | None = None, **spec: Any
+) -> tuple[ContainerExit, list[str], list[str]]:
+    """How it ended, the task's lines, the agent's lines."""
+    master = master or FakeLinkMaster()
+    settings = spec.pop("settings", {})
+    wish = make_wish(entrypoint, **spec)
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **settings):
+        await master.wish(wish)
+        await eventually(lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.output_done)
+    truth = master.truth_of(wish.container_id)
+    assert truth is not None
+    assert truth.exit is not None
+    return truth.exit, master.text_of(wish.container_id), master.text_of(wish.container_id, "agent")
+
+
+async def environment_of(tmp_path: Path, **spec: Any) -> tuple[dict[str, str], str, list[str]]:
+    exit_, lines, notes = await outcome(tmp_path, SHOW, **spec)
+    assert exit_.code == 0, exit_
+    environment, workdir = json.loads(lines[-1])
+    return environment, workdir, notes
+
+
+def make_venv(folder: Path, *, official: bool) -> Path:
+    venv.create(folder, symlinks=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    if official:
+        (site / "determined-9.9.dist-info").mkdir()
+        (site / "determined-9.9.dist-info" / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: determined\nVersion: 9.9\n"
+        )
+        (site / "determined").mkdir()
+        (site / "determined" / "__init__.py").write_text("")
+    return folder
+
+
+async def test_the_environment_is_clean_the_users_and_the_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", "secret")
+    environment, workdir, notes = await environment_of(
+        tmp_path,
+        environment={"DET_TRIAL_ID": "7", "C10D_PORT": "1234"},
+        user_environment=["A=1", "A=2", "E=x=y", "DET_MASTER=evil", "C10D_PORT=1", "PYTHONPATH=/mine"],
+    )
+    assert (environment["A"], environment["E"], environment["C10D_PORT"]) == ("2", "x=y", "1234")
+    assert environment["DET_MASTER"] == "http://127.0.0.1:1"
+    assert "DATABASE_PASSWORD" not in environment
+    assert "secret" not in environment.values()
+    assert workdir == environment["DET_WORKDIR"] == environment["DET_RUN_DIR"] + "/workdir"
+    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    first, second = environment["PYTHONPATH"].split(":")
+    assert sorted(path.name for path in Path(first).iterdir()) == ["determined", "determined_launch"]
+    assert second == "/mine"
+    assert any("DET_MASTER, C10D_PORT" in note for note in notes)
+    assert any("library: determined of this cluster" in note for note in notes)
+
+
+async def test_cpu_slots_share_the_machine_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+    environment, _, _ = await environment_of(tmp_path / "a")
+    assert environment["OMP_NUM_THREADS"] == str(max(len(os.sched_getaffinity(0)) // 2, 1))
+    environment, _, _ = await environment_of(tmp_path / "b", user_environment=["OMP_NUM_THREADS=7"])
+    assert environment["OMP_NUM_THREADS"] == "7"
+
+
+async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Path) -> None:
+    folder = make_venv(tmp_path / "venv", official=False)
+    environment, _, _ = await environment_of(tmp_path / "a", image=f"venv:{folder}")
+    assert environment["VIRTUAL_ENV"] == str(folder)
+    assert environment["DET_PYTHON_EXECUTABLE"] == str(folder / "bin" / "python")
+    _, _, notes = await environment_of(tmp_path / "b", image="some/image:1")
+    assert any("some/image:1 is ignored" in note for note in notes)
+    exit_, _, _ = await outcome(tmp_path / "c", "true", image=f"venv:{tmp_path}/none")
+    assert exit_.kind == "failed_to_start"
+    assert "none/bin/python" in exit_.message
+
+
+async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip("this machine allows no namespaces")
+    folder = make_venv(tmp_path / "venv", official=True)
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
+    script = (
+        "import determined, os; print(determined.__file__); open('/determined_shared_fs/kept', 'w'); print(os.getcwd())"
+    )
+    wish = {"image": f"venv:{folder}", "checkpoint_storage": storage}
+    exit_, lines, notes = await outcome(tmp_path / "a", ["python", "-c", script], **wish)
+    assert exit_.code == 0, (exit_, lines)
+    assert lines == [f"{next(folder.glob('lib/*/site-packages'))}/determined/__init__.py", "/run/determined/workdir"]
+    assert (tmp_path / "checkpoints" / "kept").exists()
+    assert any("determined 9.9" in note for note in notes)
+    environment, _, _ = await environment_of(tmp_path / "b", harness="ours", **wish)
+    assert "harness" in environment["PYTHONPATH"]
+    assert environment["DET_SHARED_FS"] == storage["host_path"]
+
+
+async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
+    folder = make_venv(tmp_path / "venv", official=False)
+    exit_, _, notes = await outcome(tmp_path, "true", image=f"venv:{folder}", harness="installed")
+    assert exit_.kind == "failed_to_start"
+    assert "no distribution named determined" in exit_.message
+    assert exit_.message in notes
+
+
+async def test_the_context_is_fetched_once_and_lies_in_the_workdir(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, file="text", folder__deep="more")
+    wishes = [make_wish("cat file folder/deep", context=context) for _ in range(3)]
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(*wishes)
+        for wish in wishes:
+            await eventually(lambda w=wish: (t := master.truth_of(w.container_id)) is not None and t.output_done)
+    assert [master.text_of(wish.container_id) for wish in wishes] == [["textmore"]] * 3
+    assert master.fetched == [context.hash]
+    assert not list(tmp_path.glob("runs/*/run/workdir"))
+
+
+async def test_a_context_that_escapes_or_is_gone_is_not_started(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, **{"..__evil": "x"})
+    exit_, _, _ = await outcome(tmp_path / "a", "true", master=master, context=context)
+    assert exit_.kind == "failed_to_start"
+    assert not list(tmp_path.rglob("evil"))
+    exit_, _, _ = await outcome(tmp_path / "b", "true", context=ContextRef(hash="0" * 64, size=1))
+    assert exit_.kind == "failed_to_start"
+    assert "submit it again" in exit_.message
+
+
+async def test_a_context_that_arrives_damaged_is_fetched_again(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, file="good")
+    good, master.contexts[context.hash] = master.contexts[context.hash], b"damaged"
+    wish = make_wish("cat file", context=context)
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await eventually(lambda: master.fetched)
+        master.contexts[context.hash] = good
+        await eventually(lambda: master.text_of(wish.container_id) == ["good"])
+
+
+async def test_hooks_are_sourced_in_order_and_may_export(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, startup_hook_sh="export A=${A}user\ncd /\n")
+    exit_, lines, _ = await outcome(
+        tmp_path, "echo $A; pwd; echo $-", master=master, context=context, startup_hook="export A=pool-"
+    )
+    assert exit_.code == 0
+    *trace, value, folder, switches = lines
+    assert value == "pool-user"
+    assert folder.endswith("/run/workdir")
+    assert "x" not in switches
+    assert any(line.startswith("+") and "export A=pool-" in line for line in trace)
+
+
+async def test_a_hook_that_fails_aborts(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, startup_hook_sh="(exit 9)\n")
+    exit_, lines, _ = await outcome(tmp_path, "echo never", master=master, context=context)
+    assert (exit_.kind, exit_.code) == ("exited", 9)
+    assert "never" not in lines
+
+
+async def test_bind_mounts_are_real_or_refused_never_ignored(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("text")
+    mount = {"host_path": str(source), "container_path": "/b/c"}
+    exit_, lines, _ = await outcome(tmp_path / "a", "cat /b/c/file; echo", bind_mounts=[mount])
+    if can_mount():
+        assert (exit_.code, lines) == (0, ["text"])
+    else:
+        assert exit_.kind == "failed_to_start"
+    same = {"host_path": str(source), "container_path": str(source)}
+    exit_, lines, _ = await outcome(tmp_path / "b", f"cat {source}/file; echo", bind_mounts=[same])
+    assert (exit_.code, lines) == (0, ["text"])
+    missing = {"host_path": "/no/such", "container_path": "/b"}
+    exit_, _, _ = await outcome(tmp_path / "c", "true", bind_mounts=[missing])
+    assert exit_.kind == "failed_to_start"
+    assert "/no/such does not exist" in exit_.message
+
+
+async def test_info_files_tell_the_task_about_itself(tmp_path: Path) -> None:
+    _, lines, _ = await outcome(
+        tmp_path,
+        "cat $DET_RUN_DIR/info/trial.json; echo; cat $DET_RUN_DIR/info/cluster.json; stat -c %a $DET_RUN_DIR",
+        environment={"DET_TRIAL_ID": "7", "DET_EXPERIMENT_ID": "3", "DET_HPARAMS": '{"lr": 0.1}'},
+    )
+    trial = json.loads(lines[0])
+    assert (trial["trial_id"], trial["experiment_id"], trial["hparams"]) == (7, 3, {"lr": 0.1})
+    assert '"allocation_id": "1.task.1"' in lines[1]
+    assert lines[1].endswith("700")
+
+
+async def test_the_rank_that_failed_is_named(tmp_path: Path) -> None:
+    record = {"rank": 1, "code": None, "signal": 9, "host": "h", "last_lines": ["a", "b"]}
+    script = f"cd $DET_RUN_DIR/exits; echo '{json.dumps(record)}' > rank-1.json; exit 1"
+    exit_, _, notes = await outcome(tmp_path, script)
+    assert exit_.message == "rank 1 on h was killed by signal 9 (SIGKILL):\na\nb"
+    assert exit_.ranks[0].last_lines == ["a", "b"]
+    assert notes[-3:] == ["rank 1 on h was killed by signal 9 (SIGKILL):", "a", "b"]
+
+
+async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    master.contexts["0" * 64] = b"never the right bytes"
+    wish = make_wish("true", context=ContextRef(hash="0" * 64, size=1))
+    async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
+        await master.wish(wish)
+        await eventually(lambda: master.fetched)
+        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
+        assert daemon.truth.containers[0].exit == ContainerExit(kind="killed")

@@ -1,0 +1,37 @@
+"""What the master keeps of a line."""
+
+import pytest
+
+from determined_agent.lines import lines_of, parse
+from determined_agent.segments import AGENT, STDERR, STDOUT, Chunk, Frame
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "level", "text"),
+    [
+        (b"plain", None, "", "plain"),
+        (b"[rank=12] x", 12, "", "x"),
+        (b"[rank=0] ERROR: x: y", 0, "ERROR", "x: y"),
+        (b"INFO:root:hello", None, "INFO", "root:hello"),
+        (b"WARNING: ", None, "WARNING", ""),
+        (b"INFORMAL: x", None, "", "INFORMAL: x"),
+        (b" [rank=1] x", None, "", " [rank=1] x"),
+        (b"[rank=x] y", None, "", "[rank=x] y"),
+        (b"\xff\0ok", None, "", "\ufffd\ufffdok"),
+    ],
+)
+def test_prefixes_are_taken_out(line: bytes, rank: int | None, level: str, text: str) -> None:
+    parsed = parse(Frame(1.5, STDOUT, line))
+    assert (parsed.rank_id, parsed.level, parsed.log, parsed.timestamp) == (rank, level, text, 1.5)
+
+
+def test_streams_and_sources() -> None:
+    error, own = parse(Frame(0, STDERR, b"")), parse(Frame(0, AGENT, b""))
+    assert (error.stdtype, error.source) == ("stderr", "task")
+    assert (own.stdtype, own.source) == ("stdout", "agent")
+
+
+def test_a_gap_is_said() -> None:
+    first, second = lines_of(Chunk(0, 120, (Frame(2.0, STDOUT, b"after"),), missing=100))
+    assert "100 bytes" in first.log
+    assert (first.source, first.level, second.log) == ("agent", "WARNING", "after")

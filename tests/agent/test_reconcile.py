@@ -1,0 +1,117 @@
+"""Wish and truth to steps: a table of cases, and what holds for every wish and every truth."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined.link.messages import ContainerSpec, ContainerWish, Wish
+from determined_agent.reconcile import Bury, Forget, Known, Start, Step, Stop, reconcile
+
+SPEC = ContainerSpec(task_id="t", slots=[], environment={}, entrypoint="true")
+RUNS, STOPPING = Known(), Known(is_stopping=True)
+ENDED, DONE = Known(is_ended=True), Known(is_ended=True, is_output_done=True)
+
+
+def make_container(state: str, name: str = "c") -> ContainerWish:
+    spec = SPEC if state == "running" else None
+    return ContainerWish.model_validate(
+        {"container_id": name, "allocation_id": "a", "state": state, "spec": spec and spec.model_dump()}
+    )
+
+
+def make_wish(*containers: ContainerWish, epoch: int = 1) -> Wish:
+    return Wish(master_epoch=epoch, sequence=1, containers=list(containers))
+
+
+RUNNING, STOPPED = make_container("running"), make_container("stopped")
+
+
+@pytest.mark.parametrize(
+    ("wished", "known", "steps"),
+    [
+        (RUNNING, None, (Start(RUNNING),)),
+        (RUNNING, RUNS, ()),
+        (RUNNING, STOPPING, ()),
+        (RUNNING, ENDED, ()),
+        (RUNNING, DONE, ()),
+        (STOPPED, None, (Bury(STOPPED),)),
+        (STOPPED, RUNS, (Stop("c"),)),
+        (STOPPED, STOPPING, ()),
+        (STOPPED, ENDED, ()),
+        (STOPPED, DONE, ()),
+        (None, RUNS, (Stop("c"),)),
+        (None, STOPPING, ()),
+        (None, ENDED, ()),
+        (None, DONE, (Forget("c"),)),
+    ],
+)
+def test_a_case(wished: ContainerWish | None, known: Known | None, steps: tuple[Step, ...]) -> None:
+    wish = make_wish(*([wished] if wished else []))
+    assert reconcile(wish, {"c": known} if known else {}, newest_epoch=1) == steps
+
+
+names = st.sampled_from("abcdef")
+wishes = st.dictionaries(names, st.sampled_from(["running", "stopped"])).map(
+    lambda states: make_wish(*(make_container(state, name) for name, state in states.items()), epoch=3)
+)
+truths = st.dictionaries(
+    names,
+    st.builds(Known, is_ended=st.booleans(), is_stopping=st.booleans(), is_output_done=st.booleans()).map(
+        lambda known: known if known.is_ended else replace(known, is_output_done=False)
+    ),
+)
+
+
+def apply(steps: tuple[Step, ...], known: dict[str, Known]) -> dict[str, Known]:
+    after = dict(known)
+    for step in steps:
+        match step:
+            case Start(wish):
+                after[wish.container_id] = RUNS
+            case Stop(name):
+                after[name] = replace(after[name], is_stopping=True)
+            case Bury(wish):
+                after[wish.container_id] = DONE
+            case Forget(name):
+                del after[name]
+    return after
+
+
+@given(wish=wishes, known=truths)
+def test_its_own_steps_leave_nothing_to_do(wish: Wish, known: dict[str, Known]) -> None:
+    after = apply(reconcile(wish, known, newest_epoch=3), known)
+    assert reconcile(wish, after, newest_epoch=3) == ()
+
+
+@given(wish=wishes, known=truths)
+def test_nothing_that_is_known_is_started(wish: Wish, known: dict[str, Known]) -> None:
+    steps = reconcile(wish, known, newest_epoch=3)
+    started = [step.wish.container_id for step in steps if isinstance(step, Start)]
+    assert not set(started) & set(known)
+    assert len(started) == len(set(started))
+
+
+@given(wish=wishes, known=truths, newer=st.integers(4, 9))
+def test_an_older_master_moves_nothing(wish: Wish, known: dict[str, Known], newer: int) -> None:
+    assert reconcile(wish, known, newest_epoch=newer) == ()
+
+
+@given(history=st.lists(wishes, min_size=1, max_size=8), known=truths, data=st.data())
+def test_whatever_is_lost_or_repeated_no_container_is_started_twice_while_it_is_wished(
+    history: list[Wish], known: dict[str, Known], data: st.DataObject
+) -> None:
+    started: dict[str, int] = {}
+    for wish in history:
+        steps = reconcile(wish, known, newest_epoch=3)
+        for step in steps:
+            if isinstance(step, Forget):
+                started.pop(step.container_id, None)
+            if isinstance(step, Start):
+                started[step.wish.container_id] = started.get(step.wish.container_id, 0) + 1
+        known = apply(steps, known)
+        for name in list(known):
+            if data.draw(st.booleans()):
+                known[name] = DONE
+    assert all(count == 1 for count in started.values())

@@ -1,0 +1,246 @@
+"""One suite over every driver: what determined_agent.drivers.driver promises in words."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.eventually import eventually
+
+from determined.link.run_folder import RunFolder
+from determined_agent import processes, segments
+from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, OutputLimits, ProcessOptions
+from determined_agent.drivers.fake import FakeDriver, Play
+from determined_agent.drivers.process import ProcessDriver
+from determined_agent.namespace import Mount
+
+MakeDriver = Callable[[], Driver]
+
+
+def _play(launch: Launch) -> Play:
+    """The fake's understanding of the few shell lines that it is given."""
+    text = launch.argv[-1]
+    if launch.argv[0] == "/nowhere":
+        return Play(refuse="/nowhere: no such file")
+    code = re.search(r"exit (\d+)", text)
+    is_endless = "sleep" in text
+    return Play(tuple(re.findall(r"echo (\w+)", text)), None if is_endless else int(code[1]) if code else 0)
+
+
+DRIVERS: dict[str, MakeDriver] = {
+    "process": lambda: ProcessDriver(ProcessOptions(pids=False)),
+    "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
+    "fake": lambda: FakeDriver(_play),
+}
+
+
+@pytest.fixture(params=list(DRIVERS))
+def make_driver(request) -> MakeDriver:
+    return _named(request.param)
+
+
+@pytest.fixture(params=["process", "process-pids"])
+def make_real(request) -> MakeDriver:
+    return _named(request.param)
+
+
+def _named(name: str) -> MakeDriver:
+    if name == "process-pids" and os.geteuid() != 0:
+        pytest.skip("pid namespaces are made as root only")
+    return DRIVERS[name]
+
+
+def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
+    run = RunFolder(folder / uuid.uuid4().hex)
+    run.make()
+    environment = {"PATH": "/usr/bin:/bin", "DET_ALLOCATION_ID": run.path.name}
+    return Launch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts)
+
+
+def text_of(folder: RunFolder) -> list[str]:
+    lines: list[str] = []
+    position = 0
+    while (chunk := segments.read(folder.output, position)).end != position:
+        lines += [frame.line.decode() for frame in chunk.frames]
+        position = chunk.end
+    return lines
+
+
+def left_of(launch: Launch) -> set[int]:
+    return processes.marked("DET_ALLOCATION_ID", launch.folder.path.name)
+
+
+async def run(driver: Driver, launch: Launch) -> Ended:
+    await driver.start(launch)
+    async with asyncio.timeout(20):
+        return await driver.wait(launch.folder)
+
+
+def shim_of(launch: Launch) -> int:
+    return int(json.loads(launch.folder.pid.read_text())["pid"])
+
+
+@pytest.mark.parametrize("code", [0, 1, 77, 255])
+async def test_an_exit_code_is_told(make_driver: MakeDriver, tmp_path: Path, code: int) -> None:
+    launch = make_launch(tmp_path, f"echo one; echo two; exit {code}")
+    assert await run(make_driver(), launch) == Ended("exited", code=code)
+    assert text_of(launch.folder) == ["one", "two"]
+
+
+async def test_a_command_that_does_not_exist_is_not_started(make_driver: MakeDriver, tmp_path: Path) -> None:
+    with pytest.raises(NotStarted, match="/nowhere"):
+        await make_driver().start(make_launch(tmp_path, "", argv=("/nowhere",)))
+
+
+async def test_a_stop_ends_it_and_is_told_as_one(make_driver: MakeDriver, tmp_path: Path) -> None:
+    driver, launch = make_driver(), make_launch(tmp_path, "sleep 1000")
+    await driver.start(launch)
+    driver.stop(launch.folder)
+    async with asyncio.timeout(20):
+        ended = await driver.wait(launch.folder)
+    assert (ended.kind, ended.signal) == ("stopped", 9)
+    driver.stop(launch.folder)
+
+
+async def test_stopping_what_was_never_started_is_no_error(make_driver: MakeDriver, tmp_path: Path) -> None:
+    make_driver().stop(make_launch(tmp_path, "true").folder)
+
+
+async def test_another_driver_takes_over_and_may_wait_after_the_end(make_driver: MakeDriver, tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, "sleep 1000")
+    await make_driver().start(launch)
+    second = make_driver()
+    waiting = asyncio.create_task(second.wait(launch.folder))
+    second.stop(launch.folder)
+    async with asyncio.timeout(20):
+        assert (await waiting).kind == "stopped"
+        assert (await make_driver().wait(launch.folder)).kind == "stopped"
+
+
+async def test_cancelling_a_wait_ends_nothing(make_driver: MakeDriver, tmp_path: Path) -> None:
+    driver, launch = make_driver(), make_launch(tmp_path, "sleep 1000")
+    await driver.start(launch)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await driver.wait(launch.folder)
+    assert not launch.folder.exit.exists()
+    driver.stop(launch.folder)
+    async with asyncio.timeout(20):
+        await driver.wait(launch.folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+async def test_a_signal_is_told(make_real: MakeDriver, tmp_path: Path, number: signal.Signals) -> None:
+    script = f"import os; os.kill(os.getpid(), {int(number)})"
+    launch = make_launch(tmp_path, "", argv=(sys.executable, "-c", script))
+    assert await run(make_real(), launch) == Ended("exited", signal=int(number))
+
+
+RUNAWAYS = """
+setsid sleep 1001 &
+(setsid bash -c 'trap "" TERM HUP INT; sleep 1002 & exec sleep 1003' & )
+python3 -c 'import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 100)
+        time.sleep(1004)
+    os._exit(0)
+os.wait()'
+"""
+
+
+async def test_no_child_outlives_the_end_of_its_task(make_real: MakeDriver, tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, RUNAWAYS + "exit 5")
+    assert await run(make_real(), launch) == Ended("exited", code=5)
+    assert left_of(launch) == set()
+
+
+async def test_no_child_outlives_a_stop(make_real: MakeDriver, tmp_path: Path) -> None:
+    driver, launch = make_real(), make_launch(tmp_path, RUNAWAYS + "echo ready; sleep 1000")
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    driver.stop(launch.folder)
+    async with asyncio.timeout(20):
+        assert (await driver.wait(launch.folder)).kind == "stopped"
+    assert left_of(launch) == set()
+
+
+async def test_no_process_outlives_a_killed_shim_and_that_is_a_system_failure(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
+    driver, launch = make_real(), make_launch(tmp_path, RUNAWAYS + "echo ready; sleep 1000")
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    os.kill(shim_of(launch), signal.SIGKILL)
+    async with asyncio.timeout(20):
+        ended = await driver.wait(launch.folder)
+    assert ended.kind == "system"
+    assert "shim" in ended.message
+    assert left_of(launch) == set()
+
+
+async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriver, tmp_path: Path) -> None:
+    driver, launch = make_real(), make_launch(tmp_path, "touch began")
+    ended = await driver.wait(launch.folder)
+    assert ended.kind == "system"
+    await driver.start(launch)
+    assert not (launch.folder.workdir / "began").exists()
+
+
+async def test_a_task_starts_with_plain_signals_a_plain_mask_and_no_strange_descriptors(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
+    launch = make_launch(tmp_path, "grep -E 'SigBlk|SigIgn' /proc/self/status; ls /proc/self/fd; umask; pwd")
+    await run(make_real(), launch)
+    blocked, ignored, *rest = text_of(launch.folder)
+    assert int(blocked.split()[1], 16) == 0
+    # The C library keeps signals 32 and 33 for itself; no program can set them.
+    assert int(ignored.split()[1], 16) & ~(3 << 31) == 0
+    # 3 is the folder that ls itself reads.
+    assert rest == ["0", "1", "2", "3", "0022", str(launch.folder.workdir)]
+
+
+async def test_all_output_is_there_when_it_has_ended_in_the_order_of_each_stream(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
+    launch = make_launch(tmp_path, "for i in $(seq 20000); do echo $i; done; printf last")
+    limits = OutputLimits(segment_bytes=1 << 16)
+    driver = ProcessDriver(ProcessOptions(limits=limits))
+    await run(driver, launch)
+    assert text_of(launch.folder) == [*map(str, range(1, 20001)), "last"]
+    assert len(list(launch.folder.output.iterdir())) > 3
+
+
+async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, "for i in $(seq 30000); do echo $i; done")
+    limits = OutputLimits(segment_bytes=1 << 12, unsent_bytes=1 << 16)
+    assert await run(ProcessDriver(ProcessOptions(limits=limits)), launch) == Ended("exited", code=0)
+    lines = text_of(launch.folder)
+    assert lines[0] == "1"
+    assert lines[-1] == "30000"
+    assert sum(path.stat().st_size for path in launch.folder.output.iterdir()) <= (1 << 16) + (1 << 13)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as an ordinary user this needs user namespaces")
+async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("here")
+    script = "cat /a-b/c/file /run/determined/x; echo; touch /a-b/c/y /run/determined/z; ls -d /proc/$$"
+    mounts = (Mount(str(source), "/a-b/c", read_only=True), Mount(str(tmp_path), "/run/determined"))
+    (tmp_path / "x").write_text("!")
+    launch = make_launch(tmp_path, script, mounts=mounts)
+    await run(make_real(), launch)
+    lines = text_of(launch.folder)
+    assert lines[0] == "here!"
+    assert "Read-only" in lines[1]
+    assert lines[2].startswith("/proc/")
+    assert (tmp_path / "z").exists()
+    assert not Path("/a-b").exists()

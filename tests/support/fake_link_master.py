@@ -1,0 +1,145 @@
+"""A master as an agent sees it: the websocket, contexts and output, over a real server on localhost."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from determined.link.messages import (
+    AGENT_MESSAGE,
+    ContainerTruth,
+    ContainerWish,
+    Hello,
+    OutputBatch,
+    OutputLine,
+    Refuse,
+    Truth,
+    Welcome,
+    Wish,
+)
+
+TOKEN = "join-token"
+
+
+class FakeLinkMaster:
+    """Says what a test wants it to say and keeps all that it hears."""
+
+    def __init__(self) -> None:
+        self.epoch = 1
+        self.cluster_id = "cluster"
+        self.refuse: Refuse | None = None
+        self.wishes: dict[str, ContainerWish] = {}
+        self.sequence = 0
+        self.hellos: list[Hello] = []
+        self.truths: list[Truth] = []
+        self.lines: dict[str, list[OutputLine]] = {}
+        self.arrivals: list[tuple[float, OutputLine]] = []
+        self.committed: dict[str, int] = {}
+        self.contexts: dict[str, bytes] = {}
+        self.fetched: list[str] = []
+        self.drop_answers = 0
+        """So many next output posts are committed but not answered."""
+        self._links: set[WebSocket] = set()
+
+    def truth_of(self, container_id: str) -> ContainerTruth | None:
+        for container in self.truths[-1].containers if self.truths else ():
+            if container.container_id == container_id:
+                return container
+        return None
+
+    def text_of(self, container_id: str, source: str = "task") -> list[str]:
+        return [line.log for line in self.lines.get(container_id, ()) if line.source == source]
+
+    async def wish(self, *containers: ContainerWish) -> None:
+        """From now on exactly these."""
+        self.wishes = {container.container_id: container for container in containers}
+        self.sequence += 1
+        for link in set(self._links):
+            await self._send_wish(link)
+
+    async def cut(self) -> None:
+        """Breaks every link."""
+        for link in set(self._links):
+            await link.close()
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                WebSocketRoute("/agents", self._agents),
+                Route("/detent/contexts/{hash}", self._context),
+                Route("/detent/agents/{id}/output", self._output, methods=["POST"]),
+            ]
+        )
+
+    async def _send_wish(self, link: WebSocket) -> None:
+        wish = Wish(master_epoch=self.epoch, sequence=self.sequence, containers=list(self.wishes.values()))
+        await link.send_text(wish.model_dump_json())
+
+    async def _agents(self, link: WebSocket) -> None:
+        if link.headers.get("authorization") != f"Bearer {TOKEN}":
+            await link.close()
+            return
+        await link.accept()
+        try:
+            hello = AGENT_MESSAGE.validate_json(await link.receive_text())
+            assert isinstance(hello, Hello)
+            self.hellos.append(hello)
+            if self.refuse is not None:
+                await link.send_text(self.refuse.model_dump_json())
+                await link.close()
+                return
+            welcome = Welcome(master_epoch=self.epoch, cluster_id=self.cluster_id, heartbeat_seconds=0.2)
+            await link.send_text(welcome.model_dump_json())
+            self._links.add(link)
+            await self._send_wish(link)
+            while True:
+                message = AGENT_MESSAGE.validate_json(await link.receive_text())
+                assert isinstance(message, Truth)
+                self.truths.append(message)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self._links.discard(link)
+
+    async def _context(self, request: Request) -> Response:
+        name = request.path_params["hash"]
+        self.fetched.append(name)
+        data = self.contexts.get(name)
+        return Response(status_code=404) if data is None else Response(data)
+
+    async def _output(self, request: Request) -> Response:
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        batch = OutputBatch.model_validate_json(await request.body())
+        committed = self.committed.get(batch.container_id, 0)
+        if batch.start == committed:
+            self.lines.setdefault(batch.container_id, []).extend(batch.lines)
+            self.arrivals += [(time.time(), line) for line in batch.lines]
+            committed = self.committed[batch.container_id] = batch.end
+        if self.drop_answers > 0:
+            self.drop_answers -= 1
+            return JSONResponse({}, status_code=503)
+        return JSONResponse({"committed": committed})
+
+
+@asynccontextmanager
+async def serving(app: Any, port: int = 0) -> AsyncIterator[str]:
+    """Serves an app on localhost; gives its URL."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="websockets-sansio", access_log=False)
+        server = uvicorn.Server(config)
+        serve = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            server.force_exit = True
+            await serve
