@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 from starlette.routing import Route, WebSocketRoute
 
-from determined_master import cluster, errors
+from determined_master import cluster, drain, errors
 from determined_master.agents import endpoints as agents
 from determined_master.agents import link
 from determined_master.allocations import endpoints as allocations
@@ -24,6 +24,7 @@ from determined_master.wire.dialect import Dialect
 
 ROUTERS = (
     cluster.router,
+    drain.router,
     users.router,
     places.router,
     creating.router,

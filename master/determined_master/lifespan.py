@@ -50,7 +50,7 @@ async def _writer(master: Master) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _loops(master: Master) -> AsyncIterator[None]:
-    schedule = Schedule(master.database, master.allocations)
+    schedule = Schedule(master)
     trials = TrialLoop(master.database, master.clock, master.trials)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (hints.SEARCH,), master.search.tick),

@@ -62,6 +62,8 @@ class Master:
     logs: LogStore
     epoch: int = 0
     cluster_id: str = ""
+    draining: bool = False
+    """Nothing new is placed: the cluster is about to stop."""
     master_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""

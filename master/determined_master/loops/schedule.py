@@ -8,8 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from determined.errors import Conflict
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.service import Allocations
-from determined_master.db.session import Database
+from determined_master.master import Master
 from determined_master.scheduling.plan import Plan
 from determined_master.scheduling.priority import plan
 from determined_master.scheduling.view import AgentView, PoolView, RequestView
@@ -18,11 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule:
-    def __init__(self, database: Database, allocations: Allocations) -> None:
-        self._database = database
-        self._allocations = allocations
+    def __init__(self, master: Master) -> None:
+        self._master = master
+        self._database = master.database
+        self._allocations = master.allocations
 
     async def tick(self) -> float | None:
+        if self._master.draining:
+            return None
         for pool in await self.views():
             await self._apply(plan(pool))
         return None
