@@ -102,7 +102,7 @@ async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
 async def _send_wishes(socket: WebSocket, master: Master, link: Link) -> None:
     async with master.hints.listen(hints.agent(link.agent_id)) as listener:
         while not master.hints.closing:
-            containers = await wish_of(master.database, master.secrets, link.agent_id)
+            containers = await wish_of(master.database, master.secrets, master.cluster_id, link.agent_id)
             body = "".join(c.model_dump_json() for c in containers)
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1
