@@ -1,0 +1,62 @@
+# Few words, each a line or two. PYTHON is what .venv is made with.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent cli/determined_cli
+# The official client, unmodified, in an environment of its own beside ours.
+OFFICIAL := .cache/official
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo check fmt test unit e2e wheel-test official bench mutants clean
+
+help:
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/installed ## make .venv with everything pinned (adds no Debian package)
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@sh scripts/install.sh $(PYTHON) $(VENV)
+	@touch $@
+
+demo: install ## train, pause, activate and finish a real experiment on a cluster of this machine
+	@$(BIN)/python examples/demo.py
+
+check: install ## ruff, mypy strict (twice), pyright, the floors, the house's own rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(ROOTS)
+	$(BIN)/mypy --python-version 3.10 launch/determined_launch harness/determined
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/house_rules.py
+
+fmt: install ## format and mend what can be mended
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format -q .
+
+unit: install ## the fast tests
+	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration
+
+e2e: install official ## real master, agents and tasks; the official client
+	$(BIN)/pytest -n $(WORKERS) -q tests/e2e
+
+wheel-test: install ## the wheel, by way of the sdist, in a fresh environment and an empty folder
+	sh scripts/wheel_test.sh $(PYTHON)
+
+test: check unit e2e wheel-test ## everything
+
+official: $(OFFICIAL)/installed
+
+$(OFFICIAL)/installed:
+	@sh scripts/install_official.sh $(PYTHON) $(OFFICIAL)
+	@touch $@
+
+bench: install ## every figure as a ratio to its reference, in one run
+	$(BIN)/python -m bench
+
+mutants: install ## seeded breakages, each of which must turn its tests red
+	$(BIN)/python tests/mutants/run.py
+
+clean:
+	rm -rf $(VENV) .cache dist build

@@ -1,0 +1,43 @@
+"""The house's own rules that no linter knows: one mover per state, no file too long, no folder named for nothing."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOTS = ("launch", "harness", "master", "agent", "cli")
+LONGEST = 400
+NAMELESS = re.compile(r"(^|/)(utils?|helpers?|common|misc)(/|\.py$|_)")
+STATE_SET = re.compile(r"\.state\s*=(?!=)|values\([^)]*\bstate=")
+MAY_SET_STATE = (
+    "repository.py",
+    "allocations/observe.py",  # containers have no table of their own: forward only
+    "checkpoints/reporting.py",
+    "determined_agent/",
+)
+
+
+def problems(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    found = []
+    lines = text.count("\n")
+    if lines > LONGEST:
+        found.append(f"{path}: {lines} lines; split it by verb")
+    if NAMELESS.search(str(path)):
+        found.append(f"{path}: named for nothing; name what it is")
+    if "master" in path.parts and not any(word in str(path) for word in MAY_SET_STATE):
+        for number, line in enumerate(text.splitlines(), 1):
+            if STATE_SET.search(line) and "app.state" not in line:
+                found.append(f"{path}:{number}: only a repository's move() sets a state")
+    return found
+
+
+def main() -> int:
+    found = [p for root in ROOTS for path in sorted(Path(root).rglob("*.py")) for p in problems(path)]
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"house rules: {len(found)} problems")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds the sdist, the wheel from the sdist, installs the wheel in a fresh environment and runs `det up` from an empty
+# folder: what is missing in a package shows here and nowhere else. Usage: wheel_test.sh PYTHON
+set -eu
+python=$1
+root=$(pwd)
+work=$(mktemp -d)
+trap 'test -x "$work/venv/bin/det" && "$work/venv/bin/det" down --now --data "$work/data" >/dev/null 2>&1; rm -rf "$work"' EXIT
+"$root/.venv/bin/python" -m build -q --sdist --outdir "$work/sdist" "$root"
+"$root/.venv/bin/python" -m build -q --wheel --outdir "$work/wheel" "$(ls -d "$work"/sdist/*.tar.gz)" 2>/dev/null || {
+    mkdir "$work/unpacked" && tar -xzf "$work"/sdist/*.tar.gz -C "$work/unpacked"
+    "$root/.venv/bin/python" -m build -q --wheel --outdir "$work/wheel" "$work"/unpacked/*
+}
+"$python" -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install -q --disable-pip-version-check -c "$root/constraints.txt" "$work"/wheel/*.whl
+mkdir "$work/empty" "$work/context"
+cd "$work/empty"
+export XDG_CONFIG_HOME="$work/config"
+det="$work/venv/bin/det"
+"$det" up --detach --port 0 --data "$work/data"
+cat > "$work/context/run.py" <<'PY'
+import determined as det
+with det.core.init() as context:
+    context.train.report_validation_metrics(steps_completed=1, metrics={"loss": 0.5})
+print("trained from the wheel:", det.__file__)
+PY
+printf '%s\n' 'name: wheel' 'entrypoint: python3 run.py' 'searcher: {name: single, metric: loss}' \
+    'hyperparameters: {}' > "$work/context/config.yaml"
+"$det" experiment create "$work/context/config.yaml" "$work/context" --follow
+"$det" experiment logs 1 | grep "trained from the wheel"
+"$det" down --data "$work/data"
+echo "wheel: ok"
