@@ -1,0 +1,112 @@
+"""Single, random and grid: how many, in which order, how they end; a snapshot at any point changes nothing."""
+
+import json
+
+import pytest
+from determined_master.searcher.actions import Create, Shutdown, TrialClosed
+from determined_master.searcher.methods import make
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def config(searcher, hparams=None):
+    return {
+        "searcher": searcher,
+        "hyperparameters": hparams or {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0}},
+        "reproducibility": {"experiment_seed": 7},
+    }
+
+
+RANDOM = {"name": "random", "max_trials": 5, "max_concurrent_trials": 2}
+GRID = {"name": "grid", "max_concurrent_trials": 0}
+AXES = {
+    "a": {"type": "categorical", "vals": ["x", "y"]},
+    "b": {"type": "int", "minval": 1, "maxval": 3, "count": 3},
+}
+
+
+def play(search, reasons):
+    """Closes trials in the order of their creation with these reasons; all actions in order."""
+    actions = search.initial()
+    queue = [a for a in actions if isinstance(a, Create)]
+    for reason in reasons:
+        if not queue:
+            break
+        done = queue.pop(0)
+        new = search.on_event(TrialClosed(done.request_id, reason))
+        queue += [a for a in new if isinstance(a, Create)]
+        actions += new
+    return actions
+
+
+def test_single_makes_one_trial_and_ends_with_it():
+    actions = play(make(config({"name": "single"}), None), ["completed"])
+    assert [type(a) for a in actions] == [Create, Shutdown]
+    assert actions[-1] == Shutdown()
+
+
+def test_random_keeps_so_many_at_a_time():
+    search = make(config(RANDOM), None)
+    assert len(search.initial()) == 2
+    assert sum(isinstance(a, Create) for a in play(make(config(RANDOM), None), ["completed"] * 9)) == 5
+
+
+def test_random_replaces_invalid_hyperparameters_and_not_failures():
+    created = [a for a in play(make(config(RANDOM), None), ["invalid_hp", "errored"] + ["completed"] * 9) if isinstance(a, Create)]
+    assert len(created) == 6
+
+
+def test_grid_is_the_whole_product_from_its_end():
+    created = [a for a in play(make(config(GRID, AXES), None), []) if isinstance(a, Create)]
+    points = [(c.hparams["a"], c.hparams["b"]) for c in created]
+    assert sorted(points) == [(a, b) for a in "xy" for b in (1, 2, 3)]
+    assert points == sorted(points, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "end"),
+    [
+        (["errored"] * 5, Shutdown(failed=True)),
+        (["user_canceled"] * 5, Shutdown(canceled=True)),
+        (["errored", "completed", "completed", "completed", "completed"], Shutdown()),
+    ],
+)
+def test_how_a_search_ends(reasons, end):
+    assert play(make(config(RANDOM), None), reasons)[-1] == end
+
+
+def test_the_same_seed_draws_the_same():
+    assert play(make(config(RANDOM), None), ["completed"] * 9) == play(make(config(RANDOM), None), ["completed"] * 9)
+
+
+def test_hearing_a_fact_twice_changes_nothing():
+    search = make(config(RANDOM), None)
+    first = search.initial()[0]
+    search.on_event(TrialClosed(first.request_id, "completed"))
+    before = search.snapshot()
+    assert search.on_event(TrialClosed(first.request_id, "completed")) == []
+    assert search.snapshot() == before
+
+
+@given(
+    st.sampled_from(["random", "grid"]),
+    st.lists(st.sampled_from(["completed", "errored", "invalid_hp", "user_canceled"]), min_size=8, max_size=12),
+    st.integers(0, 8),
+)
+def test_interrupted_anywhere_it_goes_on_as_it_would_have(name, reasons, cut):
+    settings = config(RANDOM if name == "random" else GRID, None if name == "random" else AXES)
+    straight = make(settings, None)
+    broken = make(settings, None)
+    queue = [straight.initial(), broken.initial()]
+    assert queue[0] == queue[1]
+    waiting = [a for a in queue[0] if isinstance(a, Create)]
+    for number, reason in enumerate(reasons):
+        if not waiting:
+            break
+        if number == cut:
+            broken = make(settings, json.loads(json.dumps(broken.snapshot())))
+        event = TrialClosed(waiting.pop(0).request_id, reason)
+        first, second = straight.on_event(event), broken.on_event(event)
+        assert first == second
+        waiting += [a for a in first if isinstance(a, Create)]
+    assert straight.progress({}) == broken.progress({})

@@ -1,0 +1,138 @@
+"""A master inside the test: real app, real database built by the migrations, agents played by the test."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from determined_master.app import create_app
+from determined_master.clock import Clock
+from determined_master.lifespan import lifespan
+from determined_master.master import Master, build
+from determined_master.passwords import client_hash
+from determined_master.settings import Settings
+from fastapi import FastAPI
+
+from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Hello, SlotFacts
+from determined.states import ContainerState
+from determined_master.agents.wish import wish_of
+from tests.support.until import until
+
+PASSWORD = "Correct-Horse-7"
+CONFIG = """
+name: tiny
+entrypoint: python3 run.py
+searcher: {name: single, metric: loss}
+hyperparameters: {}
+"""
+_template: dict[str, Path] = {}
+
+
+@dataclass
+class Cluster:
+    """``client`` is logged in as admin."""
+
+    master: Master
+    app: FastAPI
+    client: httpx.AsyncClient
+
+    async def create(self, config: str = CONFIG, **extra: Any) -> int:
+        answer = await self.client.post("/api/v1/experiments", json={"config": config, "activate": True, **extra})
+        assert answer.status_code == 200, answer.text
+        return int(answer.json()["experiment"]["id"])
+
+    async def get(self, path: str, **query: Any) -> Any:
+        answer = await self.client.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        return await self.client.post(path, json=body, headers=headers)
+
+    async def state(self, experiment_id: int) -> str:
+        return str((await self.get(f"/api/v1/experiments/{experiment_id}"))["experiment"]["state"])
+
+    async def join(self, agent_id: str = "one", slots: int = 1) -> "PlayedAgent":
+        await self.master.agents.welcome(Hello(agent_id=agent_id, slots=[SlotFacts(id=i) for i in range(slots)]))
+        return PlayedAgent(self, agent_id)
+
+    def as_task(self, allocation_id: str) -> dict[str, str]:
+        """Headers of a task of this allocation."""
+        return {"Grpc-Metadata-x-allocation-token": f"Bearer {self.master.secrets.task_token(allocation_id)}"}
+
+
+@dataclass
+class PlayedAgent:
+    """Says what an agent would say; runs nothing."""
+
+    cluster: Cluster
+    id: str
+
+    async def wish(self) -> list[ContainerWish]:
+        master = self.cluster.master
+        return await wish_of(master.database, master.secrets, master.cluster_id, self.id)
+
+    async def wished(self, count: int = 1) -> list[ContainerWish]:
+        """Waits until so many containers are wished."""
+
+        async def enough() -> list[ContainerWish] | None:
+            wishes = await self.wish()
+            return wishes if len(wishes) >= count else None
+
+        return await until(enough)
+
+    async def say(self, wish: ContainerWish, state: ContainerState, exit_: ContainerExit | None = None) -> None:
+        truth = ContainerTruth(
+            container_id=wish.container_id,
+            allocation_id=wish.allocation_id,
+            state=state,
+            exit=exit_,
+            output_done=exit_ is not None,
+        )
+        await self.cluster.master.agents.hear(self.id, [truth])
+
+    async def run(self, wish: ContainerWish) -> None:
+        """Running, rendezvous done."""
+        await self.say(wish, ContainerState.RUNNING)
+        answer = await self.cluster.client.get(
+            f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+        )
+        assert answer.status_code == 200, answer.text
+
+    async def exit(self, wish: ContainerWish, code: int = 0) -> None:
+        await self.say(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
+
+
+@asynccontextmanager
+async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
+    """A master over a fresh copy of a database that the migrations built once."""
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    values = {"data": data, "initial_user_password": PASSWORD, **settings}
+    template = _template.get("path")
+    if template is not None and template.exists() and not (data / "master.sqlite").exists():
+        shutil.copy(template, data / "master.sqlite")
+    master = build(Settings(**values), clock)
+    if template is None:
+        kept = folder.parent / "template.sqlite"
+        shutil.copy(data / "master.sqlite", kept)
+        _template["path"] = kept
+    app = create_app(master)
+    async with lifespan(app):
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://master") as client:
+            await login(client, "admin")
+            yield Cluster(master, app, client)
+
+
+async def login(client: httpx.AsyncClient, username: str) -> None:
+    answer = await client.post(
+        "/api/v1/auth/login",
+        json={"username": username, "password": client_hash(PASSWORD), "isHashed": True},
+    )
+    assert answer.status_code == 200, answer.text
+    client.cookies.clear()
+    client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
