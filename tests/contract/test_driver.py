@@ -18,6 +18,7 @@ from determined_agent import processes, segments
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, OutputLimits, ProcessOptions
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.isolation import can_mount
 from determined_agent.namespace import Mount
 
 MakeDriver = Callable[[], Driver]
@@ -38,22 +39,18 @@ DRIVERS: dict[str, MakeDriver] = {
     "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
     "fake": lambda: FakeDriver(_play),
 }
+# Pid namespaces are made as root only.
+REAL = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
 
 
-@pytest.fixture(params=list(DRIVERS))
+@pytest.fixture(params=[*REAL, "fake"])
 def make_driver(request) -> MakeDriver:
-    return _named(request.param)
+    return DRIVERS[request.param]
 
 
-@pytest.fixture(params=["process", "process-pids"])
+@pytest.fixture(params=REAL)
 def make_real(request) -> MakeDriver:
-    return _named(request.param)
-
-
-def _named(name: str) -> MakeDriver:
-    if name == "process-pids" and os.geteuid() != 0:
-        pytest.skip("pid namespaces are made as root only")
-    return DRIVERS[name]
+    return DRIVERS[request.param]
 
 
 def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
@@ -228,7 +225,7 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
     assert sum(path.stat().st_size for path in launch.folder.output.iterdir()) <= (1 << 16) + (1 << 13)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="as an ordinary user this needs user namespaces")
+@pytest.mark.skipif(not can_mount(), reason="this machine refuses user namespaces to this user")
 async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
