@@ -72,6 +72,7 @@ class Daemon:
             slots=self._slots,
             containers=self.truth.containers,
             master_epoch=self._memory.master_epoch,
+            cluster_id=self._memory.cluster_id,
         )
 
     @property

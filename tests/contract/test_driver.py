@@ -230,14 +230,21 @@ async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -
     source = tmp_path / "source"
     source.mkdir()
     (source / "file").write_text("here")
-    script = "cat /a-b/c/file /run/determined/x; echo; touch /a-b/c/y /run/determined/z; ls -d /proc/$$"
-    mounts = (Mount(str(source), "/a-b/c", read_only=True), Mount(str(tmp_path), "/run/determined"))
     (tmp_path / "x").write_text("!")
-    launch = make_launch(tmp_path, script, mounts=mounts)
-    await run(make_real(), launch)
-    lines = text_of(launch.folder)
-    assert lines[0] == "here!"
-    assert "Read-only" in lines[1]
-    assert lines[2].startswith("/proc/")
+    script = """
+        cat /a-b/c/file /run/determined/x; echo; ls -d /proc/$$ | sed s/[0-9]*$//
+        for path in /a-b/c/y /lost /run/lost; do touch $path || echo refused; done 2>/dev/null
+        touch /run/determined/z $DEEP/new
+    """
+    mounts = (
+        Mount(str(source), "/a-b/c", read_only=True),
+        Mount(str(tmp_path), "/run/determined"),
+        Mount(str(source), str(tmp_path / "deep" / "er")),
+    )
+    launch = make_launch(tmp_path, script.replace("$DEEP", str(tmp_path / "deep")), mounts=mounts)
+    assert await run(make_real(), launch) == Ended("exited", code=0)
+    assert text_of(launch.folder) == ["here!", "/proc/", "refused", "refused", "refused"]
     assert (tmp_path / "z").exists()
+    assert (tmp_path / "deep" / "new").exists()
     assert not Path("/a-b").exists()
+    assert not Path("/run/lost").exists()

@@ -82,7 +82,6 @@ class EnvironmentHook:
             names.PYTHON_EXECUTABLE: str(draft.task_python),
             names.TASK_PYTHON: str(draft.task_python),
             names.ENTRYPOINT_JSON: json.dumps(spec.entrypoint),
-            "PYTHONUSERBASE": draft.environment.get("PYTHONUSERBASE") or str(draft.run_dir / "pythonuserbase"),
         }
         storage = spec.checkpoint_storage
         if storage.get("host_path"):
