@@ -8,8 +8,7 @@ root (mount namespace) and as an ordinary user (user and mount namespace).
 import ctypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined_agent.processes import libc
 
@@ -21,8 +20,7 @@ _MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """``source`` of the machine seen at ``target`` by the task."""
 
     source: str
@@ -30,8 +28,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True)
-class Namespace:
+class Namespace(NamedTuple):
     """What a task gets for itself. With no mounts and no pids it shares everything."""
 
     pids: bool = False

@@ -1,6 +1,7 @@
 """The agent as a process of its own: kill -9, SIGTERM, refusals, and the real boot of a container."""
 
 import asyncio
+import functools
 import os
 import signal
 import sys
@@ -40,6 +41,10 @@ async def agent(url: str, data: Path, *flags: str, environment: dict[str, str] |
 
 def is_in(master: FakeLinkMaster, wish: ContainerWish, state: str) -> Callable[[], bool]:
     return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
+
+
+def has_more(master: FakeLinkMaster, count: int) -> bool:
+    return len(master.truths) >= count
 
 
 async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
@@ -90,7 +95,7 @@ async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_
             async with agent(url, tmp_path / "data") as process:
                 # Wherever it is between hearing of the container and having told its end.
                 seen = len(master.truths)
-                await eventually(lambda seen=seen: len(master.truths) >= seen + 2)
+                await eventually(functools.partial(has_more, master, seen + 2))
                 process.kill()
         async with agent(url, tmp_path / "data"):
             for wish in list(master.wishes.values()):

@@ -44,13 +44,13 @@ REAL = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
 
 
 @pytest.fixture(params=[*REAL, "fake"])
-def make_driver(request) -> MakeDriver:
-    return DRIVERS[request.param]
+def make_driver(request: pytest.FixtureRequest) -> MakeDriver:
+    return DRIVERS[str(request.param)]
 
 
 @pytest.fixture(params=REAL)
-def make_real(request) -> MakeDriver:
-    return DRIVERS[request.param]
+def make_real(request: pytest.FixtureRequest) -> MakeDriver:
+    return DRIVERS[str(request.param)]
 
 
 def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:

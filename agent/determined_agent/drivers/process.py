@@ -9,7 +9,6 @@ import select
 import signal
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ class ProcessDriver:
         folder, limits = launch.folder, self._options.limits
         namespace = {
             "pids": self._options.pids,
-            "mounts": [asdict(mount) for mount in launch.mounts],
+            "mounts": [mount._asdict() for mount in launch.mounts],
             "root": str(folder.root),
         }
         return {
