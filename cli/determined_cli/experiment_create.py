@@ -30,9 +30,9 @@ def create(args: Any) -> int:
         raise Usage("a context folder is needed: det experiment create CONFIG CONTEXT")
     name, text = _text(args.config_file, args.config)
     if args.local:
-        from determined.local import run
+        from determined.local import run_local
 
-        return run.run_local(
+        return run_local(
             text,
             name=name,
             context=Path(args.context),

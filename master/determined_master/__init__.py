@@ -1,1 +1,1 @@
-"""determined_master."""
+"""The master: the only one that speaks SQL."""

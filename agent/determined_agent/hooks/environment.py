@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from determined_agent import devices
 from determined_agent.drivers.driver import NotStarted
@@ -74,7 +75,13 @@ class EnvironmentHook:
 
     def _facts(self, draft: Draft) -> dict[str, str]:
         spec = draft.spec
+        parts = urlsplit(self._settings.master)
         facts = {
+            names.MASTER: self._settings.master,
+            "DET_MASTER_HOST": parts.hostname or "",
+            "DET_MASTER_ADDR": parts.hostname or "",
+            "DET_MASTER_PORT": str(parts.port or (443 if parts.scheme == "https" else 80)),
+            "DET_USE_TLS": str(parts.scheme == "https").lower(),
             names.AGENT_ID: self._agent_id,
             names.CONTAINER_ID: draft.container_id,
             names.RUN_DIR: str(draft.run_dir),

@@ -1,0 +1,5 @@
+"""``--local``: the same configuration and context, run on this machine without a master."""
+
+from determined.local.run import run_local
+
+__all__ = ["run_local"]

@@ -1,0 +1,1 @@
+"""Pure placement: a frozen view of a pool in, a plan out."""

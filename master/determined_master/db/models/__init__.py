@@ -1,0 +1,31 @@
+"""Every table, so that metadata is whole once this package is imported."""
+
+from determined_master.db.models.agents import AgentRow, AgentSlotRow
+from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.models.checkpoints import CheckpointRow
+from determined_master.db.models.cluster import ClusterRow, EventRow
+from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
+from determined_master.db.models.logs import LogRow
+from determined_master.db.models.metrics import MetricRow
+from determined_master.db.models.trials import TrialRow
+from determined_master.db.models.users import ProjectRow, SessionRow, UserRow, WorkspaceRow
+
+__all__ = [
+    "AgentRow",
+    "AgentSlotRow",
+    "AllocationRow",
+    "CheckpointRow",
+    "ClusterRow",
+    "ContainerRow",
+    "EventRow",
+    "ExperimentRow",
+    "LogRow",
+    "MetricRow",
+    "ProjectRow",
+    "SearchFactRow",
+    "SessionRow",
+    "SlotHoldRow",
+    "TrialRow",
+    "UserRow",
+    "WorkspaceRow",
+]

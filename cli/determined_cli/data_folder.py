@@ -1,0 +1,88 @@
+"""The data folder of `det up`: where it is, whether SQLite may live there, who uses it, the password in it."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from determined.errors import DeterminedError
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "beegfs", "gpfs", "ceph", "glusterfs", "9p", "afs"}
+)
+LOCK = "up.lock"
+
+
+class InUse(DeterminedError):
+    """The data folder is in use."""
+
+    exit_code = 7
+
+
+class UnfitFolder(DeterminedError):
+    """The data folder cannot hold the database."""
+
+    exit_code = 2
+
+
+def default(environ: Mapping[str, str] = os.environ) -> Path:
+    """``$XDG_DATA_HOME/detent``."""
+    base = environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return Path(base) / "detent"
+
+
+def file_system(folder: Path, mounts: str | None = None) -> str:
+    """The type of the file system that ``folder`` is on, from the kernel's own list."""
+    text = mounts if mounts is not None else Path("/proc/self/mounts").read_text()
+    best, kind = "", ""
+    for line in text.splitlines():
+        fields = line.split(" ")
+        point = fields[1].replace("\\040", " ")
+        inside = str(folder) == point or str(folder).startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind
+
+
+def check_file_system(folder: Path, mounts: str | None = None) -> None:
+    """Raises UnfitFolder on network and user-space file systems: SQLite's locks do not hold there."""
+    kind = file_system(folder, mounts)
+    if kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse"):
+        raise UnfitFolder(
+            f"{folder} is on {kind}, where SQLite's locks cannot be trusted and a crash may lose data; "
+            f"use a local folder: det up --data /var/tmp/detent-{os.getuid()}"
+        )
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keeps everybody else out of the folder. Raises InUse that names the pid of the one who is in."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(folder / LOCK, "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InUse(
+                f"{folder} is in use by det up with pid {holder(folder) or 'unknown'}; det down ends it"
+            ) from error
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+        file.seek(0)
+        file.truncate()
+
+
+def holder(folder: Path) -> int | None:
+    """The pid of the supervisor that holds the folder; None where nobody does."""
+    try:
+        with open(folder / LOCK) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return int(file.read().strip() or 0) or None
+    except (OSError, ValueError):
+        return None
+    return None

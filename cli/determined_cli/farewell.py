@@ -1,0 +1,49 @@
+"""The end of `det up`: trials are asked to save, with a countdown that says who still does; what is not done is stopped."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from determined.client.session import ONCE, Session
+from determined.errors import ApiError
+
+
+def drain(
+    session: Session,
+    grace: float,
+    say: Callable[[str], None],
+    hurried: Callable[[], bool],
+    pause: Callable[[float], None],
+) -> bool:
+    """True where every trial left by itself. ``hurried`` says whether a second signal came."""
+    deadline = time.monotonic() + grace
+    said = ""
+    try:
+        session.post("/detent/drain", {"kill": False}, retry=ONCE, timeout=5)
+        while not hurried():
+            left = live(session)
+            if not left:
+                return True
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                break
+            text = f"waiting for {', '.join(left)} to save"
+            line = f"{text}: {seconds:.0f} s left (Ctrl-C again to stop at once)"
+            if text != said:
+                say(line)
+                said = text
+            pause(0.1)
+        session.post("/detent/drain", {"kill": True}, retry=ONCE, timeout=5)
+        stopping_by = time.monotonic() + 3
+        while live(session) and time.monotonic() < stopping_by:
+            pause(0.05)
+    except ApiError:
+        say("the master does not answer; stopping without it")
+        return False
+    return False
+
+
+def live(session: Session) -> list[str]:
+    """Names of the trials that hold slots."""
+    answer: dict[str, Any] = session.get("/detent/drain", retry=ONCE, timeout=5)
+    return [str(name) for name in answer["live"]]

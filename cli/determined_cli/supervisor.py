@@ -1,0 +1,115 @@
+"""The small parent of a master and an agent: starts them, starts them again, and ends with them."""
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LONGEST_BACKOFF = 10.0
+STEADY_SECONDS = 30.0
+"""A child that lived this long is taken to be well: its next death is restarted at once."""
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Child:
+    """One supervised program. Its output goes to ``log``; only lines of ``announced`` reach the supervisor."""
+
+    name: str
+    argv: Sequence[str]
+    log: Path
+    announced: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    retry_at: float = 0.0
+    exits: list[int] = field(default_factory=list)
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self.announced else log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_die_with_parent(os.getpid()),
+            )
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def announcement(self, prefix: str, seconds: float) -> str | None:
+        """What follows ``prefix`` on its standard output; None where it ended or kept silent."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + seconds
+        buffer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if not selector.select(0.1):
+                    if self.process.poll() is not None:
+                        return None
+                    continue
+                chunk = os.read(self.process.stdout.fileno(), 4096)
+                if not chunk:
+                    return None
+                buffer += chunk
+                for line in buffer.split(b"\n")[:-1]:
+                    if line.startswith(prefix.encode()):
+                        return line[len(prefix) :].decode().strip()
+        return None
+
+    def tend(self, say: Callable[[str], None]) -> bool:
+        """Starts it again after its death, later each time; True where it has just been started."""
+        if self.is_running:
+            return False
+        now = time.monotonic()
+        if self.process is not None:
+            code = self.process.returncode
+            self.exits.append(code)
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+            self.process = None
+            self.failures = 1 if now - self.started_at > STEADY_SECONDS else self.failures + 1
+            delay = 0.0 if self.failures == 1 else min(LONGEST_BACKOFF, 0.25 * 2**self.failures)
+            self.retry_at = now + delay
+            say(f"the {self.name} ended ({_how(code)}); again in {delay:.0f} s; its log: {self.log}")
+        if now < self.retry_at:
+            return False
+        self.start()
+        return True
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """Runs a module of ours by this Python, whatever lies in the current folder."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    """Killed with the supervisor, even by -9: tasks run on, and the next start finds them."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def before_exec() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return before_exec

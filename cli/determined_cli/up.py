@@ -1,0 +1,217 @@
+"""``det up`` and ``det down``: the whole product on one machine, as children of one small supervisor."""
+
+import argparse
+import hashlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from determined.client.session import ONCE, Session
+from determined.errors import ApiError, DeterminedError
+from determined_cli import auth_store, data_folder
+from determined_cli.farewell import drain
+from determined_cli.supervisor import Child, python
+
+CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
+START_SECONDS = 60.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class StartFailed(DeterminedError):
+    """The cluster did not start."""
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def run_up(args: argparse.Namespace) -> int:
+    folder = Path(args.data).expanduser().absolute() if args.data else data_folder.default()
+    if args.detach:
+        return _detached(args, folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    data_folder.check_file_system(folder.resolve())
+    with data_folder.held(folder):
+        return Up(args, folder).run()
+
+
+def run_down(args: argparse.Namespace) -> int:
+    folder = Path(args.data).expanduser().absolute() if args.data else data_folder.default()
+    pid = data_folder.holder(folder)
+    if pid is None:
+        say(f"nothing runs in {folder}")
+        return 0
+    os.kill(pid, signal.SIGTERM)
+    if args.now:
+        time.sleep(0.05)
+        os.kill(pid, signal.SIGTERM)
+    say("stopping: trials save first" if not args.now else "stopping at once")
+    while data_folder.holder(folder) == pid:
+        time.sleep(0.05)
+    say("stopped; running trials go on from their checkpoints at the next det up")
+    return 0
+
+
+class Up:
+    """One run of the supervisor, from the lock to the end of its children."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self._args = args
+        self._folder = folder
+        self._signals = 0
+        self._wake = threading.Event()
+        self.url = ""
+        self._token = ""
+        logs = folder / "logs"
+        logs.mkdir(exist_ok=True)
+        self._master = Child(
+            "master",
+            python(
+                "determined_master", "--data", str(folder), "--host", args.host, "--port", str(args.port), "--announce"
+            ),
+            logs / "master.log",
+            announced=True,
+        )
+        self._agent: Child | None = None
+
+    def run(self) -> int:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+        if self._args.host not in LOOPBACK:
+            say(f"warning: listening on {self._args.host}: whoever can log in there can run code as {_me()}")
+        try:
+            self._start_master()
+            self._start_agent()
+            if not self._signals:
+                auth_store.set_default_master(self.url)
+                print(f"ready: {self.url}", flush=True)
+                say(f"logged in as admin; the password is in {self._folder / 'password'}; Ctrl-C ends it")
+            while not self._signals:
+                self._wake.wait(0.2)
+                self._tend()
+            self._end()
+        finally:
+            self._kill_children()
+            auth_store.set_default_master(None)
+        return 0
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self._signals += 1
+        self._wake.set()
+
+    def _start_master(self) -> None:
+        self._master.start()
+        url = self._master.announcement("ready: ", START_SECONDS)
+        if url is None:
+            self._master.signal(signal.SIGTERM)
+            raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
+        self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
+        # The port stays what it was where a dead master is started again.
+        self._master.argv = [*self._master.argv[:-3], "--port", url.rsplit(":", 1)[1], "--announce"]
+        self._login()
+
+    def _login(self) -> None:
+        password = (self._folder / "password").read_text().strip()
+        hashed = hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest()
+        session = Session(self.url, timeout=10)
+        for username in ("determined", "admin"):
+            try:
+                answer = session.post(
+                    "/api/v1/auth/login", {"username": username, "password": hashed, "isHashed": True}
+                )
+            except ApiError:
+                say(f"the password of {username} was changed; log in with det user login {username}")
+                continue
+            auth_store.remember(self.url, username, answer["token"])
+            self._token = answer["token"]
+        session.close()
+
+    def _start_agent(self) -> None:
+        arguments = ["--master", self.url, "--token-file", str(self._folder / "agent-token"), "--tasks-as-me"]
+        arguments += ["--data", str(self._folder / "agent"), "--id", socket.gethostname() or "agent"]
+        if self._args.slots is not None:
+            arguments += ["--slots", str(self._args.slots)]
+        if self._args.task_python:
+            arguments += ["--task-python", str(Path(self._args.task_python).expanduser().absolute())]
+        self._agent = Child("agent", python("determined_agent", *arguments), self._folder / "logs" / "agent.log")
+        self._agent.start()
+        session = Session(self.url, token=self._token, timeout=5)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and not self._signals and self._token:
+            agents = session.get("/api/v1/agents")["agents"]
+            if any(agent["connected"] for agent in agents):
+                break
+            if not self._agent.is_running:
+                raise StartFailed(f"the agent did not start: {_last_line(self._agent.log)}; its log: {self._agent.log}")
+            self._wake.wait(0.02)
+        session.close()
+
+    def _tend(self) -> None:
+        if self._master.tend(say):
+            self._master.announcement("ready: ", START_SECONDS)
+        if self._agent is not None:
+            self._agent.tend(say)
+
+    def _end(self) -> None:
+        session = Session(self.url, token=self._token, timeout=5, retry=ONCE)
+        drain(session, self._args.grace, say, lambda: self._signals > 1, self._pause)
+        session.close()
+
+    def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        self._wake.wait(seconds)
+
+    def _kill_children(self) -> None:
+        children = [child for child in (self._agent, self._master) if child is not None]
+        for child in children:
+            child.signal(signal.SIGTERM)
+        deadline = time.monotonic() + 5
+        for child in children:
+            while child.is_running and time.monotonic() < deadline:
+                time.sleep(0.02)
+            child.signal(signal.SIGKILL)
+            if child.process is not None:
+                child.process.wait()
+
+
+def _detached(args: argparse.Namespace, folder: Path) -> int:
+    """Starts the supervisor in a session of its own and stays until it is ready."""
+    pid = data_folder.holder(folder)
+    if pid is not None:
+        raise data_folder.InUse(f"{folder} is in use by det up with pid {pid}; det down ends it")
+    (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+    argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
+    if args.slots is not None:
+        argv += ["--slots", str(args.slots)]
+    if args.task_python:
+        argv += ["--task-python", args.task_python]
+    log = folder / "logs" / "up.log"
+    with open(log, "ab") as errors:
+        child = Child("supervisor", python("determined_cli", *argv), log, announced=True)
+        child.process = subprocess.Popen(
+            child.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
+    url = child.announcement("ready: ", START_SECONDS + 5)
+    if url is None:
+        raise StartFailed(f"det up did not start: {_last_line(log)}")
+    print(f"ready: {url}", flush=True)
+    say(f"runs in the background; det down{' --data ' + str(folder) if args.data else ''} ends it")
+    return 0
+
+
+def _me() -> str:
+    return "root" if os.getuid() == 0 else f"user {os.getuid()}"
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,134 @@
+"""An entrypoint → the one process that stands for it on this machine. Pure."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from determined.errors import ConfigError
+from determined_launch.arguments import UsageError, parse
+
+TRIAL_CLASS = re.compile(r"[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+\Z")
+_LAYER = "determined.launch."
+_PYTHON = re.compile(r"python[0-9.]*\Z")
+_HARNESS = "determined.exec.harness"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start. ``stripped`` names the launch layers that were left out; ``is_trial`` means a trial class."""
+
+    argv: tuple[str, ...]
+    stripped: tuple[str, ...] = ()
+    is_trial: bool = False
+
+
+def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Plan:
+    """Raises ConfigError for launch arguments that the cluster would refuse as well.
+
+    >>> make("nice python3 -m determined.launch.torch_distributed --trial m:C", python="py", test_mode=True).argv
+    ('sh', '-c', 'nice py -m determined.exec.harness --test-mode m:C')
+    """
+    try:
+        if not isinstance(entrypoint, str):
+            words, layers, is_trial = _strip(list(entrypoint), python, test_mode)
+            return Plan(tuple(words), tuple(layers), is_trial)
+        if TRIAL_CLASS.match(entrypoint.strip()):
+            return Plan(tuple(_trial(python, entrypoint.strip(), test_mode)), (), True)
+        return _of_shell(entrypoint, python, test_mode)
+    except UsageError as error:
+        raise ConfigError(f"entrypoint: {error}") from None
+
+
+def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
+    """Only the commands that start a layer are rewritten, word by word, so that quotes and variables stay."""
+    parts: list[str] = []
+    layers: list[str] = []
+    is_trial = False
+    for part in _commands(line):
+        words = _words(part)
+        if any(word.startswith(_LAYER) for word in words):
+            words, found, trial = _strip(words, shlex.quote(python), test_mode)
+            layers += found
+            is_trial = is_trial or trial
+            part = f"{part[: len(part) - len(part.lstrip())]}{' '.join(words)}{part[len(part.rstrip()) :]}"
+        parts.append(part)
+    return Plan(("sh", "-c", "".join(parts)), tuple(layers), is_trial)
+
+
+def _strip(words: list[str], python: str, test_mode: bool) -> tuple[list[str], list[str], bool]:
+    layers: list[str] = []
+    is_trial = False
+    while (at := _layer_at(words)) is not None:
+        module = words[at + 1]
+        layers.append(module.removeprefix(_LAYER))
+        line = parse(words[at + 2 :], module=module, python=python)
+        begin = _interpreter_before(words, at)
+        inner = list(line.command)
+        if inner[1:3] == ["-m", _HARNESS]:
+            inner, is_trial = _trial(python, inner[3], test_mode), True
+        words = words[:begin] + inner
+    return words, layers, is_trial
+
+
+def _trial(python: str, name: str, test_mode: bool) -> list[str]:
+    return [python, "-m", _HARNESS, *(["--test-mode"] if test_mode else []), name]
+
+
+def _layer_at(words: Sequence[str]) -> int | None:
+    for index, (flag, module) in enumerate(zip(words, words[1:], strict=False)):
+        if flag == "-m" and module.startswith(_LAYER):
+            return index
+    return None
+
+
+def _interpreter_before(words: Sequence[str], at: int) -> int:
+    """Where the Python that starts the layer stands; its own options lie between."""
+    for index in range(at - 1, -1, -1):
+        if _PYTHON.match(words[index].rpartition("/")[2]):
+            return index
+        if not words[index].startswith("-"):
+            break
+    return at
+
+
+def _commands(line: str) -> Iterator[str]:
+    """The commands of a shell line and the operators between them; joined they are the line."""
+    begin = 0
+    for index, character in _unquoted(line):
+        is_redirection = character == "&" and (
+            line[index - 1 : index] in (">", "<") or line[index + 1 : index + 2] == ">"
+        )
+        if character in ";&|\n()" and not is_redirection:
+            yield line[begin:index]
+            yield character
+            begin = index + 1
+    yield line[begin:]
+
+
+def _words(command: str) -> list[str]:
+    """Words with their quotes."""
+    blanks = [index for index, character in _unquoted(command) if character in " \t"]
+    edges = [-1, *blanks, len(command)]
+    words = (command[start + 1 : end] for start, end in zip(edges, edges[1:], strict=False))
+    return [word for word in words if word]
+
+
+def _unquoted(line: str) -> Iterator[tuple[int, str]]:
+    """The characters that mean something to the shell."""
+    quote = ""
+    skip = False
+    for index, character in enumerate(line):
+        if skip:
+            skip = False
+        elif quote:
+            if character == quote:
+                quote = ""
+            elif character == "\\" and quote == '"':
+                skip = True
+        elif character == "\\":
+            skip = True
+        elif character in "'\"":
+            quote = character
+        else:
+            yield index, character

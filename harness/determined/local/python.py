@@ -1,0 +1,43 @@
+"""Which Python a local trial runs under, and what it finds there."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from determined.errors import ConfigError
+
+VENV = "venv:"
+
+
+def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> str:
+    """``--python``, then a ``venv:`` image, then ``$VIRTUAL_ENV``, then this one."""
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise ConfigError(f"--python {named}: there is no such program")
+        return os.path.abspath(found)
+    for folder, origin in ((image, "environment.image"), (environ.get("VIRTUAL_ENV"), "$VIRTUAL_ENV")):
+        if not folder or (folder is image and not folder.startswith(VENV)):
+            continue
+        place = Path(folder.removeprefix(VENV)).expanduser()
+        program = place / "bin" / "python"
+        if os.access(program, os.X_OK):
+            return os.path.abspath(program)
+        if folder is image:
+            raise ConfigError(f"{origin}: {place} holds no Python environment")
+    return sys.executable
+
+
+def link_harness(folder: Path) -> Path:
+    """A folder with our in-task packages and nothing else, so that no dependency of ours leaks into the trial."""
+    import determined
+    import determined_launch
+
+    folder.mkdir()
+    for package in (determined, determined_launch):
+        assert package.__file__ is not None
+        source = Path(package.__file__).parent
+        (folder / source.name).symlink_to(source, target_is_directory=True)
+    return folder

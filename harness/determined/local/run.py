@@ -1,0 +1,170 @@
+"""``det experiment create --local``: the same configuration and context, run here without a master."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from determined.config import Checked, ExperimentConfig, check
+from determined.config.sampling import sample
+from determined.context import pack, unpack
+from determined.errors import ConfigError
+from determined.local import plan, python
+from determined.local.output import Output, find_failure
+from determined_launch import environment
+
+LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"
+_KEPT = ("DET_DEBUG",)
+
+
+def run_local(
+    text: str,
+    *,
+    name: str,
+    context: Path,
+    includes: Sequence[Path] = (),
+    test_mode: bool,
+    python: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> int:
+    """0 where the trial ended well, 1 where it did not. Raises ConfigError and ContextError before anything runs."""
+    with tempfile.TemporaryDirectory(prefix="det-local-") as scratch:
+        config = _checked(check(text, name=name, defaults=[_storage(Path(scratch), test_mode)]))
+        return _run(config, context, includes, Path(scratch), test_mode, python, environ)
+
+
+def _storage(scratch: Path, test_mode: bool) -> dict[str, Any]:
+    folder = scratch / "checkpoints" if test_mode else Path.cwd() / "checkpoints"
+    return {"checkpoint_storage": {"type": "directory", "container_path": str(folder)}}
+
+
+def _checked(checked: Checked) -> ExperimentConfig:
+    if checked.diagnostics:
+        _say(checked.render())
+    if checked.config is None:
+        raise ConfigError(f"{checked.name} cannot be used")
+    return checked.config
+
+
+def _run(
+    config: ExperimentConfig,
+    context: Path,
+    includes: Sequence[Path],
+    scratch: Path,
+    test_mode: bool,
+    named_python: str | None,
+    environ: Mapping[str, str],
+) -> int:
+    packed = pack(context, includes)
+    for reason in packed.skipped:
+        _say(f"left out: {reason}")
+    workdir = scratch / "context"
+    unpack(packed.data, workdir)
+    rng = random.Random(config.reproducibility.experiment_seed)
+    hparams = sample(config.hyperparameters, rng)
+    device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
+    program = python.choose(named_python, getattr(config.environment.image, device), environ)
+    planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
+    _say(f"hyperparameters: {json.dumps(hparams)}")
+    for line in _remarks(config, planned, workdir):
+        _say(line)
+    variables = _variables(config, device, hparams, rng.randrange(2**31), program, workdir, scratch, test_mode, environ)
+    code, failure = _child(planned.argv, variables, workdir, context)
+    what = "test" if test_mode else "trial"
+    if code == 0:
+        _say(f"{what} passed")
+        return 0
+    reason = f"it was ended by signal {-code}" if code < 0 else f"it left with exit code {code}"
+    _say(f"{failure}\n{what} failed: {reason}" if failure else f"{what} failed: {reason}")
+    return 1
+
+
+def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path) -> list[str]:
+    lines = []
+    if planned.stripped:
+        lines.append(f"launch layer left out here: {', '.join(planned.stripped)}")
+    slots = config.resources.slots_per_trial
+    if slots > 1:
+        lines.append(f"slots_per_trial is {slots}; here one process stands for them")
+    if (workdir / "startup-hook.sh").exists():
+        lines.append("startup-hook.sh is not run on this machine")
+    return lines
+
+
+def _variables(
+    config: ExperimentConfig,
+    device: str,
+    hparams: dict[str, Any],
+    seed: int,
+    program: str,
+    workdir: Path,
+    scratch: Path,
+    test_mode: bool,
+    environ: Mapping[str, str],
+) -> dict[str, str]:
+    own = [each.partition("=") for each in getattr(config.environment.environment_variables, device)]
+    result = {key: value for key, value in environ.items() if not key.startswith("DET_") or key in _KEPT}
+    result.update({key: value for key, _, value in own if not key.startswith("DET_")})
+    result.update(
+        {
+            environment.EXPERIMENT_CONFIG: json.dumps(config.to_json()),
+            environment.HPARAMS: json.dumps(hparams),
+            environment.TRIAL_SEED: str(seed),
+            environment.WORKDIR: str(workdir),
+            environment.PYTHON_EXECUTABLE: program,
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
+    if test_mode:
+        result[LOCAL_TEST_MODE] = result[environment.TEST_MODE] = "1"
+        # Checkpoints of a script that names no storage go below this; a test leaves nothing behind.
+        result["XDG_DATA_HOME"] = str(scratch / "data")
+    folder = Path(program).parent
+    result["PATH"] = f"{folder}{os.pathsep}{result.get('PATH', os.defpath)}"
+    if (folder.parent / "pyvenv.cfg").exists():
+        result["VIRTUAL_ENV"] = str(folder.parent)
+    paths = [str(python.link_harness(scratch / "harness"))]
+    if result.get("PYTHONPATH"):
+        paths.append(result["PYTHONPATH"])
+    result["PYTHONPATH"] = os.pathsep.join(paths)
+    return result
+
+
+def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path) -> tuple[int, str | None]:
+    """Exit code and, where it can be told, the user's own line at fault."""
+    shown = str(context).rstrip("/") or "/"
+
+    def rename(line: str) -> str:
+        return line.replace(f"{workdir}/", f"{shown}/")
+
+    out, err = Output(rename), Output(rename)
+    try:
+        child = subprocess.Popen(argv, cwd=workdir, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        return 127, f"the entrypoint cannot be started: {argv[0]}: {error.strerror}"
+    assert child.stdout is not None
+    assert child.stderr is not None
+    other = threading.Thread(target=err.pump, args=(child.stderr, sys.stderr), daemon=True)
+    other.start()
+    try:
+        out.pump(child.stdout, sys.stdout)
+        other.join()
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.wait()  # the terminal has told the child as well
+        raise
+    finally:
+        child.stdout.close()
+        child.stderr.close()
+    return code, None if code == 0 else find_failure(err.last, shown)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,106 @@
+"""``det-master``: argv and environment → settings → one process that serves until it is told to stop."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import uvicorn
+
+from determined_master import logging as logs
+from determined_master.app import create_app
+from determined_master.master import Master, build
+from determined_master.secrets import generated_password, write_private
+from determined_master.settings import Settings, SettingsError, environment, read_settings
+
+logger = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        settings = read_settings(sys.argv[1:] if argv is None else argv, environment())
+        lock = take_lock(settings.data)
+    except SettingsError as error:
+        print(f"det-master: {error}", file=sys.stderr)
+        return 2
+    with lock:
+        settings = _with_password(settings)
+        master = build(settings)
+        logs.configure(settings.log_level, master.own_log)
+        return asyncio.run(serve(master))
+
+
+def take_lock(data: Path) -> IO[str]:
+    """One master for one data folder. Raises SettingsError that names the pid of the first."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = open(data / "master.lock", "a+")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        raise SettingsError(f"{data} is in use by the master with pid {file.read().strip() or 'unknown'}") from error
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _with_password(settings: Settings) -> Settings:
+    """The first users' password: given, kept from an earlier start, or generated; never printed."""
+    kept = settings.data / "password"
+    if settings.initial_user_password:
+        return settings
+    if not kept.exists():
+        write_private(kept, generated_password() + "\n")
+    return settings.model_copy(update={"initial_user_password": kept.read_text().strip()})
+
+
+async def serve(master: Master) -> int:
+    settings = master.settings
+    listening = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        print(f"det-master: cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
+        return 2
+    port = listening.getsockname()[1]
+    config = uvicorn.Config(
+        create_app(master),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
+        ws_ping_interval=None,
+        ws_max_size=64 * 1024 * 1024,
+        server_header=False,
+    )
+    server = _Server(config, master)
+    task = asyncio.ensure_future(server.serve(sockets=[listening]))
+    while not server.started and not task.done():
+        await asyncio.sleep(0.01)
+    if server.started and settings.announce:
+        print(f"ready: http://{settings.host}:{port}", flush=True)
+    await task
+    return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Polls and streams are woken before the server waits for them."""
+
+    def __init__(self, config: uvicorn.Config, master: Master) -> None:
+        super().__init__(config)
+        self._master = master
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._master.hints.close()
+        await super().shutdown(sockets)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,78 @@
+"""SQL about agents and their slots."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import NotFound
+from determined.link.messages import SlotFacts
+from determined_master.db.models import AgentRow, AgentSlotRow
+
+
+async def find(session: AsyncSession, agent_id: str) -> AgentRow | None:
+    return await session.get(AgentRow, agent_id)
+
+
+async def get(session: AsyncSession, agent_id: str) -> AgentRow:
+    row = await find(session, agent_id)
+    if row is None or row.lost:
+        raise NotFound(f"agent {agent_id!r} not found")
+    return row
+
+
+async def present(session: AsyncSession) -> Sequence[AgentRow]:
+    """Connected, or inside their reconnect window."""
+    query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def slots(session: AsyncSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
+    query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
+    if agent_id is not None:
+        query = query.where(AgentSlotRow.agent_id == agent_id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def get_slot(session: AsyncSession, agent_id: str, slot_id: int) -> AgentSlotRow:
+    row = await session.get(AgentSlotRow, (agent_id, slot_id))
+    if row is None:
+        raise NotFound(f"agent {agent_id!r} has no slot {slot_id}")
+    return row
+
+
+async def save(session: AsyncSession, row: AgentRow) -> None:
+    session.add(row)
+    await session.flush()
+
+
+async def change(session: AsyncSession, agent_id: str, **values: Any) -> None:
+    await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
+
+
+async def change_all(session: AsyncSession, **values: Any) -> None:
+    await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
+
+
+async def change_slot(session: AsyncSession, agent_id: str, slot_id: int, **values: Any) -> None:
+    await session.execute(
+        update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
+    )
+
+
+async def set_slots(session: AsyncSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
+    """What the agent says it has now; a slot that stays keeps whether it is enabled."""
+    known = {row.slot_id: row for row in await slots(session, agent_id)}
+    gone = set(known) - {f.id for f in facts}
+    if gone:
+        await session.execute(
+            delete(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id.in_(gone))
+        )
+    for fact in facts:
+        values = {"type": fact.type, "brand": fact.brand, "uuid": fact.uuid}
+        if fact.id in known:
+            await change_slot(session, agent_id, fact.id, **values)
+        else:
+            session.add(AgentSlotRow(agent_id=agent_id, slot_id=fact.id, enabled=True, draining=False, **values))
+    await session.flush()

@@ -1,0 +1,139 @@
+"""Agents come, speak, go, and are lost; their slots are enabled and disabled."""
+
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.link.messages import ContainerExit, ContainerTruth, Hello
+from determined.states import ContainerState, ExitReason
+from determined_master import hints
+from determined_master.agents import repository
+from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.observe import declare_ended, observe
+from determined_master.allocations.service import Allocations
+from determined_master.auth import Principal
+from determined_master.clock import Clock
+from determined_master.db.models import AgentRow
+from determined_master.db.session import Database, hint
+from determined_master.events import repository as events
+
+
+class Agents:
+    def __init__(self, database: Database, clock: Clock, allocations: Allocations, reconnect_wait: float) -> None:
+        self._database = database
+        self._clock = clock
+        self._allocations = allocations
+        self._reconnect_wait = reconnect_wait
+
+    async def welcome(self, hello: Hello) -> None:
+        """Takes in a new link: who it is, what it has, what became of what it was given."""
+        async with self._database.write() as session:
+            row = await repository.find(session, hello.agent_id)
+            if row is None:
+                row = AgentRow(id=hello.agent_id, registered_at=self._clock.now(), enabled=True, draining=False)
+            row.pool, row.hostname, row.version = hello.pool, hello.hostname, hello.version
+            if row.lost:
+                row.registered_at = self._clock.now()
+            row.disconnected_at, row.lost = None, False
+            await repository.save(session, row)
+            await repository.set_slots(session, hello.agent_id, hello.slots)
+            await self._forgotten(session, hello.agent_id, {c.container_id for c in hello.containers})
+            await observe(session, self._allocations, hello.agent_id, hello.containers)
+            await self._record(session, hello.agent_id, "connected", events.SYSTEM)
+            hint(session, hints.SCHEDULE)
+
+    async def hear(self, agent_id: str, containers: list[ContainerTruth]) -> None:
+        async with self._database.read() as session:
+            known = {c.id: c for c, _ in await allocation_rows.live_on_agent(session, agent_id)}
+        if not any(_is_news(truth, known.get(truth.container_id)) for truth in containers):
+            return
+        async with self._database.write() as session:
+            await observe(session, self._allocations, agent_id, containers)
+
+    async def disconnected(self, agent_id: str) -> None:
+        """Its reconnect window starts; nothing new is placed on it until it is back."""
+        async with self._database.write() as session:
+            await repository.change(session, agent_id, disconnected_at=self._clock.now())
+            await self._record(session, agent_id, "disconnected", events.SYSTEM)
+            hint(session, hints.SCHEDULE)
+
+    async def start_windows(self) -> None:
+        """At the master's own start: every agent's window is counted anew."""
+        async with self._database.write() as session:
+            await repository.change_all(session, disconnected_at=self._clock.now())
+
+    async def sweep(self) -> float | None:
+        """Declares lost what is beyond its window; seconds until the next one may be."""
+        now = self._clock.now()
+        soonest: float | None = None
+        lost: list[str] = []
+        async with self._database.read() as session:
+            for row in await repository.present(session):
+                if row.disconnected_at is None:
+                    continue
+                left = (row.disconnected_at + timedelta(seconds=self._reconnect_wait) - now).total_seconds()
+                if left <= 0:
+                    lost.append(row.id)
+                else:
+                    soonest = left if soonest is None else min(soonest, left)
+        for agent_id in lost:
+            await self._lose(agent_id)
+        return soonest
+
+    async def set_enabled(self, agent_id: str, *, enabled: bool, drain: bool, principal: Principal) -> AgentRow:
+        async with self._database.write() as session:
+            row = await repository.get(session, agent_id)
+            await repository.change(session, agent_id, enabled=enabled, draining=not enabled and drain)
+            if not enabled and not drain:
+                for _, allocation in await allocation_rows.live_on_agent(session, agent_id):
+                    await self._allocations.kill(session, allocation)
+            await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
+            hint(session, hints.SCHEDULE)
+            await session.refresh(row)
+        return row
+
+    async def set_slot_enabled(
+        self, agent_id: str, slot_id: int, *, enabled: bool, drain: bool, principal: Principal
+    ) -> None:
+        async with self._database.write() as session:
+            await repository.get(session, agent_id)
+            await repository.get_slot(session, agent_id, slot_id)
+            await repository.change_slot(session, agent_id, slot_id, enabled=enabled, draining=not enabled and drain)
+            if not enabled and not drain:
+                for container, allocation in await allocation_rows.live_on_agent(session, agent_id):
+                    if slot_id in container.slot_ids:
+                        await self._allocations.kill(session, allocation)
+            await self._record(
+                session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
+            )
+            hint(session, hints.SCHEDULE)
+
+    async def _lose(self, agent_id: str) -> None:
+        async with self._database.write() as session:
+            row = await repository.find(session, agent_id)
+            if row is None or row.disconnected_at is None:
+                return
+            await repository.change(session, agent_id, lost=True)
+            for container, _ in await allocation_rows.live_on_agent(session, agent_id):
+                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost beyond its reconnect window")
+                await declare_ended(session, self._allocations, container, exit_, ExitReason.AGENT_LOST)
+            await self._record(session, agent_id, "lost", events.SYSTEM)
+            hint(session, hints.SCHEDULE)
+
+    async def _forgotten(self, session: AsyncSession, agent_id: str, known: set[str]) -> None:
+        """Containers past their assignment that the agent knows nothing of: its folder was lost, so are they."""
+        for container, _ in await allocation_rows.live_on_agent(session, agent_id):
+            if container.id not in known and container.state is not ContainerState.ASSIGNED:
+                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} came back without this container")
+                await declare_ended(session, self._allocations, container, exit_, ExitReason.SYSTEM)
+
+    async def _record(self, session: AsyncSession, agent_id: str, kind: str, actor: str) -> None:
+        await events.record(session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id)
+
+
+def _is_news(truth: ContainerTruth, known: object) -> bool:
+    """Whether a write is worth it. An ended container is heard again only for the end of its output."""
+    if known is None:
+        return truth.output_done
+    state: ContainerState = known.state  # type: ignore[attr-defined]  # a ContainerRow; kept loose for tests
+    return truth.state is not state or truth.output_done

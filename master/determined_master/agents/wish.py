@@ -1,0 +1,34 @@
+"""What the master wants of one agent now: the whole of it, from committed rows."""
+
+from determined.link.messages import ContainerSpec, ContainerWish
+from determined_launch import environment as names
+from determined_master.allocations import repository as allocation_rows
+from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.session import Database
+from determined_master.secrets import Secrets
+
+
+async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[ContainerWish]:
+    async with database.read() as session:
+        rows = await allocation_rows.live_on_agent(session, agent_id)
+    return [_wish(container, allocation, secrets, cluster_id) for container, allocation in rows if allocation.state.is_live]
+
+
+def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> ContainerWish:
+    if allocation.kill_requested_at is not None:
+        return ContainerWish(container_id=container.id, allocation_id=allocation.id, state="stopped")
+    spec = ContainerSpec.model_validate(allocation.spec)
+    token = secrets.task_token(allocation.id)
+    environment = spec.environment | {
+        names.CLUSTER_ID: cluster_id,
+        names.SESSION_TOKEN: token,
+        names.USER_TOKEN: token,
+        names.ALLOCATION_KEY: secrets.allocation_key(allocation.id),
+        names.RESOURCES_ID: container.id,
+    }
+    return ContainerWish(
+        container_id=container.id,
+        allocation_id=allocation.id,
+        state="running",
+        spec=spec.model_copy(update={"environment": environment, "slots": container.slot_ids, "rank": container.rank}),
+    )

@@ -1,0 +1,129 @@
+"""What an agent's truth means for containers and their allocations: decided purely, applied under guards."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.link.messages import ContainerExit, ContainerTruth
+from determined.states import AllocationState, ContainerState, ExitReason
+from determined_master import hints
+from determined_master.allocations import repository
+from determined_master.allocations.service import Allocations
+from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.session import hint
+
+_ORDER = list(ContainerState)
+_SHOWN = {
+    ContainerState.ASSIGNED: AllocationState.ASSIGNED,
+    ContainerState.PULLING: AllocationState.PULLING,
+    ContainerState.STARTING: AllocationState.STARTING,
+    ContainerState.RUNNING: AllocationState.RUNNING,
+}
+_ALLOCATION_ORDER = list(AllocationState)
+
+
+@dataclass(frozen=True)
+class End:
+    reason: ExitReason
+    code: int | None
+    message: str
+
+
+def further(current: ContainerState, seen: ContainerState) -> ContainerState:
+    """Containers move forward only; an old truth changes nothing."""
+    return max(current, seen, key=_ORDER.index)
+
+
+def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) -> End:
+    """Why an allocation ended, from how all its containers did (semantics 2.3)."""
+    for exit_ in exits:
+        if exit_.kind == "system" and not killed:
+            return End(ExitReason.SYSTEM, None, exit_.message)
+    if killed:
+        return End(ExitReason.KILLED, None, "killed as asked")
+    for exit_ in exits:
+        if exit_.kind == "failed_to_start":
+            return End(ExitReason.ERRORED, exit_.code, exit_.message)
+    failed = [e for e in exits if e.kind == "exited" and (e.code or e.signal)]
+    if failed and not acknowledged:
+        return End(ExitReason.ERRORED, _code(failed[0]), failed[0].message or _words(failed[0]))
+    if acknowledged and failed:
+        # A task that broke while it was leaving has failed all the same; its last checkpoint holds.
+        return End(ExitReason.ERRORED, _code(failed[0]), failed[0].message or _words(failed[0]))
+    if any(e.kind == "killed" for e in exits):
+        return End(ExitReason.KILLED, None, "killed")
+    return End(ExitReason.PREEMPTED if acknowledged else ExitReason.COMPLETED, 0, "")
+
+
+async def observe(
+    session: AsyncSession, allocations: Allocations, agent_id: str, truths: Iterable[ContainerTruth]
+) -> None:
+    """Takes in one agent's truth. A container that it names and that is not its own is left alone."""
+    for truth in truths:
+        container = await repository.find_container(session, truth.container_id)
+        if container is None or container.agent_id != agent_id:
+            continue
+        if truth.output_done and not container.output_done:
+            container.output_done = True
+            await _hint_logs(session, container)
+        state = further(container.state, truth.state)
+        if state is container.state:
+            continue
+        container.state = state
+        container.address = truth.address
+        if state is ContainerState.TERMINATED:
+            ended = truth.exit or ContainerExit(kind="system", message="ended without an exit record")
+            container.exit = ended.model_dump(mode="json")
+        await session.flush()
+        await _follow(session, allocations, container)
+
+
+async def declare_ended(
+    session: AsyncSession, allocations: Allocations, container: ContainerRow, exit_: ContainerExit, reason: ExitReason
+) -> None:
+    """For a container that its agent does not know any more, or whose agent is lost."""
+    if container.state is ContainerState.TERMINATED:
+        return
+    container.state = ContainerState.TERMINATED
+    container.exit = exit_.model_dump(mode="json")
+    container.output_done = True
+    await session.flush()
+    row = await repository.get(session, container.allocation_id)
+    if row.state.is_live:
+        await allocations.end(session, row, reason, message=exit_.message)
+
+
+async def _follow(session: AsyncSession, allocations: Allocations, container: ContainerRow) -> None:
+    row = await repository.get(session, container.allocation_id)
+    if row.state.is_terminal:
+        return
+    containers = await repository.containers_of(session, row.id)
+    if all(c.state is ContainerState.TERMINATED for c in containers):
+        exits = [ContainerExit.model_validate(c.exit) for c in containers]
+        end = end_of(exits, killed=row.kill_requested_at is not None, acknowledged=row.preempt_acked_at is not None)
+        await allocations.end(session, row, end.reason, code=end.code, message=end.message)
+        return
+    if any(c.state is ContainerState.TERMINATED for c in containers):
+        # One failed container ends its peers.
+        await allocations.kill(session, row)
+        return
+    shown = _SHOWN[max((c.state for c in containers), key=_ORDER.index)]
+    if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
+        await repository.move(session, row, shown)
+        hint(session, hints.allocation(row.id))
+
+
+async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
+    row: AllocationRow = await repository.get(session, container.allocation_id)
+    hint(session, hints.logs(row.task_id))
+
+
+def _code(exit_: ContainerExit) -> int | None:
+    return exit_.code if exit_.code is not None else (128 + exit_.signal if exit_.signal else None)
+
+
+def _words(exit_: ContainerExit) -> str:
+    if exit_.signal:
+        return f"killed by signal {exit_.signal}"
+    return f"exited with code {exit_.code}"

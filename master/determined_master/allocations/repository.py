@@ -1,0 +1,138 @@
+"""SQL about allocations, their containers and the slots that they hold; the one mover of their state."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import Conflict, NotFound
+from determined.states import AllocationState, ContainerState
+from determined_master.allocations.transitions import FROM
+from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+
+_LIVE = [s for s in AllocationState if s.is_live]
+
+
+async def find(session: AsyncSession, allocation_id: str) -> AllocationRow | None:
+    return await session.get(AllocationRow, allocation_id)
+
+
+async def get(session: AsyncSession, allocation_id: str) -> AllocationRow:
+    row = await find(session, allocation_id)
+    if row is None:
+        raise NotFound(f"allocation {allocation_id} not found")
+    return row
+
+
+async def move(session: AsyncSession, row: AllocationRow, to: AllocationState, **values: Any) -> bool:
+    """The only place that sets an allocation's state. False where it stands at ``to`` already; Conflict where the
+    table does not allow it."""
+    result = await session.execute(
+        update(AllocationRow)
+        .where(AllocationRow.id == row.id, AllocationRow.state.in_(FROM[to]))
+        .values(state=to, **values)
+        .returning(AllocationRow.id)
+    )
+    if result.scalar_one_or_none() is None:
+        await session.refresh(row)
+        if row.state is to:
+            return False
+        raise Conflict(f"allocation {row.id} is {row.state.value} and cannot become {to.value}")
+    await session.refresh(row)
+    return True
+
+
+async def live_of_task(session: AsyncSession, task_id: str) -> AllocationRow | None:
+    query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(_LIVE))
+    return (await session.execute(query)).scalars().first()
+
+
+async def live_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
+    query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(_LIVE))
+    return (await session.execute(query)).scalars().all()
+
+
+async def of_task(session: AsyncSession, task_id: str) -> Sequence[AllocationRow]:
+    query = select(AllocationRow).where(AllocationRow.task_id == task_id).order_by(AllocationRow.run_id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def live(session: AsyncSession) -> Sequence[AllocationRow]:
+    return (await session.execute(select(AllocationRow).where(AllocationRow.state.in_(_LIVE)))).scalars().all()
+
+
+async def pending(session: AsyncSession) -> Sequence[AllocationRow]:
+    query = select(AllocationRow).where(AllocationRow.state == AllocationState.PENDING)
+    return (await session.execute(query)).scalars().all()
+
+
+async def unsettled(session: AsyncSession) -> Sequence[AllocationRow]:
+    """Ended, and nobody has drawn the consequences yet; oldest first."""
+    query = (
+        select(AllocationRow)
+        .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False))
+        .order_by(AllocationRow.ended_at)
+    )
+    return (await session.execute(query)).scalars().all()
+
+
+async def containers_of(session: AsyncSession, allocation_id: str) -> Sequence[ContainerRow]:
+    query = select(ContainerRow).where(ContainerRow.allocation_id == allocation_id).order_by(ContainerRow.rank)
+    return (await session.execute(query)).scalars().all()
+
+
+async def containers_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[ContainerRow]:
+    query = (
+        select(ContainerRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(AllocationRow.task_id.in_(task_ids))
+    )
+    return (await session.execute(query)).scalars().all()
+
+
+async def find_container(session: AsyncSession, container_id: str) -> ContainerRow | None:
+    return await session.get(ContainerRow, container_id)
+
+
+async def live_on_agent(session: AsyncSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
+    """Containers that have not ended, each with its allocation."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED)
+        .order_by(ContainerRow.id)
+    )
+    return [(c, a) for c, a in (await session.execute(query)).all()]
+
+
+async def live_containers(session: AsyncSession) -> Sequence[ContainerRow]:
+    query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
+    return (await session.execute(query)).scalars().all()
+
+
+async def held_slots(session: AsyncSession) -> Sequence[SlotHoldRow]:
+    return (await session.execute(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).scalars().all()
+
+
+async def count_held(session: AsyncSession, allocation_id: str) -> int:
+    query = select(func.count()).where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
+    return (await session.execute(query)).scalar_one()
+
+
+async def release_slots(session: AsyncSession, allocation_id: str, now: datetime) -> list[str]:
+    """Frees every slot of it; returns the agents that held them."""
+    query = (
+        update(SlotHoldRow)
+        .where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
+        .values(released_at=now)
+        .returning(SlotHoldRow.agent_id)
+    )
+    return list((await session.execute(query)).scalars().all())
+
+
+async def change(session: AsyncSession, row: AllocationRow, **values: Any) -> None:
+    """Everything about an allocation but its state."""
+    await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
+    await session.refresh(row)

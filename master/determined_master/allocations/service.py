@@ -1,0 +1,187 @@
+"""Holding slots for one try of a task: ask, place, preempt, kill, end. Knows no trial."""
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import AllocationState, ContainerState, ExitReason
+from determined_master import hints
+from determined_master.allocations import repository
+from determined_master.clock import Clock
+from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.session import after_commit, hint
+from determined_master.events import repository as events
+from determined_master.scheduling.plan import Placement, Refusal
+
+
+class Allocations:
+    """Every method works inside the caller's session; slots are freed in the transaction that ends the allocation."""
+
+    def __init__(self, clock: Clock, forget: Callable[[str], None]) -> None:
+        """``forget`` is called with the id of each allocation that has ended: its token means nothing from then on."""
+        self._clock = clock
+        self._forget = forget
+
+    async def request(
+        self,
+        session: AsyncSession,
+        *,
+        task_id: str,
+        run_id: int,
+        slots: int,
+        pool: str,
+        priority: int,
+        owner: str,
+        user_id: int,
+        submitted_at: datetime,
+        spec: dict[str, Any],
+        preemption_timeout: int,
+    ) -> AllocationRow:
+        row = AllocationRow(
+            id=f"{task_id}.{run_id}",
+            task_id=task_id,
+            run_id=run_id,
+            state=AllocationState.PENDING,
+            slots=slots,
+            pool=pool,
+            priority=priority,
+            owner=owner,
+            user_id=user_id,
+            submitted_at=submitted_at,
+            spec=spec,
+            waiting="waits for the scheduler",
+            preemption_timeout=preemption_timeout,
+            created_at=self._clock.now(),
+        )
+        session.add(row)
+        await session.flush()
+        await self._record(session, row, "requested", {"slots": slots, "pool": pool})
+        hint(session, hints.SCHEDULE)
+        return row
+
+    async def place(self, session: AsyncSession, placement: Placement) -> None:
+        """Raises Conflict where it is no longer pending; IntegrityError where a slot was given meanwhile."""
+        row = await repository.get(session, placement.allocation_id)
+        now = self._clock.now()
+        await repository.move(session, row, AllocationState.ASSIGNED, placed_at=now, waiting="")
+        container = ContainerRow(
+            id=str(uuid.uuid4()),
+            allocation_id=row.id,
+            agent_id=placement.agent_id,
+            slot_ids=list(placement.slots),
+            state=ContainerState.ASSIGNED,
+        )
+        session.add(container)
+        session.add_all(
+            SlotHoldRow(
+                allocation_id=row.id,
+                container_id=container.id,
+                agent_id=placement.agent_id,
+                slot_id=slot,
+                held_at=now,
+            )
+            for slot in placement.slots
+        )
+        await session.flush()
+        await self._record(session, row, "placed", {"agent": placement.agent_id, "slots": list(placement.slots)})
+        hint(session, hints.agent(placement.agent_id), hints.allocation(row.id))
+
+    async def refuse(self, session: AsyncSession, refusal: Refusal) -> None:
+        row = await repository.get(session, refusal.allocation_id)
+        await self.end(session, row, ExitReason.IMPOSSIBLE, message=refusal.reason)
+
+    async def mark_ready(self, session: AsyncSession, row: AllocationRow) -> None:
+        """Its rendezvous is done: from now on it is preempted gracefully."""
+        if row.ready_at is None:
+            await repository.change(session, row, ready_at=self._clock.now())
+            await self._record(session, row, "ready")
+            hint(session, hints.allocation(row.id))
+
+    async def terminate(self, session: AsyncSession, row: AllocationRow) -> None:
+        """Gracefully where it can be: preempted if ready, killed if it has started but is not ready, ended at once if
+        it holds nothing."""
+        if row.state is AllocationState.PENDING:
+            await self.end(session, row, ExitReason.KILLED)
+        elif row.ready_at is None:
+            await self.kill(session, row)
+        elif row.preempt_requested_at is None and row.state.is_live:
+            await repository.change(session, row, preempt_requested_at=self._clock.now())
+            await self._record(session, row, "preemption_requested")
+            hint(session, hints.allocation(row.id), hints.ALLOCATIONS)
+
+    async def kill(self, session: AsyncSession, row: AllocationRow) -> None:
+        if row.state is AllocationState.PENDING:
+            await self.end(session, row, ExitReason.KILLED)
+        elif row.state.is_live and row.kill_requested_at is None:
+            await repository.move(session, row, AllocationState.TERMINATING, kill_requested_at=self._clock.now())
+            await self._record(session, row, "kill_requested")
+            await self._hint_agents(session, row)
+
+    async def acknowledge_preemption(self, session: AsyncSession, row: AllocationRow) -> None:
+        if row.preempt_acked_at is None:
+            await repository.change(session, row, preempt_acked_at=self._clock.now())
+            await self._record(session, row, "preemption_acknowledged")
+
+    async def end(
+        self,
+        session: AsyncSession,
+        row: AllocationRow,
+        reason: ExitReason,
+        *,
+        code: int | None = None,
+        message: str = "",
+    ) -> None:
+        """Ended, slots free, in one transaction; whoever asked for it hears by a hint."""
+        now = self._clock.now()
+        moved = await repository.move(
+            session,
+            row,
+            AllocationState.TERMINATED,
+            ended_at=now,
+            exit_reason=reason,
+            exit_code=code,
+            message=message,
+            waiting="",
+        )
+        if not moved:
+            return
+        await repository.release_slots(session, row.id, now)
+        after_commit(session, partial(self._forget, row.id))
+        await self._record(session, row, "ended", {"reason": reason.value, "code": code, "message": message[:2000]})
+        hint(session, hints.TRIALS, hints.SCHEDULE, hints.allocation(row.id), hints.logs(row.task_id))
+        await self._hint_agents(session, row)
+
+    async def enforce_deadlines(self, session: AsyncSession) -> float | None:
+        """Kills what was asked to leave longer ago than its preemption_timeout; seconds to the next deadline."""
+        now = self._clock.now()
+        soonest: float | None = None
+        for row in await repository.live(session):
+            if row.preempt_requested_at is None or row.kill_requested_at is not None:
+                continue
+            left = (row.preempt_requested_at + timedelta(seconds=row.preemption_timeout) - now).total_seconds()
+            if left <= 0:
+                await self.kill(session, row)
+            else:
+                soonest = left if soonest is None else min(soonest, left)
+        return soonest
+
+    async def _hint_agents(self, session: AsyncSession, row: AllocationRow) -> None:
+        for container in await repository.containers_of(session, row.id):
+            hint(session, hints.agent(container.agent_id))
+
+    async def _record(
+        self, session: AsyncSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None
+    ) -> None:
+        await events.record(
+            session,
+            self._clock,
+            actor=events.SYSTEM,
+            kind=kind,
+            target_type="allocation",
+            target_id=row.id,
+            payload=payload,
+        )

@@ -1,0 +1,67 @@
+"""``create_app``: routers, hot routes, error handler, lifespan."""
+
+from fastapi import FastAPI
+from starlette.routing import Route, WebSocketRoute
+
+from determined_master import cluster, drain, errors
+from determined_master.agents import endpoints as agents
+from determined_master.agents import link
+from determined_master.allocations import endpoints as allocations
+from determined_master.checkpoints import endpoints as checkpoints
+from determined_master.experiments import creating, extensions
+from determined_master.experiments import endpoints as experiments
+from determined_master.ingest import routes as hot
+from determined_master.lifespan import lifespan
+from determined_master.logs import endpoints as logs
+from determined_master.master import Master
+from determined_master.metrics import endpoints as metrics
+from determined_master.trials import endpoints as trials
+from determined_master.trials import tasks
+from determined_master.users import endpoints as users
+from determined_master.users import places
+from determined_master.wire import not_yet
+from determined_master.wire.dialect import Dialect
+
+ROUTERS = (
+    cluster.router,
+    drain.router,
+    users.router,
+    places.router,
+    creating.router,
+    experiments.router,
+    metrics.router,
+    trials.router,
+    tasks.router,
+    logs.router,
+    checkpoints.router,
+    allocations.router,
+    agents.router,
+    extensions.router,
+)
+
+
+def create_app(master: Master) -> FastAPI:
+    app = FastAPI(
+        title="Detent",
+        version=cluster.WIRE_VERSION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url="/detent/docs",
+        openapi_url="/detent/openapi.json",
+        redoc_url=None,
+    )
+    app.state.master = master
+    errors.install(app)
+    app.add_middleware(Dialect)
+    app.router.routes.extend(
+        [
+            Route("/api/v1/trials/{trial_id:int}/metrics", hot.report_metrics, methods=["POST"]),
+            Route("/api/v1/task/logs", hot.post_logs, methods=["POST"]),
+            Route("/detent/agents/{agent_id}/output", hot.post_output, methods=["POST"]),
+            WebSocketRoute(link.PATH, link.serve),
+        ]
+    )
+    for router in ROUTERS:
+        app.include_router(router)
+    app.include_router(not_yet.router)
+    return app

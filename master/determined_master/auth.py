@@ -1,0 +1,146 @@
+"""Token → who speaks. Users by a stored hash, tasks by a signature bound to their allocation, agents by the join token."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
+
+from determined.errors import Forbidden, Unauthenticated
+from determined_master.allocations import repository as allocations
+from determined_master.clock import Clock
+from determined_master.db.session import Database
+from determined_master.secrets import TASK_TOKEN_PREFIX, Secrets
+from determined_master.users import repository as users
+
+TASK_HEADER = "grpc-metadata-x-allocation-token"
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who makes a request. A task acts as its owner, but may write only what is its own."""
+
+    user_id: int
+    username: str
+    admin: bool
+    allocation_id: str | None = None
+    task_id: str | None = None
+    session_id: int | None = None
+
+    @property
+    def is_task(self) -> bool:
+        return self.allocation_id is not None
+
+
+@dataclass(frozen=True)
+class _Known:
+    principal: Principal
+    expires_at: datetime | None
+
+
+class Authenticator:
+    """Caches what a token means; whoever ends a session, a user or an allocation forgets it here."""
+
+    def __init__(self, database: Database, secrets: Secrets, clock: Clock) -> None:
+        self._database = database
+        self._secrets = secrets
+        self._clock = clock
+        self._sessions: dict[str, _Known] = {}
+        self._tasks: dict[str, Principal] = {}
+
+    def forget_sessions(self) -> None:
+        self._sessions.clear()
+
+    def forget_allocation(self, allocation_id: str) -> None:
+        self._tasks.pop(allocation_id, None)
+
+    def is_agent(self, token: str | None) -> bool:
+        return token is not None and hmac.compare_digest(token.encode(), self._secrets.join_token.encode())
+
+    async def principal(self, connection: HTTPConnection) -> Principal:
+        """Raises Unauthenticated. A user's token wins over a task's where both are sent."""
+        token = bearer(connection.headers.get("authorization")) or connection.cookies.get("auth")
+        task_token = bearer(connection.headers.get(TASK_HEADER))
+        if token and not token.startswith(TASK_TOKEN_PREFIX + "."):
+            return await self._user(token)
+        task_token = task_token or token
+        if task_token:
+            return await self.task(task_token)
+        raise Unauthenticated("not logged in: no token was sent; run det user login")
+
+    def known_task(self, token: str) -> Principal | None:
+        """Without a look at the database: only where this allocation is in the cache. For hot routes."""
+        allocation_id = self._secrets.allocation_of(token)
+        return self._tasks.get(allocation_id) if allocation_id else None
+
+    async def task(self, token: str) -> Principal:
+        allocation_id = self._secrets.allocation_of(token)
+        if allocation_id is None:
+            raise Unauthenticated("this task token is not of this cluster")
+        known = self._tasks.get(allocation_id)
+        if known is not None:
+            return known
+        async with self._database.read() as session:
+            row = await allocations.find(session, allocation_id)
+            if row is None or row.state.is_terminal:
+                raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
+            user = await users.get(session, row.user_id)
+        principal = Principal(user.id, user.username, user.admin, allocation_id, row.task_id)
+        self._tasks[allocation_id] = principal
+        return principal
+
+    async def _user(self, token: str) -> Principal:
+        digest = token_hash(token)
+        known = self._sessions.get(digest)
+        now = self._clock.now()
+        if known is None:
+            async with self._database.read() as session:
+                found = await users.find_session(session, digest)
+            if found is None:
+                raise Unauthenticated("the login is not known here or has ended; run det user login")
+            session_row, user = found
+            if not user.active:
+                raise Forbidden("user is not active")
+            principal = Principal(user.id, user.username, user.admin, session_id=session_row.id)
+            known = self._sessions[digest] = _Known(principal, session_row.expires_at)
+        if known.expires_at is not None and known.expires_at <= now:
+            self._sessions.pop(digest, None)
+            raise Unauthenticated("the login has expired; run det user login")
+        return known.principal
+
+
+def bearer(header: str | None) -> str | None:
+    if not header:
+        return None
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" and token.strip() else None
+
+
+def token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+async def current_principal(request: Request) -> Principal:
+    authenticator: Authenticator = request.app.state.master.authenticator
+    return await authenticator.principal(request)
+
+
+async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
+    """A person; a task's token is refused where this is asked for."""
+    if principal.is_task:
+        raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
+    return principal
+
+
+async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
+    if not user.admin:
+        raise Forbidden("this needs an admin")
+    return user
+
+
+Anyone = Annotated[Principal, Depends(current_principal)]
+User = Annotated[Principal, Depends(current_user)]
+Admin = Annotated[Principal, Depends(current_admin)]

@@ -1,0 +1,91 @@
+"""Content-addressed files: contexts as tar.zst, each under the sha256 of its bytes."""
+
+import asyncio
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from determined.errors import BadRequest, NotFound
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class Blobs:
+    """A file appears under its name only once it is whole and synced; the same content twice is stored once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def path(self, digest: str) -> Path:
+        """Where it lies. Raises NotFound for a name that is none or a blob that is not here."""
+        path = self._place(digest)
+        if not path.is_file():
+            raise NotFound(f"context {digest} is not here; send it again")
+        return path
+
+    def size(self, digest: str) -> int | None:
+        try:
+            return self.path(digest).stat().st_size
+        except NotFound:
+            return None
+
+    def temporary(self) -> BinaryIO:
+        """A file beside the blobs, for what is still coming in; deleted unless kept."""
+        return tempfile.NamedTemporaryFile(dir=self.folder, prefix=".incoming-", delete=False)
+
+    async def receive(self, digest: str, chunks: AsyncIterator[bytes], limit: int) -> int:
+        """Takes in a blob that was announced under ``digest``; its size. Raises BadRequest for other bytes."""
+        self._place(digest)
+        summing = hashlib.sha256()
+        size = 0
+        file = self.temporary()
+        try:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > limit:
+                    raise BadRequest(f"the context is larger than {limit} bytes")
+                summing.update(chunk)
+                await asyncio.to_thread(file.write, chunk)
+            if summing.hexdigest() != digest:
+                raise BadRequest("the bytes received do not have the announced hash; send them again")
+            await asyncio.to_thread(self._keep, file, digest)
+        finally:
+            file.close()
+            Path(file.name).unlink(missing_ok=True)
+        return size
+
+    def keep_bytes(self, data: bytes) -> str:
+        """Stores what is in memory; blocking."""
+        digest = hashlib.sha256(data).hexdigest()
+        with self.temporary() as file:
+            file.write(data)
+            self._keep(file, digest)
+        Path(file.name).unlink(missing_ok=True)
+        return digest
+
+    def all(self) -> list[tuple[str, float]]:
+        """Hash and time of last change of every blob."""
+        return [(p.name, p.stat().st_mtime) for p in self.folder.iterdir() if _HASH.fullmatch(p.name)]
+
+    def drop(self, digest: str) -> None:
+        self._place(digest).unlink(missing_ok=True)
+
+    def _place(self, digest: str) -> Path:
+        if not _HASH.fullmatch(digest):
+            raise NotFound("a context is named by the sha256 of its bytes")
+        return self.folder / digest
+
+    def _keep(self, file: BinaryIO, digest: str) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+        os.replace(file.name, self._place(digest))
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

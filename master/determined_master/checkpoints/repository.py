@@ -1,0 +1,58 @@
+"""SQL about checkpoints."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import NotFound
+from determined.states import CheckpointState
+from determined_master.db.models import CheckpointRow
+
+
+async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:
+    return await session.get(CheckpointRow, uuid)
+
+
+async def get(session: AsyncSession, uuid: str) -> CheckpointRow:
+    row = await find(session, uuid)
+    if row is None:
+        raise NotFound(f"checkpoint {uuid} not found")
+    return row
+
+
+async def newest_completed(session: AsyncSession, task_id: str) -> CheckpointRow | None:
+    """The one that the next attempt starts from: most steps, newest among equals."""
+    query = (
+        select(CheckpointRow)
+        .where(CheckpointRow.task_id == task_id, CheckpointRow.state == CheckpointState.COMPLETED)
+        .order_by(CheckpointRow.steps_completed.desc(), CheckpointRow.report_time.desc())
+        .limit(1)
+    )
+    return (await session.execute(query)).scalars().first()
+
+
+async def of_tasks(
+    session: AsyncSession, task_ids: Collection[str], states: Collection[CheckpointState] = ()
+) -> Sequence[CheckpointRow]:
+    query = select(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids))
+    if states:
+        query = query.where(CheckpointRow.state.in_(states))
+    query = query.order_by(CheckpointRow.steps_completed, CheckpointRow.report_time)
+    return (await session.execute(query)).scalars().all()
+
+
+async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
+    row = CheckpointRow(**values)
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def change(session: AsyncSession, uuid: str, **values: Any) -> None:
+    await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == uuid).values(**values))
+
+
+async def drop(session: AsyncSession, task_ids: Collection[str]) -> None:
+    await session.execute(delete(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids)))

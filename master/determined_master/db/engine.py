@@ -1,0 +1,73 @@
+"""Engines: one for reading, one for writing, one for the group-commit writer's thread; pragmas of SQLite."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA busy_timeout=10000",
+    "PRAGMA temp_store=MEMORY",
+)
+
+
+def sqlite_url(path: Path) -> str:
+    return f"sqlite+aiosqlite:///{path}"
+
+
+def make_read_engine(url: str) -> AsyncEngine:
+    """Sessions of this engine see one frozen view and cannot write."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_async_engine(url, isolation_level="REPEATABLE READ")
+    engine = create_async_engine(url, pool_size=8, max_overflow=8)
+    _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
+    return engine
+
+
+def make_write_engine(url: str) -> AsyncEngine:
+    """SQLite has one writer, so this engine has one connection, and a transaction takes the lock at its begin."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_async_engine(url)
+    engine = create_async_engine(url, pool_size=1, max_overflow=0)
+    _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
+    return engine
+
+
+def make_group_engine(url: str) -> Engine:
+    """The group-commit writer's own: synchronous, used by one thread."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed.set(drivername=parsed.get_backend_name()))
+    engine = create_engine(_sync(parsed), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False})
+    _configure(engine, begin="BEGIN IMMEDIATE")
+    return engine
+
+
+def make_migration_engine(url: str) -> Engine:
+    """For Alembic: no pool; foreign keys stay off while tables are rebuilt."""
+    return create_engine(_sync(make_url(url)), poolclass=NullPool)
+
+
+def _sync(url: URL) -> URL:
+    return url.set(drivername="sqlite" if url.get_backend_name() == "sqlite" else url.get_backend_name())
+
+
+def _configure(engine: Engine, *, begin: str, extra: tuple[str, ...] = ()) -> None:
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        # Transactions are opened by the listener below and nowhere else.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in _PRAGMAS + extra:
+            cursor.execute(pragma)
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)

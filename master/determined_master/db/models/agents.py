@@ -1,0 +1,36 @@
+"""Agents and their slots."""
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined_master.db.base import Base
+
+
+class AgentRow(Base):
+    __tablename__ = "agents"
+
+    id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    pool: Mapped[str] = mapped_column(String(255))
+    hostname: Mapped[str] = mapped_column(String(255), default="")
+    version: Mapped[str] = mapped_column(String(64), default="")
+    enabled: Mapped[bool] = mapped_column(default=True)
+    draining: Mapped[bool] = mapped_column(default=False)
+    registered_at: Mapped[datetime]
+    disconnected_at: Mapped[datetime | None]
+    """None while its link is up; the start of its reconnect window else."""
+    lost: Mapped[bool] = mapped_column(default=False)
+    """Gone beyond its reconnect window."""
+
+
+class AgentSlotRow(Base):
+    __tablename__ = "agent_slots"
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True)
+    slot_id: Mapped[int] = mapped_column(primary_key=True)
+    type: Mapped[str] = mapped_column(String(8))
+    brand: Mapped[str] = mapped_column(String(255), default="")
+    uuid: Mapped[str] = mapped_column(String(255), default="")
+    enabled: Mapped[bool] = mapped_column(default=True)
+    draining: Mapped[bool] = mapped_column(default=False)

@@ -1,0 +1,85 @@
+"""An allocation: one hold on slots for one try; its containers; the slots that it holds."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined.states import AllocationState, ContainerState, ExitReason
+from determined_master.db.base import Base, BigId, StateText
+
+
+class AllocationRow(Base):
+    """Knows no trial: ``task_id`` is all that ties them, and the trial's loop reads what stands here."""
+
+    __tablename__ = "allocations"
+    __table_args__ = (Index("ix_allocations_state", "state"),)
+
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    task_id: Mapped[str] = mapped_column(String(64), index=True)
+    run_id: Mapped[int]
+    state: Mapped[AllocationState] = mapped_column(StateText(AllocationState))
+    slots: Mapped[int]
+    pool: Mapped[str] = mapped_column(String(255))
+    priority: Mapped[int] = mapped_column(default=42)
+    owner: Mapped[str] = mapped_column(String(255))
+    user_id: Mapped[int]
+    submitted_at: Mapped[datetime]
+    """Age inside a priority: the experiment's submission, not this attempt's."""
+    spec: Mapped[dict[str, Any]]
+    """What every container of it is told (determined.link ContainerSpec without slots, rank and tokens)."""
+    waiting: Mapped[str] = mapped_column(Text, default="")
+    """Why it waits, in words; empty once placed."""
+    preemption_timeout: Mapped[int] = mapped_column(default=3600)
+    created_at: Mapped[datetime]
+    placed_at: Mapped[datetime | None]
+    ready_at: Mapped[datetime | None]
+    preempt_requested_at: Mapped[datetime | None]
+    preempt_acked_at: Mapped[datetime | None]
+    kill_requested_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
+    exit_code: Mapped[int | None]
+    message: Mapped[str] = mapped_column(Text, default="")
+    settled: Mapped[bool] = mapped_column(default=False)
+    """Whoever asked for it has drawn the consequences of its end."""
+
+
+class ContainerRow(Base):
+    __tablename__ = "containers"
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    allocation_id: Mapped[str] = mapped_column(ForeignKey("allocations.id", ondelete="CASCADE"), index=True)
+    agent_id: Mapped[str] = mapped_column(String(255), index=True)
+    rank: Mapped[int] = mapped_column(default=0)
+    slot_ids: Mapped[list[int]]
+    state: Mapped[ContainerState] = mapped_column(StateText(ContainerState))
+    address: Mapped[str] = mapped_column(String(255), default="127.0.0.1")
+    exit: Mapped[dict[str, Any] | None]
+    output_offset: Mapped[int] = mapped_column(default=0)
+    output_done: Mapped[bool] = mapped_column(default=False)
+
+
+class SlotHoldRow(Base):
+    """One slot held by one allocation. The partial unique index lets no bug give a slot twice."""
+
+    __tablename__ = "slot_holds"
+    __table_args__ = (
+        Index(
+            "uq_slot_holds_live",
+            "agent_id",
+            "slot_id",
+            unique=True,
+            sqlite_where=text("released_at IS NULL"),
+            postgresql_where=text("released_at IS NULL"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    allocation_id: Mapped[str] = mapped_column(ForeignKey("allocations.id", ondelete="CASCADE"), index=True)
+    container_id: Mapped[str] = mapped_column(String(36))
+    agent_id: Mapped[str] = mapped_column(String(255))
+    slot_id: Mapped[int]
+    held_at: Mapped[datetime]
+    released_at: Mapped[datetime | None]

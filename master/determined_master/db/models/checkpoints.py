@@ -1,0 +1,25 @@
+"""Checkpoints, as reported once whole."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined.states import CheckpointState
+from determined_master.db.base import Base, StateText
+
+
+class CheckpointRow(Base):
+    __tablename__ = "checkpoints"
+    __table_args__ = (Index("ix_checkpoints_task", "task_id", "steps_completed"),)
+
+    uuid: Mapped[str] = mapped_column(String(64), primary_key=True)
+    task_id: Mapped[str] = mapped_column(String(64))
+    allocation_id: Mapped[str] = mapped_column(String(80))
+    state: Mapped[CheckpointState] = mapped_column(StateText(CheckpointState))
+    steps_completed: Mapped[int]
+    report_time: Mapped[datetime]
+    resources: Mapped[dict[str, Any]]
+    meta: Mapped[dict[str, Any]]
+    size: Mapped[int]

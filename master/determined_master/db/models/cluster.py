@@ -1,0 +1,34 @@
+"""What the master remembers of itself, and the list of what happened."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined_master.db.base import Base, BigId
+
+
+class ClusterRow(Base):
+    """One row: who this cluster is, and how often its master has started."""
+
+    __tablename__ = "cluster"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    cluster_id: Mapped[str] = mapped_column(String(36))
+    master_epoch: Mapped[int] = mapped_column(default=0)
+
+
+class EventRow(Base):
+    """Something that happened, in the past tense; written in the transaction of the change it tells. Append only."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index("ix_events_target", "target_type", "target_id"),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    time: Mapped[datetime]
+    actor: Mapped[str] = mapped_column(String(255))
+    kind: Mapped[str] = mapped_column(String(64))
+    target_type: Mapped[str] = mapped_column(String(32))
+    target_id: Mapped[str] = mapped_column(String(64))
+    payload: Mapped[dict[str, Any]] = mapped_column(default=dict)

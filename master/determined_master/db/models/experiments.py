@@ -1,0 +1,63 @@
+"""An experiment: a configuration and its search."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined.states import ExperimentState
+from determined_master.db.base import Base, BigId, StateText
+
+
+class ExperimentRow(Base):
+    __tablename__ = "experiments"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    job_id: Mapped[str] = mapped_column(String(36), unique=True)
+    name: Mapped[str] = mapped_column(String(255))
+    description: Mapped[str] = mapped_column(Text, default="")
+    notes: Mapped[str] = mapped_column(Text, default="")
+    labels: Mapped[list[str]] = mapped_column(default=list)
+    state: Mapped[ExperimentState] = mapped_column(StateText(ExperimentState))
+    config: Mapped[dict[str, Any]]
+    original_config: Mapped[str] = mapped_column(Text)
+    context_hash: Mapped[str | None] = mapped_column(String(64), index=True)
+    context_size: Mapped[int] = mapped_column(default=0)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id"))
+    parent_id: Mapped[int | None]
+    archived: Mapped[bool] = mapped_column(default=False)
+    progress: Mapped[float] = mapped_column(default=0.0)
+    start_time: Mapped[datetime]
+    end_time: Mapped[datetime | None]
+    pool: Mapped[str] = mapped_column(String(255))
+    priority: Mapped[int] = mapped_column(default=42)
+    searcher_type: Mapped[str] = mapped_column(String(32))
+    searcher_metric: Mapped[str] = mapped_column(String(255))
+    smaller_is_better: Mapped[bool] = mapped_column(default=True)
+    searcher_snapshot: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    searcher_cursor: Mapped[int] = mapped_column(default=0)
+    best_trial_id: Mapped[int | None]
+    best_metric: Mapped[float | None]
+
+    __table_args__ = (Index("ix_experiments_state", "state"),)
+
+
+class SearchFactRow(Base):
+    """A committed fact that a searcher has to hear of, in order of its id."""
+
+    __tablename__ = "search_facts"
+    __table_args__ = (
+        Index("ix_search_facts_experiment", "experiment_id", "id"),
+        Index("ix_search_facts_heard", "heard"),
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    experiment_id: Mapped[int] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
+    trial_id: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(16))
+    """``closed`` (payload: reason) or ``validated`` (payload: steps, metrics)."""
+    payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    heard: Mapped[bool] = mapped_column(default=False)
+    """Its searcher's cursor has passed it."""

@@ -1,0 +1,51 @@
+"""A trial: one set of hyperparameters, trained in one or more attempts."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined.states import ExitReason, TrialState
+from determined_master.db.base import Base, BigId, StateText
+
+
+class TrialRow(Base):
+    __tablename__ = "trials"
+    __table_args__ = (Index("ix_trials_state", "state"),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    experiment_id: Mapped[int] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"), index=True)
+    request_id: Mapped[str] = mapped_column(String(36))
+    task_id: Mapped[str] = mapped_column(String(64), unique=True)
+    state: Mapped[TrialState] = mapped_column(StateText(TrialState))
+    exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
+    hparams: Mapped[dict[str, Any]]
+    seed: Mapped[int]
+    restarts: Mapped[int] = mapped_column(default=0)
+    system_failures: Mapped[int] = mapped_column(default=0)
+    """In a row; set back by a report. Feeds the back-off."""
+    retry_at: Mapped[datetime | None]
+    run_id: Mapped[int] = mapped_column(default=0)
+    """Counts attempts; the newest allocation's number."""
+    run_start_steps: Mapped[int] = mapped_column(default=0)
+    """Steps of the checkpoint that the newest run started from."""
+    reported_run_id: Mapped[int] = mapped_column(default=0)
+    """The newest run that has reported a metric."""
+    closed: Mapped[bool] = mapped_column(default=False)
+    """Its searcher has been told of its end."""
+    start_time: Mapped[datetime]
+    end_time: Mapped[datetime | None]
+    steps_completed: Mapped[int] = mapped_column(default=0)
+    progress: Mapped[float] = mapped_column(default=0.0)
+    runner_state: Mapped[str] = mapped_column(String(64), default="")
+    invalid_hp: Mapped[bool] = mapped_column(default=False)
+    searcher_metric_value: Mapped[float | None]
+    latest_validation_id: Mapped[int | None]
+    best_validation_id: Mapped[int | None]
+    latest_checkpoint: Mapped[str | None] = mapped_column(String(64))
+    warm_start_checkpoint: Mapped[str | None] = mapped_column(String(64))
+    checkpoint_count: Mapped[int] = mapped_column(default=0)
+    checkpoint_size: Mapped[int] = mapped_column(default=0)
+    summary_metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    run_metadata: Mapped[dict[str, Any]] = mapped_column(default=dict)

@@ -1,0 +1,57 @@
+"""People, their logins, and the places that experiments live in."""
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined_master.db.base import Base, BigId
+
+
+class UserRow(Base):
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    username: Mapped[str] = mapped_column(String(255), unique=True)
+    display_name: Mapped[str] = mapped_column(String(255), default="")
+    password_hash: Mapped[str] = mapped_column(String(255), default="")
+    admin: Mapped[bool] = mapped_column(default=False)
+    active: Mapped[bool] = mapped_column(default=True)
+    remote: Mapped[bool] = mapped_column(default=False)
+    modified_at: Mapped[datetime]
+    last_auth_at: Mapped[datetime | None]
+
+
+class SessionRow(Base):
+    """A login. Only the hash of its token is kept."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class WorkspaceRow(Base):
+    __tablename__ = "workspaces"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), unique=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    archived: Mapped[bool] = mapped_column(default=False)
+    immutable: Mapped[bool] = mapped_column(default=False)
+
+
+class ProjectRow(Base):
+    __tablename__ = "projects"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    name: Mapped[str] = mapped_column(String(255))
+    key: Mapped[str] = mapped_column(String(16), default="")
+    description: Mapped[str] = mapped_column(String, default="")
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    archived: Mapped[bool] = mapped_column(default=False)
+    immutable: Mapped[bool] = mapped_column(default=False)

@@ -1,0 +1,75 @@
+"""Sessions: a frozen view for reading; one writer at a time, committed whole, its hints sent after the commit."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NewType
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+
+from determined_master.db.engine import make_group_engine, make_read_engine, make_write_engine
+from determined_master.hints import Hints
+
+ReadSession = NewType("ReadSession", AsyncSession)
+"""A session that may only read; the signature of a function says so."""
+
+
+class Database:
+    """Engines and sessions of one master; made once, handed down.
+
+    ``write_lock`` is held by whoever writes, the group-commit writer included: SQLite has one writer, and waiting for a
+    lock in the process is fair and cheap where waiting for SQLite's is neither.
+    """
+
+    def __init__(self, url: str, hints: Hints) -> None:
+        self.url = url
+        self.hints = hints
+        self.read_engine: AsyncEngine = make_read_engine(url)
+        self.write_engine: AsyncEngine = make_write_engine(url)
+        self.group_engine: Engine = make_group_engine(url)
+        self.write_lock = asyncio.Lock()
+        self._read = async_sessionmaker(self.read_engine, expire_on_commit=False, autoflush=False)
+        self._write = async_sessionmaker(self.write_engine, expire_on_commit=False, autoflush=False)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[ReadSession]:
+        async with self._read() as session, session.begin():
+            yield ReadSession(session)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncSession]:
+        async with self.write_lock:
+            async with self._write() as session:
+                async with session.begin():
+                    yield session
+                topics = hints_of(session)
+                callbacks = _callbacks_of(session)
+        for callback in callbacks:
+            callback()
+        self.hints.send(topics)
+
+    async def close(self) -> None:
+        await self.read_engine.dispose()
+        await self.write_engine.dispose()
+        self.group_engine.dispose()
+
+
+def hint(session: AsyncSession, *topics: str) -> None:
+    """To be sent once this session has committed."""
+    hints_of(session).update(topics)
+
+
+def after_commit(session: AsyncSession, callback: Callable[[], None]) -> None:
+    """To be called once this session has committed, before its hints are sent; must not fail."""
+    _callbacks_of(session).append(callback)
+
+
+def hints_of(session: AsyncSession) -> set[str]:
+    topics: set[str] = session.info.setdefault("hints", set())
+    return topics
+
+
+def _callbacks_of(session: AsyncSession) -> list[Callable[[], None]]:
+    callbacks: list[Callable[[], None]] = session.info.setdefault("callbacks", [])
+    return callbacks

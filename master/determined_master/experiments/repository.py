@@ -1,0 +1,114 @@
+"""SQL about experiments; the one mover of their state."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import NotFound, PreconditionFailed
+from determined.states import ExperimentState
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow
+from determined_master.events import repository as events
+from determined_master.experiments.transitions import FROM
+
+
+async def get(session: AsyncSession, experiment_id: int) -> ExperimentRow:
+    row = await session.get(ExperimentRow, experiment_id)
+    if row is None or row.state is ExperimentState.DELETED:
+        raise NotFound(f"experiment {experiment_id} not found")
+    return row
+
+
+async def get_many(session: AsyncSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:
+    return (await session.execute(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).scalars().all()
+
+
+async def add(session: AsyncSession, **values: Any) -> ExperimentRow:
+    row = ExperimentRow(**values)
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
+    """Everything about an experiment but its state."""
+    await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
+    await session.refresh(row)
+
+
+async def move(
+    session: AsyncSession,
+    clock: Clock,
+    row: ExperimentRow,
+    to: ExperimentState,
+    *,
+    actor: str = events.SYSTEM,
+    **values: Any,
+) -> bool:
+    """The only place that sets an experiment's state. False where it stands at ``to`` already; PreconditionFailed
+    where the table does not allow it."""
+    start = row.state
+    result = await session.execute(
+        update(ExperimentRow)
+        .where(ExperimentRow.id == row.id, ExperimentRow.state.in_(FROM[to]))
+        .values(state=to, **values)
+        .returning(ExperimentRow.id)
+    )
+    if result.scalar_one_or_none() is None:
+        await session.refresh(row)
+        if row.state is to:
+            return False
+        raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot become {to.value}")
+    await session.refresh(row)
+    await events.record(
+        session,
+        clock,
+        actor=actor,
+        kind="moved",
+        target_type="experiment",
+        target_id=row.id,
+        payload={"from": start.value, "to": to.value},
+    )
+    return True
+
+
+async def page(
+    session: AsyncSession,
+    where: Sequence[ColumnElement[bool]],
+    order: Sequence[ColumnElement[Any]],
+    offset: int,
+    limit: int | None,
+) -> tuple[Sequence[ExperimentRow], int]:
+    """One page, and how many there are in all."""
+    shown = [ExperimentRow.state != ExperimentState.DELETED, *where]
+    total = (await session.execute(select(func.count()).select_from(ExperimentRow).where(*shown))).scalar_one()
+    query = select(ExperimentRow).where(*shown).order_by(*order).offset(offset)
+    if limit is not None:
+        query = query.limit(limit)
+    return (await session.execute(query)).scalars().all(), total
+
+
+async def stopping_or_started(session: AsyncSession) -> Sequence[int]:
+    """Experiments that a search may have something to do for although no new fact came: those that never created a
+    trial, and those that stop."""
+    stopping = [s for s in ExperimentState if s.is_stopping]
+    query = select(ExperimentRow.id).where(ExperimentRow.state.in_(stopping))
+    return (await session.execute(query)).scalars().all()
+
+
+async def deleting(session: AsyncSession) -> Sequence[ExperimentRow]:
+    query = select(ExperimentRow).where(ExperimentRow.state == ExperimentState.DELETING)
+    return (await session.execute(query)).scalars().all()
+
+
+async def referenced_contexts(session: AsyncSession) -> set[str]:
+    query = select(ExperimentRow.context_hash).where(
+        ExperimentRow.context_hash.is_not(None), ExperimentRow.state != ExperimentState.DELETED
+    )
+    return {value for value in (await session.execute(query)).scalars().all() if value}
+
+
+async def remove(session: AsyncSession, experiment_id: int) -> None:
+    await session.execute(delete(ExperimentRow).where(ExperimentRow.id == experiment_id))

@@ -1,0 +1,108 @@
+"""Runs an experiment's search over the facts that it has not heard of: load, decide purely, apply under a guard."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from determined.states import ExperimentState, TrialState
+from determined_master import hints
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow, SearchFactRow, TrialRow
+from determined_master.db.session import Database, hint
+from determined_master.events import repository as events
+from determined_master.experiments import repository
+from determined_master.experiments.outcome import TERMINAL, stopping_state
+from determined_master.searcher.actions import Action, Create, Event, Shutdown, Stop, TrialClosed, TrialValidated
+from determined_master.searcher.methods import make
+from determined_master.trials import facts
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+
+
+@dataclass(frozen=True)
+class Decision:
+    actions: list[Action]
+    snapshot: dict[str, Any]
+    cursor: int
+    progress: float
+
+
+class Search:
+    """Cursor, snapshot and actions are written in one transaction where the cursor still is what was read; a crash
+    between a report and its decision is repaired by the next wake."""
+
+    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+        self._database = database
+        self._clock = clock
+        self._trials = trials
+
+    async def tick(self) -> None:
+        async with self._database.read() as session:
+            due = set(await facts.experiments_with_news(session))
+            due |= set(await repository.stopping_or_started(session))
+        for experiment_id in sorted(due):
+            await self.advance(experiment_id)
+
+    async def advance(self, experiment_id: int) -> None:
+        async with self._database.read() as session:
+            row = await repository.get(session, experiment_id)
+            news = await facts.facts_after(session, experiment_id, row.searcher_cursor)
+            trials = await trial_rows.of_experiment(session, experiment_id)
+        decision = decide(row, news, trials)
+        async with self._database.write() as session:
+            await self._apply(session, experiment_id, row.searcher_cursor, decision)
+
+    async def _apply(self, session: Any, experiment_id: int, cursor: int, decision: Decision) -> None:
+        row = await repository.get(session, experiment_id)
+        if row.searcher_cursor != cursor:
+            hint(session, hints.SEARCH)
+            return
+        await repository.change(
+            session,
+            row,
+            searcher_cursor=decision.cursor,
+            searcher_snapshot=decision.snapshot,
+            progress=decision.progress,
+        )
+        await facts.mark_heard(session, experiment_id, decision.cursor)
+        for action in decision.actions:
+            await self._act(session, row, action)
+        await self._finish(session, row)
+        hint(session, hints.experiment(experiment_id))
+
+    async def _act(self, session: Any, row: ExperimentRow, action: Action) -> None:
+        if isinstance(action, Create) and not row.state.is_stopping and not row.state.is_terminal:
+            await self._trials.create(session, row, action)
+        elif isinstance(action, Stop):
+            trial = next(
+                t for t in await trial_rows.of_experiment(session, row.id) if t.request_id == action.request_id
+            )
+            await self._trials.stop(session, trial, TrialState.STOPPING_COMPLETED, events.SYSTEM)
+        elif isinstance(action, Shutdown) and not row.state.is_stopping and not row.state.is_terminal:
+            await repository.move(session, self._clock, row, stopping_state(action))
+
+    async def _finish(self, session: Any, row: ExperimentRow) -> None:
+        if not row.state.is_stopping or await trial_rows.live_of_experiment(session, row.id):
+            return
+        to = TERMINAL[row.state]
+        progress = 1.0 if to is ExperimentState.COMPLETED else row.progress
+        await repository.move(session, self._clock, row, to, end_time=self._clock.now(), progress=progress)
+        hint(session, hints.DELETE)
+
+
+def decide(row: ExperimentRow, news: list[SearchFactRow] | Any, trials: list[TrialRow] | Any) -> Decision:
+    """Pure: what the search wants, having heard ``news`` in order."""
+    search = make(row.config, row.searcher_snapshot)
+    request_ids = {t.id: t.request_id for t in trials}
+    actions: list[Action] = []
+    cursor = row.searcher_cursor
+    for fact in news:
+        cursor = fact.id
+        actions += search.on_event(_event(fact, request_ids[fact.trial_id]))
+    progress = search.progress({t.request_id: t.progress for t in trials})
+    return Decision(actions, search.snapshot(), cursor, progress)
+
+
+def _event(fact: SearchFactRow, request_id: str) -> Event:
+    if fact.kind == "closed":
+        return TrialClosed(request_id, fact.payload["reason"])
+    return TrialValidated(request_id, fact.payload["steps"], fact.payload["metrics"])

@@ -1,0 +1,177 @@
+"""A configuration and a context become an experiment: checked, stored PAUSED with its first trials, then activated."""
+
+import random
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from determined.config import Checked, check
+from determined.errors import BadRequest, NotFound, PreconditionFailed
+from determined.states import ExperimentState
+from determined_master import hints
+from determined_master.auth import Principal
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow
+from determined_master.db.session import Database, hint
+from determined_master.errors import InvalidConfig
+from determined_master.events import repository as events
+from determined_master.experiments import repository
+from determined_master.experiments.verbs import Verbs
+from determined_master.searcher.actions import Create
+from determined_master.searcher.methods import make
+from determined_master.settings import Settings
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+from determined_master.users import repository as users
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a client sends. ``context_hash`` names a blob that is here already."""
+
+    config: str
+    config_name: str = "config.yaml"
+    context_hash: str | None = None
+    parent_id: int | None = None
+    project_id: int | None = None
+    activate: bool = False
+    validate_only: bool = False
+    template: str | None = None
+    unmanaged: bool = False
+
+
+class Submit:
+    """Raises InvalidConfig with every problem named; stores nothing unless all of it is well."""
+
+    def __init__(
+        self, database: Database, blobs: Blobs, clock: Clock, settings: Settings, trials: Trials, verbs: Verbs
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+        self._settings = settings
+        self._trials = trials
+        self._verbs = verbs
+
+    def defaults(self) -> list[dict[str, Any]]:
+        """Merged under every submitted configuration, first wins."""
+        return [{"checkpoint_storage": self._settings.storage_default}]
+
+    def check(self, submission: Submission) -> Checked:
+        checked = check(submission.config, name=submission.config_name, defaults=self.defaults())
+        if not checked.ok or checked.config is None:
+            raise InvalidConfig(checked)
+        return checked
+
+    async def submit(self, submission: Submission, principal: Principal) -> tuple[ExperimentRow, dict[str, Any]]:
+        if submission.template:
+            raise BadRequest("templates are not offered yet; put the fields into the configuration itself")
+        if submission.unmanaged:
+            raise BadRequest("unmanaged experiments are not offered yet")
+        checked = self.check(submission)
+        assert checked.config is not None
+        config = checked.config.to_json()
+        if not config.get("entrypoint"):
+            raise BadRequest("the configuration needs an entrypoint")
+        _fill(config, self._settings)
+        if submission.validate_only:
+            return self._row(submission, config, principal, None, 0), config
+        async with self._database.write() as session:
+            context_hash, size = await self._context(session, submission)
+            project_id = submission.project_id or 1
+            project = await users.get_project(session, project_id)
+            if project.archived:
+                raise PreconditionFailed(f"project {project.name!r} is archived")
+            row = self._row(submission, config, principal, context_hash, size)
+            session.add(row)
+            await session.flush()
+            await self._start_search(session, row)
+            await events.record(
+                session,
+                self._clock,
+                actor=principal.username,
+                kind="created",
+                target_type="experiment",
+                target_id=row.id,
+                payload={"name": row.name, "forked_from": row.parent_id},
+            )
+            if submission.activate:
+                await self._verbs.activate_row(session, row, principal.username)
+            await session.refresh(row)
+        return row, config
+
+    async def _context(self, session: Any, submission: Submission) -> tuple[str | None, int]:
+        if submission.context_hash:
+            size = self._blobs.size(submission.context_hash)
+            if size is None:
+                raise NotFound(f"context {submission.context_hash} is not here; send it again")
+            return submission.context_hash, size
+        if submission.parent_id:
+            parent = await repository.get(session, submission.parent_id)
+            return parent.context_hash, parent.context_size
+        return None, 0
+
+    async def _start_search(self, session: Any, row: ExperimentRow) -> None:
+        """The search's first actions and its snapshot, in the transaction that makes the experiment."""
+        search = make(row.config, None)
+        for action in search.initial():
+            if isinstance(action, Create):
+                await self._trials.create(session, row, action, warm_start=await self._warm_start(session, row))
+        await repository.change(session, row, searcher_snapshot=search.snapshot(), searcher_cursor=0)
+        hint(session, hints.SEARCH)
+
+    async def _warm_start(self, session: Any, row: ExperimentRow) -> str | None:
+        searcher = row.config["searcher"]
+        if searcher.get("source_trial_id"):
+            source = await trial_rows.get(session, searcher["source_trial_id"])
+            if source.latest_checkpoint is None:
+                raise BadRequest(f"trial {source.id} has no checkpoint to start from")
+            return source.latest_checkpoint
+        uuid_: str | None = searcher.get("source_checkpoint_uuid")
+        return uuid_
+
+    def _row(
+        self,
+        submission: Submission,
+        config: dict[str, Any],
+        principal: Principal,
+        context_hash: str | None,
+        size: int,
+    ) -> ExperimentRow:
+        searcher = config["searcher"]
+        return ExperimentRow(
+            job_id=str(uuid.uuid4()),
+            name=config["name"],
+            description=config.get("description") or "",
+            notes="",
+            labels=list(config.get("labels") or []),
+            state=ExperimentState.PAUSED,
+            config=config,
+            original_config=submission.config,
+            context_hash=context_hash,
+            context_size=size,
+            user_id=principal.user_id,
+            project_id=submission.project_id or 1,
+            parent_id=submission.parent_id,
+            archived=False,
+            progress=0.0,
+            start_time=self._clock.now(),
+            pool=config["resources"]["resource_pool"],
+            priority=config["resources"]["priority"],
+            searcher_type=searcher["name"],
+            searcher_metric=searcher["metric"],
+            smaller_is_better=searcher.get("smaller_is_better", True),
+            searcher_snapshot={},
+            searcher_cursor=0,
+        )
+
+
+def _fill(config: dict[str, Any], settings: Settings) -> None:
+    """What only the cluster knows."""
+    resources = config["resources"]
+    resources["resource_pool"] = resources.get("resource_pool") or settings.default_pool
+    if resources.get("priority") is None:
+        resources["priority"] = settings.default_priority
+    if config["reproducibility"].get("experiment_seed") is None:
+        config["reproducibility"]["experiment_seed"] = random.SystemRandom().getrandbits(32)

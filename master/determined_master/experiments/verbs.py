@@ -1,0 +1,94 @@
+"""What people do to an experiment: activate, pause, cancel, kill, archive, delete; orders go down by call."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import PreconditionFailed
+from determined.states import ExperimentState, TrialState
+from determined_master import hints
+from determined_master.auth import Principal
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow
+from determined_master.db.session import Database, hint
+from determined_master.events import repository as events
+from determined_master.experiments import repository
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+
+
+class Verbs:
+    """Each verb is one transaction; saying it twice changes nothing."""
+
+    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+        self._database = database
+        self._clock = clock
+        self._trials = trials
+
+    async def activate(self, experiment_id: int, principal: Principal) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            await self.activate_row(session, row, principal.username)
+
+    async def activate_row(self, session: AsyncSession, row: ExperimentRow, actor: str) -> None:
+        """Raises PreconditionFailed where it is stopping or has ended."""
+        if row.state.is_terminal:
+            raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
+        await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
+        for trial in await trial_rows.live_of_experiment(session, row.id):
+            await self._trials.activate(session, trial, actor)
+        hint(session, hints.TRIALS, hints.SEARCH, hints.experiment(row.id))
+
+    async def pause(self, experiment_id: int, principal: Principal) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            if row.state.is_terminal or row.state.is_stopping:
+                raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
+            await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
+            for trial in await trial_rows.live_of_experiment(session, row.id):
+                await self._trials.pause(session, trial, principal.username)
+            hint(session, hints.experiment(row.id))
+
+    async def cancel(self, experiment_id: int, principal: Principal) -> None:
+        await self._stop(experiment_id, principal, ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED)
+
+    async def kill(self, experiment_id: int, principal: Principal) -> None:
+        await self._stop(experiment_id, principal, ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED)
+
+    async def archive(self, experiment_id: int, principal: Principal, *, archived: bool) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            if not row.state.is_terminal:
+                raise PreconditionFailed(
+                    f"experiment {row.id} is {row.state.value}; only one that has ended can be archived"
+                )
+            if row.archived != archived:
+                await repository.change(session, row, archived=archived)
+                await events.record(
+                    session,
+                    self._clock,
+                    actor=principal.username,
+                    kind="archived" if archived else "unarchived",
+                    target_type="experiment",
+                    target_id=row.id,
+                )
+
+    async def delete(self, experiment_id: int, principal: Principal) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            if not row.state.is_terminal:
+                raise PreconditionFailed(
+                    f"experiment {row.id} is {row.state.value}; cancel or kill it before deleting it"
+                )
+            await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
+            hint(session, hints.DELETE)
+
+    async def _stop(self, experiment_id: int, principal: Principal, to: ExperimentState, trials_to: TrialState) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            if row.state.is_terminal or row.state is to:
+                return
+            if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
+                return
+            await repository.move(session, self._clock, row, to, actor=principal.username)
+            for trial in await trial_rows.live_of_experiment(session, row.id):
+                await self._trials.stop(session, trial, trials_to, principal.username)
+            hint(session, hints.SEARCH, hints.TRIALS, hints.experiment(row.id))

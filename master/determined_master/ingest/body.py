@@ -1,0 +1,24 @@
+"""Bodies of the hot routes: raw JSON whatever its label, both spellings of the envelope's keys, msgspec inside."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from determined.errors import BadRequest
+
+T = TypeVar("T")
+
+
+async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
+    """Raises BadRequest with the place of the first problem."""
+    body = await request.body()
+    try:
+        return decoder.decode(body or b"{}")
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"the body cannot be read: {error}") from error
+
+
+def either(snake: Any, camel: Any) -> Any:
+    """The value of whichever spelling was sent."""
+    return camel if snake is msgspec.UNSET or snake is None else snake

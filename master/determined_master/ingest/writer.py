@@ -1,0 +1,118 @@
+"""The group-commit writer: requests queue operations, one transaction takes all that wait, each is answered after it."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
+
+from determined_master.db.session import Database
+
+
+class Store(Protocol):
+    """Stores operations of one kind in bulk.
+
+    ``apply`` runs in the writer's thread, inside a transaction that it must not end. It answers one result or one
+    exception for each operation, in order; an exception that it raises instead fails the whole group, which is then
+    replayed one by one, so that a bad row fails only its sender. ``rolled_back`` is called where a transaction that it
+    took part in was undone: what it remembers of it has to go.
+    """
+
+    def apply(self, connection: Connection, operations: Sequence[Any]) -> Sequence[Any]: ...
+
+    def rolled_back(self) -> None: ...
+
+    def topics(self, operations: Sequence[Any]) -> set[str]: ...
+
+
+@dataclass(slots=True)
+class _Waiting:
+    store: Store
+    operation: Any
+    answer: "asyncio.Future[Any]"
+
+
+class GroupWriter:
+    """One per master. The queue is bounded: when it is full, requests wait, none is refused."""
+
+    def __init__(self, database: Database, *, most: int = 512) -> None:
+        self._database = database
+        self._most = most
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
+
+    async def write(self, store: Store, operation: Any) -> Any:
+        """Answers after the commit. A caller that goes away cancels its wait, not its row."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        await self._queue.put(_Waiting(store, operation, answer))
+        return await answer
+
+    async def run(self) -> None:
+        """Until cancelled; what waits then is written first."""
+        try:
+            while True:
+                await self._commit(await self._take())
+        finally:
+            while not self._queue.empty():
+                await self._commit(await self._take())
+            self._thread.shutdown(wait=True)
+
+    async def _take(self) -> list[_Waiting]:
+        group = [await self._queue.get()]
+        while len(group) < self._most and not self._queue.empty():
+            group.append(self._queue.get_nowait())
+        return group
+
+    async def _commit(self, group: list[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._database.write_lock:
+            try:
+                results = await loop.run_in_executor(self._thread, self._transaction, group)
+            except Exception as error:
+                if len(group) == 1:
+                    results = [error]
+                else:
+                    results = [await loop.run_in_executor(self._thread, self._alone, one) for one in group]
+        topics: set[str] = set()
+        for store in {id(w.store): w.store for w in group}.values():
+            topics |= store.topics(
+                [w.operation for w, r in zip(group, results, strict=True) if w.store is store and not _failed(r)]
+            )
+        for waiting, result in zip(group, results, strict=True):
+            if waiting.answer.done():
+                continue
+            if _failed(result):
+                waiting.answer.set_exception(result)
+            else:
+                waiting.answer.set_result(result)
+        self._database.hints.send(topics)
+
+    def _alone(self, one: _Waiting) -> Any:
+        try:
+            return self._transaction([one])[0]
+        except Exception as error:
+            return error
+
+    def _transaction(self, group: list[_Waiting]) -> list[Any]:
+        by_store: dict[int, list[int]] = {}
+        for place, waiting in enumerate(group):
+            by_store.setdefault(id(waiting.store), []).append(place)
+        results: list[Any] = [None] * len(group)
+        stores = {id(w.store): w.store for w in group}
+        try:
+            with self._database.group_engine.begin() as connection:
+                for key, places in by_store.items():
+                    answers = stores[key].apply(connection, [group[p].operation for p in places])
+                    for place, answer in zip(places, answers, strict=True):
+                        results[place] = answer
+        except BaseException:
+            for store in stores.values():
+                store.rolled_back()
+            raise
+        return results
+
+
+def _failed(result: Any) -> bool:
+    return isinstance(result, Exception)

@@ -1,0 +1,32 @@
+"""Configures logging: one line a record on stderr, and the newest ones kept for ``det master logs``."""
+
+import logging
+import sys
+from collections import deque
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class Kept(logging.Handler):
+    """Keeps the newest records in memory, numbered."""
+
+    def __init__(self, lines: "deque[tuple[int, float, str, str]]") -> None:
+        super().__init__()
+        self._lines = lines
+        self._count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._count += 1
+        self._lines.append((self._count, record.created, record.levelname, self.format(record)))
+
+
+def configure(level: str, lines: "deque[tuple[int, float, str, str]]") -> None:
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(logging.Formatter(FORMAT))
+    kept = Kept(lines)
+    kept.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    root.handlers[:] = [stream, kept]
+    logging.getLogger("alembic").setLevel("WARNING")
+    logging.getLogger("aiosqlite").setLevel("WARNING")

@@ -1,0 +1,58 @@
+"""Reads a task's log in pages and, where asked, follows it until the task has ended and all of it is here."""
+
+from collections.abc import AsyncIterator
+
+from determined_master import hints
+from determined_master.allocations import repository as allocation_rows
+from determined_master.db.models import LogRow
+from determined_master.logs import repository
+from determined_master.logs.repository import Selection
+from determined_master.master import Master
+from determined_master.trials import repository as trial_rows
+
+PAGE = 500
+GRACE_SECONDS = 5.0
+
+
+async def read(
+    master: Master,
+    task_id: str,
+    selection: Selection,
+    *,
+    limit: int = 0,
+    newest_first: bool = False,
+    follow: bool = False,
+) -> AsyncIterator[LogRow]:
+    """Every page comes from a session of its own; none lives through the stream."""
+    after_id = 0
+    sent = 0
+    waited_since_end = False
+    async with master.hints.listen(hints.logs(task_id)) as listener:
+        while True:
+            async with master.database.read() as session:
+                ended, drained = await _ended(session, task_id)
+                rows = await repository.page(
+                    session, task_id, selection, after_id=after_id, most=PAGE, newest_first=newest_first
+                )
+            for row in rows:
+                after_id = row.id
+                if selection.keeps(row):
+                    yield row
+                    sent += 1
+                    if limit and sent >= limit:
+                        return
+            if len(rows) == PAGE:
+                continue
+            if not follow or newest_first or master.hints.closing or (ended and (drained or waited_since_end)):
+                return
+            woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
+            waited_since_end = ended and not woken
+
+
+async def _ended(session: repository.AsyncSession, task_id: str) -> tuple[bool, bool]:
+    """Whether its trial has ended, and whether every byte of its containers' output has arrived."""
+    trial = await trial_rows.find_by_task(session, task_id)
+    if trial is None:
+        return True, True
+    containers = await allocation_rows.containers_of_tasks(session, [task_id])
+    return trial.state.is_terminal, all(c.output_done for c in containers)

@@ -1,0 +1,83 @@
+"""SQL about lines of output, for reading."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.db.models import LogRow
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which lines are wanted. Empty means all."""
+
+    allocation_ids: tuple[str, ...] = ()
+    agent_ids: tuple[str, ...] = ()
+    container_ids: tuple[str, ...] = ()
+    rank_ids: tuple[int, ...] = ()
+    """-1: lines without a rank."""
+    levels: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    stdtypes: tuple[str, ...] = ()
+    before: datetime | None = None
+    after: datetime | None = None
+    text: str = ""
+    regex: re.Pattern[str] | None = field(default=None)
+
+    def where(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = []
+        if self.allocation_ids:
+            found.append(LogRow.allocation_id.in_(self.allocation_ids))
+        if self.agent_ids:
+            found.append(LogRow.agent_id.in_(self.agent_ids))
+        if self.container_ids:
+            found.append(LogRow.container_id.in_(self.container_ids))
+        if self.rank_ids:
+            ranks = LogRow.rank_id.in_(self.rank_ids)
+            found.append(or_(ranks, LogRow.rank_id.is_(None)) if -1 in self.rank_ids else ranks)
+        if self.levels:
+            found.append(LogRow.level.in_(self.levels))
+        if self.sources:
+            found.append(LogRow.source.in_(self.sources))
+        if self.stdtypes:
+            found.append(LogRow.stdtype.in_(self.stdtypes))
+        if self.before is not None:
+            found.append(LogRow.timestamp <= self.before)
+        if self.after is not None:
+            found.append(LogRow.timestamp > self.after)
+        if self.text and self.regex is None:
+            found.append(LogRow.log.contains(self.text, autoescape=True))
+        return found
+
+    def keeps(self, row: LogRow) -> bool:
+        return self.regex is None or self.regex.search(row.log) is not None
+
+
+async def page(
+    session: AsyncSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
+) -> Sequence[LogRow]:
+    """Up to ``most`` lines beyond ``after_id`` in the asked-for direction, before the regular expression is applied."""
+    query = select(LogRow).where(LogRow.task_id == task_id, *selection.where())
+    if newest_first:
+        query = query.where(LogRow.id < after_id) if after_id else query
+        query = query.order_by(LogRow.id.desc())
+    else:
+        query = query.where(LogRow.id > after_id).order_by(LogRow.id)
+    return (await session.execute(query.limit(most))).scalars().all()
+
+
+async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object]]:
+    found: dict[str, list[object]] = {}
+    for name in ("allocation_id", "agent_id", "container_id", "rank_id", "source", "stdtype"):
+        column = getattr(LogRow, name)
+        values = (await session.execute(select(column).distinct().where(LogRow.task_id == task_id))).scalars().all()
+        found[name] = sorted((v for v in values if v is not None), key=str)
+    return found
+
+
+async def drop(session: AsyncSession, task_ids: Sequence[str]) -> None:
+    await session.execute(delete(LogRow).where(LogRow.task_id.in_(task_ids)))

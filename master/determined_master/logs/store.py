@@ -1,0 +1,71 @@
+"""Stores lines of output in bulk: an agent's by offset, so that none is lost or doubled; a task's own as they come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from determined.errors import ApiError, NotFound
+from determined_master import hints
+from determined_master.db.models import ContainerRow, LogRow
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    task_id: str
+    log: str
+    timestamp: datetime
+    level: str = ""
+    allocation_id: str | None = None
+    agent_id: str | None = None
+    container_id: str | None = None
+    rank_id: int | None = None
+    stdtype: str = "stdout"
+    source: str = "task"
+
+    def values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """``container_id`` None: without offsets (a task's own shipper). Else bytes ``start`` to ``end`` of its output."""
+
+    task_id: str
+    lines: Sequence[Line]
+    agent_id: str | None = None
+    container_id: str | None = None
+    start: int = 0
+    end: int = 0
+
+
+class LogStore:
+    """Implements the group-commit writer's Store. Answers the offset that is committed."""
+
+    def apply(self, connection: Connection, operations: Sequence[Lines]) -> list[int | ApiError]:
+        return [self._take(connection, one) for one in operations]
+
+    def rolled_back(self) -> None:
+        """Nothing is remembered."""
+
+    def topics(self, operations: Sequence[Lines]) -> set[str]:
+        return {hints.logs(one.task_id) for one in operations}
+
+    def _take(self, connection: Connection, batch: Lines) -> int | ApiError:
+        if batch.container_id is not None:
+            query = select(ContainerRow.output_offset).where(
+                ContainerRow.id == batch.container_id, ContainerRow.agent_id == batch.agent_id
+            )
+            committed = connection.execute(query).scalar_one_or_none()
+            if committed is None:
+                return NotFound(f"container {batch.container_id} is not of agent {batch.agent_id}")
+            if committed != batch.start:
+                return int(committed)
+            connection.execute(
+                update(ContainerRow).where(ContainerRow.id == batch.container_id).values(output_offset=batch.end)
+            )
+        if batch.lines:
+            connection.execute(insert(LogRow), [line.values() for line in batch.lines])
+        return batch.end

@@ -1,0 +1,59 @@
+"""Deletes experiments that were asked to go: files first, rows after; drops contexts that nothing names any more."""
+
+import logging
+import shutil
+
+from determined.states import ExperimentState
+from determined_master.checkpoints import repository as checkpoint_rows
+from determined_master.checkpoints.reporting import folder_of
+from determined_master.db.models import ExperimentRow
+from determined_master.experiments import repository as experiment_rows
+from determined_master.logs import repository as log_rows
+from determined_master.master import Master
+from determined_master.trials import repository as trial_rows
+
+logger = logging.getLogger(__name__)
+
+KEEP_UNREFERENCED_SECONDS = 3600.0
+
+
+async def tick(master: Master) -> float | None:
+    async with master.database.read() as session:
+        due = await experiment_rows.deleting(session)
+    for row in due:
+        await _delete(master, row)
+    await _drop_contexts(master)
+    return None
+
+
+async def _delete(master: Master, row: ExperimentRow) -> None:
+    async with master.database.read() as session:
+        tasks = [t.task_id for t in await trial_rows.of_experiment(session, row.id)]
+        checkpoints = await checkpoint_rows.of_tasks(session, tasks)
+    try:
+        for checkpoint in checkpoints:
+            shutil.rmtree(
+                folder_of(master.settings, row.config["checkpoint_storage"], checkpoint.uuid), ignore_errors=True
+            )
+    except Exception:
+        logger.exception("experiment %d could not be deleted", row.id)
+        async with master.database.write() as session:
+            fresh = await experiment_rows.get(session, row.id)
+            await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETE_FAILED)
+        return
+    async with master.database.write() as session:
+        await log_rows.drop(session, tasks)
+        await checkpoint_rows.drop(session, tasks)
+        fresh = await experiment_rows.get(session, row.id)
+        await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETED)
+        await trial_rows.drop_metrics(session, row.id)
+
+
+async def _drop_contexts(master: Master) -> None:
+    """An hour after the last reference; a context that was only just sent may be named by the next request."""
+    async with master.database.read() as session:
+        named = await experiment_rows.referenced_contexts(session)
+    now = master.clock.now().timestamp()
+    for digest, changed in master.blobs.all():
+        if digest not in named and now - changed > KEEP_UNREFERENCED_SECONDS:
+            master.blobs.drop(digest)

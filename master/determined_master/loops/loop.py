@@ -1,0 +1,38 @@
+"""A loop: wakes on a hint or after its interval, ticks, backs off on errors, never dies of one."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from determined_master.hints import Hints
+
+logger = logging.getLogger(__name__)
+
+
+async def run(
+    name: str,
+    hints: Hints,
+    topics: tuple[str, ...],
+    tick: Callable[[], Awaitable[float | None]],
+    *,
+    interval: float = 30.0,
+) -> None:
+    """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most."""
+    failures = 0
+    async with hints.listen(*topics) as listener:
+        while not hints.closing:
+            wait = interval
+            try:
+                wanted = await tick()
+                failures = 0
+                if wanted is not None:
+                    wait = min(interval, max(0.0, wanted))
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                failures += 1
+                wait = min(30.0, 0.1 * 2 ** min(failures, 9))
+                logger.exception("loop %s failed; again in %.1f s", name, wait)
+                await asyncio.sleep(wait)
+                continue
+            await listener.wait(wait)

@@ -1,0 +1,83 @@
+"""Places what waits: view of each pool → plan → applied under guards."""
+
+import logging
+from collections import defaultdict
+
+from sqlalchemy.exc import IntegrityError
+
+from determined.errors import Conflict
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import repository as allocation_rows
+from determined_master.master import Master
+from determined_master.scheduling.plan import Plan
+from determined_master.scheduling.priority import plan
+from determined_master.scheduling.view import AgentView, PoolView, RequestView
+
+logger = logging.getLogger(__name__)
+
+
+class Schedule:
+    def __init__(self, master: Master) -> None:
+        self._master = master
+        self._database = master.database
+        self._allocations = master.allocations
+
+    async def tick(self) -> float | None:
+        if self._master.draining:
+            return None
+        for pool in await self.views():
+            await self._apply(plan(pool))
+        return None
+
+    async def views(self) -> list[PoolView]:
+        """One view for each pool in which something waits."""
+        async with self._database.read() as session:
+            waiting = await allocation_rows.pending(session)
+            if not waiting:
+                return []
+            agents = await agent_rows.present(session)
+            slots = await agent_rows.slots(session)
+            held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
+        by_agent: dict[str, list[int]] = defaultdict(list)
+        total: dict[str, int] = defaultdict(int)
+        for slot in slots:
+            total[slot.agent_id] += 1
+            if slot.enabled and (slot.agent_id, slot.slot_id) not in held:
+                by_agent[slot.agent_id].append(slot.slot_id)
+        pools = sorted({row.pool for row in waiting})
+        return [
+            PoolView(
+                name=name,
+                agents=tuple(
+                    AgentView(a.id, tuple(by_agent[a.id]), total[a.id], a.enabled and a.disconnected_at is None)
+                    for a in agents
+                    if a.pool == name
+                ),
+                waiting=tuple(
+                    RequestView(r.id, r.slots, r.priority, r.submitted_at) for r in waiting if r.pool == name
+                ),
+            )
+            for name in pools
+        ]
+
+    async def _apply(self, wanted: Plan) -> None:
+        for placement in wanted.placements:
+            try:
+                async with self._database.write() as session:
+                    await self._allocations.place(session, placement)
+            except (Conflict, IntegrityError) as error:
+                logger.info("a placement was overtaken: %s", error)
+        for refusal in wanted.refusals:
+            async with self._database.write() as session:
+                await self._allocations.refuse(session, refusal)
+        await self._say_why(wanted.waiting)
+
+    async def _say_why(self, waiting: dict[str, str]) -> None:
+        async with self._database.read() as session:
+            stale = [r for r in await allocation_rows.pending(session) if waiting.get(r.id, r.waiting) != r.waiting]
+        if not stale:
+            return
+        async with self._database.write() as session:
+            for row in await allocation_rows.pending(session):
+                if row.id in waiting and waiting[row.id] != row.waiting:
+                    await allocation_rows.change(session, row, waiting=waiting[row.id])

@@ -1,0 +1,70 @@
+"""Gives every trial that wants slots an allocation, and draws the consequences of those that ended."""
+
+from determined_master.allocations import repository as allocation_rows
+from determined_master.clock import Clock
+from determined_master.db.session import Database
+from determined_master.experiments import repository as experiment_rows
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+
+
+class TrialLoop:
+    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+        self._database = database
+        self._clock = clock
+        self._trials = trials
+
+    async def tick(self) -> float | None:
+        await self._settle()
+        await self._finish_stopped()
+        return await self._request()
+
+    async def _settle(self) -> None:
+        async with self._database.read() as session:
+            ended = [row.id for row in await allocation_rows.unsettled(session)]
+        for allocation_id in ended:
+            async with self._database.write() as session:
+                row = await allocation_rows.get(session, allocation_id)
+                trial = await trial_rows.find_by_task(session, row.task_id)
+                if trial is None:
+                    await allocation_rows.change(session, row, settled=True)
+                    continue
+                experiment = await experiment_rows.get(session, trial.experiment_id)
+                await self._trials.settle(session, trial, experiment, row)
+
+    async def _finish_stopped(self) -> None:
+        async with self._database.read() as session:
+            stopping = await trial_rows.stopping(session)
+            live = {a.task_id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t in stopping])}
+        for trial in stopping:
+            if trial.task_id in live:
+                continue
+            async with self._database.write() as session:
+                row = await trial_rows.get(session, trial.id)
+                if row.state.is_stopping and await allocation_rows.live_of_task(session, row.task_id) is None:
+                    await self._trials.finish_stopped(session, row)
+
+    async def _request(self) -> float | None:
+        """Seconds until the next trial that backs off may be tried again."""
+        now = self._clock.now()
+        soonest: float | None = None
+        async with self._database.read() as session:
+            wanting = await trial_rows.wanting_slots(session)
+            live = {a.task_id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t, _ in wanting])}
+            ended = {a.task_id for a in await allocation_rows.unsettled(session)}
+        due: list[int] = []
+        for trial, _experiment in wanting:
+            if trial.task_id in live or trial.task_id in ended:
+                continue
+            if trial.retry_at is not None and trial.retry_at > now:
+                left = (trial.retry_at - now).total_seconds()
+                soonest = left if soonest is None else min(soonest, left)
+                continue
+            due.append(trial.id)
+        for trial_id in due:
+            async with self._database.write() as session:
+                row = await trial_rows.get(session, trial_id)
+                if row.state.value != "ACTIVE" or await allocation_rows.live_of_task(session, row.task_id):
+                    continue
+                await self._trials.request_slots(session, row, await experiment_rows.get(session, row.experiment_id))
+        return soonest

@@ -1,0 +1,144 @@
+"""All that one running master holds: made once, handed down; no module keeps a global."""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from sqlalchemy import select, update
+
+from determined.errors import NotFound
+from determined_master.agents.registry import Registry
+from determined_master.agents.service import Agents
+from determined_master.allocations.service import Allocations
+from determined_master.auth import Authenticator, Principal
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock, SystemClock
+from determined_master.db.engine import make_migration_engine
+from determined_master.db.migrate import upgrade
+from determined_master.db.models import ClusterRow
+from determined_master.db.session import Database
+from determined_master.experiments.search import Search
+from determined_master.experiments.submit import Submit
+from determined_master.experiments.verbs import Verbs
+from determined_master.hints import Hints
+from determined_master.ingest.writer import GroupWriter
+from determined_master.logs.store import LogStore
+from determined_master.metrics.store import MetricStore
+from determined_master.passwords import Passwords
+from determined_master.secrets import Secrets
+from determined_master.settings import Settings
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+from determined_master.users.service import Users
+
+R = TypeVar("R")
+
+
+@dataclass
+class Master:
+    settings: Settings
+    clock: Clock
+    hints: Hints
+    database: Database
+    secrets: Secrets
+    blobs: Blobs
+    authenticator: Authenticator
+    users: Users
+    allocations: Allocations
+    agents: Agents
+    registry: Registry
+    trials: Trials
+    verbs: Verbs
+    submit: Submit
+    search: Search
+    writer: GroupWriter
+    metrics: MetricStore
+    logs: LogStore
+    epoch: int = 0
+    cluster_id: str = ""
+    draining: bool = False
+    """Nothing new is placed: the cluster is about to stop."""
+    master_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
+    """Number, time, level and text of the newest lines of the master's own log."""
+    _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    _trial_ids: dict[str, int] = field(default_factory=dict)
+
+    async def trial_of(self, principal: Principal) -> int | None:
+        """The trial that a task's token speaks for."""
+        task_id = principal.task_id
+        if task_id is None:
+            return None
+        known = self._trial_ids.get(task_id)
+        if known is None:
+            async with self.database.read() as session:
+                row = await trial_rows.find_by_task(session, task_id)
+            if row is None:
+                raise NotFound(f"task {task_id} is no trial")
+            known = self._trial_ids[task_id] = row.id
+            if len(self._trial_ids) > 10_000:
+                self._trial_ids = {task_id: known}
+        return known
+
+    async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
+        """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
+        allocates does not stay with the master."""
+        loop = asyncio.get_running_loop()
+        async with self._offloading:
+            with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+                return await loop.run_in_executor(pool, partial(work, *arguments))
+
+    async def raise_epoch(self) -> None:
+        """Every start of a master counts; agents obey the newest."""
+        async with self.database.write() as session:
+            row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
+            if row is None:
+                row = ClusterRow(id=1, cluster_id=str(uuid.uuid4()), master_epoch=0)
+                session.add(row)
+                await session.flush()
+            await session.execute(update(ClusterRow).values(master_epoch=ClusterRow.master_epoch + 1))
+            await session.refresh(row)
+            self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
+
+
+def build(settings: Settings, clock: Clock | None = None) -> Master:
+    """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs."""
+    clock = clock or SystemClock()
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    engine = make_migration_engine(settings.url)
+    upgrade(engine)
+    engine.dispose()
+    hints = Hints()
+    database = Database(settings.url, hints)
+    secrets = Secrets.load(settings.data)
+    blobs = Blobs(settings.data / "blobs")
+    authenticator = Authenticator(database, secrets, clock)
+    allocations = Allocations(clock, authenticator.forget_allocation)
+    trials = Trials(clock, allocations, pool_hook=settings.startup_hook)
+    verbs = Verbs(database, clock, trials)
+    return Master(
+        settings=settings,
+        clock=clock,
+        hints=hints,
+        database=database,
+        secrets=secrets,
+        blobs=blobs,
+        authenticator=authenticator,
+        users=Users(database, Passwords(), authenticator, clock),
+        allocations=allocations,
+        agents=Agents(database, clock, allocations, settings.agent_reconnect_wait),
+        registry=Registry(),
+        trials=trials,
+        verbs=verbs,
+        submit=Submit(database, blobs, clock, settings, trials, verbs),
+        search=Search(database, clock, trials),
+        writer=GroupWriter(database),
+        metrics=MetricStore(),
+        logs=LogStore(),
+    )

@@ -1,0 +1,18 @@
+"""One report of metrics, and the values that its store answers with."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``steps`` None: keyed by ``reported_at`` (profiler groups). Metrics hold floats, NaN included."""
+
+    trial_id: int
+    run_id: int
+    group: str
+    steps: int | None
+    reported_at: datetime
+    metrics: dict[str, Any]
+    batch_metrics: list[Any] | None

@@ -1,0 +1,150 @@
+"""SQL of the metric store, synchronous: it runs in the group-commit writer's thread."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from determined_master.db.models import ExperimentRow, MetricRow, SearchFactRow, TrialRow
+from determined_master.metrics.report import Report
+
+_M = MetricRow.__table__
+_T = TrialRow.__table__
+_X = ExperimentRow.__table__
+_INSERT = insert(MetricRow)
+
+
+class Existing(NamedTuple):
+    id: int
+    metrics: dict[str, Any]
+    signed_metric: float | None
+
+
+class Kept(NamedTuple):
+    id: int
+    group: str
+    steps: int | None
+    metrics: dict[str, Any]
+    signed_metric: float | None
+
+
+def insert_many(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
+    if values:
+        connection.execute(_INSERT, list(values))
+
+
+def find(connection: Connection, report: Report) -> Existing | None:
+    query = select(_M.c.id, _M.c.metrics, _M.c.signed_metric).where(
+        _M.c.trial_id == report.trial_id, _M.c.run_id == report.run_id, _M.c.group == report.group
+    )
+    if report.steps is None:
+        query = query.where(_M.c.steps.is_(None), _M.c.reported_at == report.reported_at)
+    else:
+        query = query.where(_M.c.steps == report.steps)
+    row = connection.execute(query).one_or_none()
+    return Existing(*row) if row else None
+
+
+def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, Any], signed: float | None) -> None:
+    connection.execute(update(MetricRow).where(MetricRow.id == metric_id).values(metrics=metrics, signed_metric=signed))
+
+
+def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: int) -> int:
+    """Older runs' rows beyond the checkpoint that this run started from, in every group."""
+    result = connection.execute(
+        update(MetricRow)
+        .where(
+            MetricRow.trial_id == trial_id,
+            MetricRow.run_id < run_id,
+            MetricRow.steps > steps,
+            MetricRow.archived.is_(False),
+        )
+        .values(archived=True)
+    )
+    return result.rowcount
+
+
+def archive_step(connection: Connection, report: Report) -> int:
+    """Older runs' rows of the same group and step."""
+    result = connection.execute(
+        update(MetricRow)
+        .where(
+            MetricRow.trial_id == report.trial_id,
+            MetricRow.group == report.group,
+            MetricRow.steps == report.steps,
+            MetricRow.run_id < report.run_id,
+            MetricRow.archived.is_(False),
+        )
+        .values(archived=True)
+    )
+    return result.rowcount
+
+
+def unarchived(connection: Connection, trial_id: int) -> list[Kept]:
+    query = (
+        select(_M.c.id, _M.c.group, _M.c.steps, _M.c.metrics, _M.c.signed_metric)
+        .where(_M.c.trial_id == trial_id, _M.c.archived.is_(False))
+        .order_by(_M.c.steps, _M.c.id)
+    )
+    return [Kept(*row) for row in connection.execute(query)]
+
+
+def best_and_latest(left: Sequence[Kept]) -> dict[str, Any]:
+    """What a trial says of its validations, from those that are left."""
+    validations = [row for row in left if row.group == "validation"]
+    ranked = [row for row in validations if row.signed_metric is not None]
+    best = min(ranked, key=lambda row: (row.signed_metric, row.id), default=None)
+    return {
+        "latest_validation_id": validations[-1].id if validations else None,
+        "best_validation_id": best.id if best else None,
+    }
+
+
+def best_signed(connection: Connection, trial_id: int) -> float | None:
+    query = select(func.min(_M.c.signed_metric)).where(_M.c.trial_id == trial_id, _M.c.archived.is_(False))
+    return connection.execute(query).scalar_one()
+
+
+def newest_steps(connection: Connection, trial_id: int, run_id: int) -> dict[str, int]:
+    query = (
+        select(_M.c.group, func.max(_M.c.steps))
+        .where(_M.c.trial_id == trial_id, _M.c.run_id == run_id, _M.c.steps.is_not(None))
+        .group_by(_M.c.group)
+    )
+    return {group: steps for group, steps in connection.execute(query)}
+
+
+_LOAD = (
+    select(
+        _T.c.id,
+        _T.c.experiment_id,
+        _T.c.run_id,
+        _T.c.run_start_steps,
+        _T.c.reported_run_id,
+        _T.c.steps_completed,
+        _X.c.searcher_metric,
+        _X.c.smaller_is_better,
+        _T.c.summary_metrics,
+    )
+    .join(_X, _X.c.id == _T.c.experiment_id)
+    .where(_T.c.id.in_(bindparam("ids", expanding=True)))
+)
+
+
+def load_trials(connection: Connection, trial_ids: Collection[int]) -> Sequence[Any]:
+    return connection.execute(_LOAD, {"ids": list(trial_ids)}).all()
+
+
+def save_trial(connection: Connection, trial_id: int, changes: dict[str, Any]) -> None:
+    connection.execute(update(TrialRow).where(TrialRow.id == trial_id).values(**changes))
+
+
+def add_validated_fact(connection: Connection, experiment_id: int, report: Report, metrics: dict[str, Any]) -> None:
+    connection.execute(
+        insert(SearchFactRow).values(
+            experiment_id=experiment_id,
+            trial_id=report.trial_id,
+            kind="validated",
+            payload={"steps": report.steps, "metrics": metrics},
+        )
+    )

@@ -1,0 +1,196 @@
+"""Stores reports of metrics in bulk: idempotent by (trial, run, group, steps), archiving what a newer run overtook."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
+from determined_master import hints
+from determined_master.metrics import rows, summary
+from determined_master.metrics.report import Report
+from determined_master.wire.numbers import number, outward
+
+
+@dataclass(slots=True)
+class _Trial:
+    """What the writer remembers of a trial between groups."""
+
+    experiment_id: int
+    run_id: int
+    run_start_steps: int
+    reported_run_id: int
+    steps_completed: int
+    searcher_metric: str
+    smaller_is_better: bool
+    summary: dict[str, Any]
+    best_signed: float | None
+    newest: dict[str, int] = field(default_factory=dict)
+    """Group → the largest step that the newest run has reported: a larger one is surely new."""
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+class MetricStore:
+    """Implements the group-commit writer's Store. A stale run id is refused; another value for a reported step is
+    refused and the first is kept."""
+
+    def __init__(self) -> None:
+        self._trials: dict[int, _Trial] = {}
+
+    def rolled_back(self) -> None:
+        self._trials.clear()
+
+    def topics(self, operations: Sequence[Report]) -> set[str]:
+        topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
+        if any(r.group == "validation" for r in operations):
+            topics.add(hints.SEARCH)
+        return topics
+
+    def apply(self, connection: Connection, operations: Sequence[Report]) -> list[ApiError | None]:
+        self._load(connection, {r.trial_id for r in operations})
+        results: list[ApiError | None] = []
+        fresh: list[dict[str, Any]] = []
+        try:
+            for report in operations:
+                results.append(self._take(connection, report, fresh))
+            rows.insert_many(connection, fresh)
+            self._save(connection, {r.trial_id for r in operations})
+        except BaseException:
+            self._trials.clear()
+            raise
+        return results
+
+    def _take(self, connection: Connection, report: Report, fresh: list[dict[str, Any]]) -> ApiError | None:
+        trial = self._trials.get(report.trial_id)
+        if trial is None:
+            return NotFound(f"trial {report.trial_id} not found")
+        if report.run_id != trial.run_id:
+            return PreconditionFailed(
+                f"stale run: trial {report.trial_id} is at run {trial.run_id}, this report is of run {report.run_id}"
+            )
+        if "." in report.group or not report.group:
+            return BadRequest(f"metric group {report.group!r}: a name without a dot is needed")
+        newest = trial.newest.get(report.group, -1)
+        if report.steps is None or report.steps <= newest:
+            rows.insert_many(connection, fresh)
+            fresh.clear()
+            existing = rows.find(connection, report)
+            if existing is not None:
+                return self._merge(connection, trial, report, existing)
+        if trial.reported_run_id < trial.run_id or (trial.run_id > 1 and report.steps is not None):
+            self._overtake(connection, trial, report)
+        if report.steps is not None:
+            trial.newest[report.group] = max(newest, report.steps)
+            trial.steps_completed = max(trial.steps_completed, report.steps)
+            trial.changes["steps_completed"] = trial.steps_completed
+        fresh.append(self._row(trial, report))
+        summary.add(trial.summary, report.group, report.metrics)
+        trial.changes["summary_metrics"] = trial.summary
+        if report.group == "validation":
+            rows.insert_many(connection, fresh)
+            fresh.clear()
+            self._validated(connection, trial, report)
+        return None
+
+    def _row(self, trial: _Trial, report: Report) -> dict[str, Any]:
+        return {
+            "trial_id": report.trial_id,
+            "run_id": report.run_id,
+            "group": report.group,
+            "steps": report.steps,
+            "reported_at": report.reported_at,
+            "metrics": outward(report.metrics),
+            "batch_metrics": outward(report.batch_metrics),
+            "archived": False,
+            "signed_metric": _signed(trial, report),
+        }
+
+    def _merge(self, connection: Connection, trial: _Trial, report: Report, existing: rows.Existing) -> ApiError | None:
+        """Identical: nothing happens. New keys: merged. Another value: refused, the first is kept."""
+        reported = outward(report.metrics)
+        other = sorted(k for k, v in reported.items() if k in existing.metrics and not _same(existing.metrics[k], v))
+        if other:
+            return BadRequest(
+                f"{report.group} metrics of step {report.steps} were reported before with another value for "
+                f"{', '.join(other)}; the first report is kept"
+            )
+        new = {k: v for k, v in reported.items() if k not in existing.metrics}
+        if new:
+            signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
+            rows.update_metrics(connection, existing.id, existing.metrics | new, signed)
+            summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
+            trial.changes["summary_metrics"] = trial.summary
+        return None
+
+    def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:
+        """Hides what older runs reported beyond the checkpoint that this run started from (once a run), and what they
+        reported for this very step."""
+        first = trial.reported_run_id < trial.run_id
+        archived = rows.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else 0
+        if first:
+            archived += rows.archive_beyond(connection, report.trial_id, trial.run_id, trial.run_start_steps)
+            trial.reported_run_id = trial.run_id
+            trial.changes["reported_run_id"] = trial.run_id
+            trial.changes["system_failures"] = 0
+        if archived:
+            left = rows.unarchived(connection, report.trial_id)
+            trial.summary = summary.summarise((row.group, row.metrics) for row in left)
+            trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)
+            trial.best_signed = min([row.signed_metric for row in left if row.signed_metric is not None], default=None)
+            trial.changes |= rows.best_and_latest(left)
+            trial.changes["summary_metrics"] = trial.summary
+            trial.changes["steps_completed"] = trial.steps_completed
+
+    def _validated(self, connection: Connection, trial: _Trial, report: Report) -> None:
+        found = rows.find(connection, report)
+        assert found is not None
+        trial.changes["latest_validation_id"] = found.id
+        signed = found.signed_metric
+        if signed is not None and (trial.best_signed is None or signed < trial.best_signed):
+            trial.best_signed = signed
+            trial.changes["best_validation_id"] = found.id
+            trial.changes["searcher_metric_value"] = number(report.metrics.get(trial.searcher_metric))
+        rows.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
+
+    def _load(self, connection: Connection, trial_ids: set[int]) -> None:
+        """The run that a trial is at may have changed since: that much is read each time."""
+        for found in rows.load_trials(connection, trial_ids):
+            known = self._trials.get(found.id)
+            if known is not None and known.run_id == found.run_id:
+                continue
+            self._trials[found.id] = _Trial(
+                experiment_id=found.experiment_id,
+                run_id=found.run_id,
+                run_start_steps=found.run_start_steps,
+                reported_run_id=found.reported_run_id,
+                steps_completed=found.steps_completed,
+                searcher_metric=found.searcher_metric,
+                smaller_is_better=found.smaller_is_better,
+                summary=json.loads(json.dumps(found.summary_metrics)),
+                best_signed=rows.best_signed(connection, found.id),
+                newest=rows.newest_steps(connection, found.id, found.run_id),
+            )
+        if len(self._trials) > 10_000:
+            self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}
+
+    def _save(self, connection: Connection, trial_ids: set[int]) -> None:
+        for trial_id in trial_ids:
+            trial = self._trials.get(trial_id)
+            if trial is not None and trial.changes:
+                rows.save_trial(connection, trial_id, trial.changes)
+                trial.changes = {}
+
+
+def _signed(trial: _Trial, report: Report) -> float | None:
+    if report.group != "validation":
+        return None
+    value = number(report.metrics.get(trial.searcher_metric))
+    if value is None or value != value:
+        return None
+    return value if trial.smaller_is_better else -value
+
+
+def _same(first: Any, second: Any) -> bool:
+    return bool(first == second)

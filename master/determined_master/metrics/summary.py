@@ -1,0 +1,56 @@
+"""What a trial shows of its metrics without reading them all: count, extremes, mean, last. Pure."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from determined_master.wire.numbers import number, outward
+
+GROUP_KEYS = {"training": "avg_metrics", "validation": "validation_metrics"}
+
+
+def group_key(group: str) -> str:
+    return GROUP_KEYS.get(group, group)
+
+
+def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
+    """Takes one report into ``summary``, in place. Values that are not finite count as last, and as nothing else."""
+    of_group = summary.setdefault(group_key(group), {})
+    for name, value in metrics.items():
+        entry = of_group.get(name)
+        kind = _kind(value)
+        if entry is None:
+            entry = of_group[name] = {"type": kind}
+        elif entry["type"] != kind:
+            entry["type"] = "string"
+        entry["last"] = outward(value)
+        figure = number(value)
+        if figure is None or not math.isfinite(figure):
+            continue
+        count = entry.get("count", 0) + 1
+        total = entry.get("sum", 0.0) + figure
+        entry["count"] = count
+        entry["sum"] = total
+        entry["mean"] = total / count
+        entry["min"] = min(entry.get("min", figure), figure)
+        entry["max"] = max(entry.get("max", figure), figure)
+
+
+def summarise(reports: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """From (group, metrics) in the order of their steps."""
+    summary: dict[str, Any] = {}
+    for group, metrics in reports:
+        add(summary, group, metrics)
+    return summary
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "number" if number(value) is not None else "string"
+    return "array" if isinstance(value, list) else "object"

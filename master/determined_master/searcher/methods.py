@@ -1,0 +1,49 @@
+"""The search method that a configuration names."""
+
+from typing import Any
+
+from determined.config.sampling import grid, sample
+from determined_master.searcher.method import Randomness, SearchMethod
+from determined_master.searcher.queue import QueueSearch
+
+
+def make(config: dict[str, Any], snapshot: dict[str, Any] | None) -> SearchMethod:
+    """From a fully defaulted experiment configuration; goes on from ``snapshot`` where there is one.
+
+    Raises KeyError for a searcher that validation should have refused.
+    """
+    searcher = config["searcher"]
+    hparams = config["hyperparameters"]
+    randomness = Randomness.seeded(config["reproducibility"]["experiment_seed"])
+    search = _KINDS[searcher["name"]](searcher, hparams, randomness)
+    if snapshot:
+        search.restore(snapshot)
+    return search
+
+
+def _single(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
+    return QueueSearch(lambda s: sample(hparams, s.randomness.rng), wanted=1, concurrent=1, randomness=randomness)
+
+
+def _random(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
+    return QueueSearch(
+        lambda s: sample(hparams, s.randomness.rng),
+        wanted=searcher["max_trials"],
+        concurrent=searcher.get("max_concurrent_trials") or 0,
+        randomness=randomness,
+        replace_invalid=True,
+    )
+
+
+def _grid(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
+    points = grid(hparams)
+    # From the end of the list, as users of the older system know it.
+    return QueueSearch(
+        lambda s: points[len(points) - 1 - s.created] if s.created < len(points) else None,
+        wanted=len(points),
+        concurrent=searcher.get("max_concurrent_trials") or 0,
+        randomness=randomness,
+    )
+
+
+_KINDS = {"single": _single, "random": _random, "grid": _grid}

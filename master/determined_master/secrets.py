@@ -1,0 +1,72 @@
+"""The cluster's secrets in its data folder, and what is derived from them: task tokens and allocation keys."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import string
+from pathlib import Path
+
+TASK_TOKEN_PREFIX = "dta1"
+
+
+class Secrets:
+    """``secret`` signs task tokens, so that none need be stored; ``join_token`` lets agents in. Both mode 0600."""
+
+    def __init__(self, secret: bytes, join_token: str) -> None:
+        self._secret = secret
+        self.join_token = join_token
+
+    @classmethod
+    def load(cls, data: Path) -> "Secrets":
+        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / "agent-token"))
+
+    def task_token(self, allocation_id: str) -> str:
+        return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"
+
+    def allocation_key(self, allocation_id: str) -> str:
+        return self._derive("key", allocation_id)
+
+    def allocation_of(self, token: str) -> str | None:
+        """The allocation that a task token speaks for, or None for anything forged."""
+        prefix, _, rest = token.partition(".")
+        allocation_id, _, signature = rest.rpartition(".")
+        if prefix != TASK_TOKEN_PREFIX or not allocation_id:
+            return None
+        expected = self._derive("token", allocation_id)
+        return allocation_id if hmac.compare_digest(expected, signature) else None
+
+    def _derive(self, purpose: str, what: str) -> str:
+        return hmac.new(self._secret, f"{purpose}:{what}".encode(), hashlib.sha256).hexdigest()
+
+
+def write_private(path: Path, text: str) -> None:
+    """Whole or not at all, readable by its owner alone."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def generated_password(length: int = 20) -> str:
+    """Upper, lower and digit are all in it."""
+    alphabet = string.ascii_letters + string.digits
+    while True:
+        password = "".join(secrets.choice(alphabet) for _ in range(length))
+        if (
+            any(c.islower() for c in password)
+            and any(c.isupper() for c in password)
+            and any(map(str.isdigit, password))
+        ):
+            return password
+
+
+def _kept(path: Path) -> str:
+    if path.exists():
+        return path.read_text().strip()
+    value = secrets.token_hex(32)
+    write_private(path, value)
+    return value

@@ -1,0 +1,106 @@
+"""Flags, ``DET_*`` environment and master.yaml (in that order) → frozen settings, read once."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+DEFAULT_CONTEXT_LIMIT = 99_614_720
+
+
+class Settings(BaseModel):
+    """Everything that a master can be told. Times in seconds, sizes in bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    data: Path
+    database_url: str = ""
+    """Empty: SQLite inside ``data``."""
+    cluster_name: str = ""
+    initial_user_password: str = ""
+    default_pool: str = "default"
+    default_priority: int = Field(default=42, ge=1, le=99)
+    agent_reconnect_wait: float = 25.0
+    heartbeat_seconds: float = 5.0
+    context_limit: int = DEFAULT_CONTEXT_LIMIT
+    startup_hook: str = ""
+    checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
+    """Empty: shared_fs in ``data/checkpoints``."""
+    announce: bool = False
+    """Print ``ready: URL`` once it serves."""
+    log_level: str = "INFO"
+
+    @property
+    def url(self) -> str:
+        return self.database_url or f"sqlite+aiosqlite:///{self.data / 'master.sqlite'}"
+
+    @property
+    def storage_default(self) -> dict[str, Any]:
+        return self.checkpoint_storage or {"type": "shared_fs", "host_path": str(self.data / "checkpoints")}
+
+
+class SettingsError(Exception):
+    """The settings cannot be used."""
+
+
+def default_data(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "share")
+    return Path(base) / "detent"
+
+
+def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """Raises SettingsError with every problem named."""
+    args = vars(_parser().parse_args(argv))
+    values: dict[str, Any] = {"data": default_data(environ)}
+    config = args.pop("config")
+    if config:
+        values |= _from_file(Path(config))
+    for name in Settings.model_fields:
+        variable = f"DET_MASTER_{name.upper()}"
+        if environ.get(variable):
+            values[name] = environ[variable]
+    values |= {key: value for key, value in args.items() if value is not None}
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors())
+        raise SettingsError(f"master settings: {problems}") from error
+    return settings.model_copy(update={"data": settings.data.expanduser().resolve()})
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise SettingsError(f"master settings: {path}: {error}") from error
+    if not isinstance(loaded, dict):
+        raise SettingsError(f"master settings: {path}: not a mapping")
+    security = loaded.pop("security", None) or {}
+    if "initial_user_password" in security:
+        loaded["initial_user_password"] = security["initial_user_password"]
+    return loaded
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="det-master", description="The master of a Detent cluster.")
+    parser.add_argument("--config", help="master.yaml")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8080; 0 takes a free one)")
+    parser.add_argument("--data", help="data folder")
+    parser.add_argument(
+        "--database-url", dest="database_url", help="SQLAlchemy URL (default: SQLite in the data folder)"
+    )
+    parser.add_argument("--log-level", dest="log_level")
+    parser.add_argument("--announce", action="store_const", const=True, help=argparse.SUPPRESS)
+    return parser
+
+
+def environment() -> Mapping[str, str]:
+    """The one place where the master looks at its environment."""
+    return os.environ

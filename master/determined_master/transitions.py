@@ -1,0 +1,14 @@
+"""What a table of transitions is, and its reverse: the states from which a state may be reached."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+S = TypeVar("S", bound=Enum)
+
+Table = Mapping[S, frozenset[S]]
+
+
+def reverse(table: Mapping[S, frozenset[S]]) -> dict[S, frozenset[S]]:
+    """For each state, the states that may be left for it."""
+    return {to: frozenset(start for start, ends in table.items() if to in ends) for to in table}

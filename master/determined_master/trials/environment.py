@@ -1,0 +1,79 @@
+"""What a container of a trial is told: the master's part of its environment and its spec."""
+
+import json
+from typing import Any
+
+from determined.link.messages import ContainerSpec, ContextRef
+from determined_launch import environment as names
+from determined_master.db.models import ExperimentRow, TrialRow
+
+FIRST_PORTS = {names.COMM_PORT_1: 12360, names.COMM_PORT_2: 12365, names.C10D_PORT: 29400, "DTRAIN_SSH_PORT": 12350}
+_IGNORED = ("add_capabilities", "drop_capabilities", "ports")
+
+
+def container_spec(
+    experiment: ExperimentRow, trial: TrialRow, *, owner: str, steps: int, checkpoint: str | None, pool_hook: str
+) -> dict[str, Any]:
+    """All but slots, rank and tokens, which are filled in when the wish is made; as a JSON dictionary."""
+    config = experiment.config
+    env = config["environment"]
+    variables = {
+        names.TASK_ID: trial.task_id,
+        names.TASK_TYPE: "TRIAL",
+        names.ALLOCATION_ID: f"{trial.task_id}.{trial.run_id}",
+        names.USER: owner,
+        names.EXPERIMENT_ID: str(experiment.id),
+        names.TRIAL_ID: str(trial.id),
+        names.TRIAL_RUN_ID: str(trial.run_id),
+        names.TRIAL_SEED: str(trial.seed),
+        names.STEPS_COMPLETED: str(steps),
+        names.EXPERIMENT_CONFIG: json.dumps(config),
+        names.HPARAMS: json.dumps(trial.hparams),
+        "DET_TASK_LOGGING_METADATA": json.dumps(
+            {"task_id": trial.task_id, "allocation_id": f"{trial.task_id}.{trial.run_id}"}
+        ),
+        "DET_RESOURCES_TYPE": "docker-container",
+        "DET_SEGMENT_ENABLED": "false",
+    }
+    variables |= {name: str(port) for name, port in ports_of(trial.id).items()}
+    if checkpoint:
+        variables[names.LATEST_CHECKPOINT] = checkpoint
+    ignored = [name for name in _IGNORED if env.get(name)]
+    ignored += [name for name in ("shm_size", "devices") if config["resources"].get(name)]
+    return ContainerSpec(
+        task_id=trial.task_id,
+        owner=owner,
+        slots=[],
+        environment=variables,
+        user_environment=_user_variables(env.get("environment_variables")),
+        entrypoint=config["entrypoint"],
+        image=_image(env.get("image")),
+        harness=env.get("harness") or "auto",
+        context=ContextRef(hash=experiment.context_hash, size=experiment.context_size)
+        if experiment.context_hash
+        else None,
+        bind_mounts=config.get("bind_mounts") or [],
+        checkpoint_storage=config.get("checkpoint_storage") or {},
+        startup_hook=pool_hook,
+        ignored=ignored,
+    ).model_dump(mode="json")
+
+
+def ports_of(trial_id: int) -> dict[str, int]:
+    """Ports of a trial's own, so that two on one machine do not meet; far below the range of outgoing connections."""
+    offset = (trial_id % 500) * 20
+    return {name: first + offset for name, first in FIRST_PORTS.items() if name != names.C10D_PORT} | {
+        names.C10D_PORT: 23_000 + offset // 4
+    }
+
+
+def _image(image: object) -> str | None:
+    if isinstance(image, dict):
+        return image.get("cpu")
+    return image if isinstance(image, str) else None
+
+
+def _user_variables(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [str(v) for v in value.get("cpu") or []]
+    return [str(v) for v in value] if isinstance(value, list) else []

@@ -1,0 +1,127 @@
+"""SQL about trials; the one mover of their state."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import Conflict, NotFound
+from determined.states import TrialState
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow, MetricRow, TrialRow
+from determined_master.events import repository as events
+from determined_master.trials.transitions import FROM
+
+_LIVE = [s for s in TrialState if s.is_live]
+
+
+async def get(session: AsyncSession, trial_id: int) -> TrialRow:
+    row = await session.get(TrialRow, trial_id)
+    if row is None:
+        raise NotFound(f"trial {trial_id} not found")
+    return row
+
+
+async def get_by_task(session: AsyncSession, task_id: str) -> TrialRow:
+    row = await find_by_task(session, task_id)
+    if row is None:
+        raise NotFound(f"task {task_id} not found")
+    return row
+
+
+async def find_by_task(session: AsyncSession, task_id: str) -> TrialRow | None:
+    return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
+
+
+async def of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[TrialRow]:
+    query = select(TrialRow).where(TrialRow.experiment_id == experiment_id).order_by(TrialRow.id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def of_experiments(session: AsyncSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
+    query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def counts(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, int]:
+    query = (
+        select(TrialRow.experiment_id, func.count())
+        .where(TrialRow.experiment_id.in_(experiment_ids))
+        .group_by(TrialRow.experiment_id)
+    )
+    return {experiment: count for experiment, count in (await session.execute(query)).all()}
+
+
+async def wanting_slots(session: AsyncSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
+    """ACTIVE trials with their experiments; whether one has a live allocation already is asked apart."""
+    query = (
+        select(TrialRow, ExperimentRow)
+        .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+        .where(TrialRow.state == TrialState.ACTIVE)
+        .order_by(TrialRow.id)
+    )
+    return [(t, e) for t, e in (await session.execute(query)).all()]
+
+
+async def stopping(session: AsyncSession) -> Sequence[TrialRow]:
+    query = select(TrialRow).where(
+        TrialRow.state.in_([s for s in TrialState if s.is_stopping]), TrialRow.closed.is_(False)
+    )
+    return (await session.execute(query)).scalars().all()
+
+
+async def live_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[TrialRow]:
+    query = select(TrialRow).where(TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE))
+    return (await session.execute(query)).scalars().all()
+
+
+async def add(session: AsyncSession, **values: Any) -> TrialRow:
+    row = TrialRow(**values)
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
+    """Everything about a trial but its state."""
+    await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
+    await session.refresh(row)
+
+
+async def move(
+    session: AsyncSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
+) -> bool:
+    """The only place that sets a trial's state. False where it stands at ``to`` already; Conflict where the table does
+    not allow it."""
+    if to.is_terminal:
+        values.setdefault("end_time", clock.now())
+    start = row.state
+    result = await session.execute(
+        update(TrialRow)
+        .where(TrialRow.id == row.id, TrialRow.state.in_(FROM[to]))
+        .values(state=to, **values)
+        .returning(TrialRow.id)
+    )
+    if result.scalar_one_or_none() is None:
+        await session.refresh(row)
+        if row.state is to:
+            return False
+        raise Conflict(f"trial {row.id} is {row.state.value} and cannot become {to.value}")
+    await session.refresh(row)
+    await events.record(
+        session,
+        clock,
+        actor=actor,
+        kind="moved",
+        target_type="trial",
+        target_id=row.id,
+        payload={"from": start.value, "to": to.value, "reason": row.exit_reason.value if row.exit_reason else None},
+    )
+    return True
+
+
+async def drop_metrics(session: AsyncSession, experiment_id: int) -> None:
+    """Every report of an experiment that is deleted."""
+    trial_ids = select(TrialRow.id).where(TrialRow.experiment_id == experiment_id).scalar_subquery()
+    await session.execute(delete(MetricRow).where(MetricRow.trial_id.in_(trial_ids)))

@@ -1,0 +1,148 @@
+"""What happens to trials: created by their search, paused, activated, stopped, asking for slots, drawing consequences."""
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import AllocationState, ExitReason, TrialState
+from determined_master import hints
+from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.service import Allocations
+from determined_master.checkpoints import repository as checkpoints
+from determined_master.clock import Clock
+from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
+from determined_master.db.session import hint
+from determined_master.searcher.actions import Create
+from determined_master.trials import repository
+from determined_master.trials.environment import container_spec
+from determined_master.trials.facts import add_fact
+from determined_master.trials.outcome import AttemptEnd, decide
+from determined_master.users import repository as users
+
+
+class Trials:
+    """Every method works inside the caller's session."""
+
+    def __init__(self, clock: Clock, allocations: Allocations, *, pool_hook: str = "") -> None:
+        self._clock = clock
+        self._allocations = allocations
+        self._pool_hook = pool_hook
+
+    async def create(
+        self, session: AsyncSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
+    ) -> TrialRow:
+        row = await repository.add(
+            session,
+            experiment_id=experiment.id,
+            request_id=action.request_id,
+            task_id=f"{experiment.id}.{action.request_id}",
+            state=TrialState.PAUSED if experiment.state.value == "PAUSED" else TrialState.ACTIVE,
+            hparams=action.hparams,
+            seed=action.seed,
+            start_time=self._clock.now(),
+            warm_start_checkpoint=warm_start,
+        )
+        hint(session, hints.TRIALS)
+        return row
+
+    async def pause(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
+        if row.state is TrialState.ACTIVE:
+            await repository.move(session, self._clock, row, TrialState.PAUSED, actor=actor)
+            await self._terminate(session, row)
+
+    async def activate(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
+        if row.state is TrialState.PAUSED:
+            await repository.move(session, self._clock, row, TrialState.ACTIVE, actor=actor, retry_at=None)
+            hint(session, hints.TRIALS)
+
+    async def stop(self, session: AsyncSession, row: TrialRow, to: TrialState, actor: str) -> None:
+        """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""
+        if row.state.is_terminal or row.state is to:
+            return
+        if row.state.is_stopping and to is TrialState.STOPPING_CANCELED:
+            return
+        await repository.move(session, self._clock, row, to, actor=actor)
+        live = await allocation_rows.live_of_task(session, row.task_id)
+        if live is None:
+            hint(session, hints.TRIALS)
+        elif to in (TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR):
+            await self._allocations.kill(session, live)
+        else:
+            await self._allocations.terminate(session, live)
+
+    async def request_slots(self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow) -> None:
+        """A new attempt, from the newest whole checkpoint."""
+        owner = (await users.get(session, experiment.user_id)).username
+        newest = await checkpoints.newest_completed(session, row.task_id)
+        steps = newest.steps_completed if newest else 0
+        await repository.change(
+            session, row, run_id=row.run_id + 1, run_start_steps=steps, retry_at=None, runner_state=""
+        )
+        spec = container_spec(
+            experiment,
+            row,
+            owner=owner,
+            steps=steps,
+            checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
+            pool_hook=self._pool_hook,
+        )
+        resources = experiment.config["resources"]
+        timeout = experiment.config.get("preemption_timeout")
+        await self._allocations.request(
+            session,
+            task_id=row.task_id,
+            run_id=row.run_id,
+            slots=resources["slots_per_trial"],
+            pool=experiment.pool,
+            priority=experiment.priority,
+            owner=owner,
+            user_id=experiment.user_id,
+            submitted_at=experiment.start_time,
+            spec=spec,
+            preemption_timeout=3600 if timeout is None else timeout,
+        )
+
+    async def settle(
+        self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
+    ) -> None:
+        """Draws the consequences of an ended allocation, once."""
+        if ended.run_id == row.run_id and row.state.is_live:
+            fate = decide(
+                AttemptEnd(
+                    state=row.state,
+                    reason=ended.exit_reason or ExitReason.SYSTEM,
+                    restarts=row.restarts,
+                    max_restarts=experiment.config["max_restarts"],
+                    invalid_hp=row.invalid_hp,
+                    system_failures=row.system_failures,
+                )
+            )
+            values: dict[str, Any] = {"restarts": fate.restarts, "system_failures": fate.system_failures}
+            if fate.state is not None:
+                await repository.move(session, self._clock, row, fate.state, exit_reason=fate.reason, **values)
+                await self._close(session, row)
+            else:
+                retry_at = self._clock.now() + timedelta(seconds=fate.backoff) if fate.backoff else None
+                await repository.change(session, row, retry_at=retry_at, **values)
+                hint(session, hints.TRIALS)
+        await allocation_rows.change(session, ended, settled=True)
+
+    async def finish_stopped(self, session: AsyncSession, row: TrialRow) -> None:
+        """A stopping trial without a live allocation has nothing to wait for."""
+        fate = decide(AttemptEnd(row.state, ExitReason.KILLED, row.restarts, 0))
+        if fate.state is not None:
+            await repository.move(session, self._clock, row, fate.state, exit_reason=fate.reason)
+            await self._close(session, row)
+
+    async def _close(self, session: AsyncSession, row: TrialRow) -> None:
+        reason = row.exit_reason or ExitReason.ERRORED
+        await add_fact(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
+        progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
+        await repository.change(session, row, closed=True, progress=progress)
+        hint(session, hints.SEARCH, hints.logs(row.task_id), hints.experiment(row.experiment_id))
+
+    async def _terminate(self, session: AsyncSession, row: TrialRow) -> None:
+        live = await allocation_rows.live_of_task(session, row.task_id)
+        if live is not None and live.state is not AllocationState.TERMINATED:
+            await self._allocations.terminate(session, live)

@@ -1,0 +1,93 @@
+"""Login, logout, users."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from determined.errors import BadRequest
+from determined_master.auth import Admin, Anyone, User
+from determined_master.dependencies import Read, TheMaster
+from determined_master.users import repository, wire
+from determined_master.wire.enums import is_descending
+from determined_master.wire.model import Empty
+from determined_master.wire.paging import page
+
+router = APIRouter(prefix="/api/v1", tags=["users"])
+
+
+@router.post("/auth/login")
+async def login(body: wire.LoginBody, master: TheMaster, response: Response) -> wire.LoginAnswer:
+    token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
+    response.set_cookie("auth", token, httponly=True, samesite="strict", max_age=7 * 86400)
+    return wire.LoginAnswer(token=token, user=wire.user(row))
+
+
+@router.post("/auth/logout")
+async def logout(principal: Anyone, master: TheMaster) -> Empty:
+    await master.users.logout(principal)
+    return Empty()
+
+
+@router.get("/me")
+async def me(principal: Anyone, session: Read) -> wire.UserAnswer:
+    return wire.UserAnswer(user=wire.user(await repository.get(session, principal.user_id)))
+
+
+@router.get("/auth/user")
+async def current(principal: Anyone, session: Read) -> wire.UserAnswer:
+    return wire.UserAnswer(user=wire.user(await repository.get(session, principal.user_id)))
+
+
+@router.get("/users")
+async def list_users(
+    _principal: Anyone,
+    session: Read,
+    active: bool | None = None,
+    admin: bool | None = None,
+    name: str = "",
+    order_by: Annotated[str, Query(alias="orderBy")] = "",
+    offset: int = 0,
+    limit: int = 0,
+) -> wire.UsersAnswer:
+    rows = [
+        row
+        for row in await repository.all_users(session)
+        if (active is None or row.active == active)
+        and (admin is None or row.admin == admin)
+        and name.lower() in f"{row.username} {row.display_name}".lower()
+    ]
+    if is_descending(order_by):
+        rows.reverse()
+    shown, pagination = page(rows, offset, limit)
+    return wire.UsersAnswer(users=[wire.user(row) for row in shown], pagination=pagination)
+
+
+@router.post("/users")
+async def create_user(body: wire.PostUserBody, admin: Admin, master: TheMaster) -> wire.UserAnswer:
+    row = await master.users.create(
+        admin,
+        body.user.username,
+        admin=body.user.admin,
+        display_name=body.user.display_name or "",
+        password=body.password or "",
+        is_hashed=body.is_hashed,
+    )
+    return wire.UserAnswer(user=wire.user(row))
+
+
+@router.get("/users/{user_id}")
+async def get_user(user_id: int, _principal: Anyone, session: Read) -> wire.UserAnswer:
+    return wire.UserAnswer(user=wire.user(await repository.get(session, user_id)))
+
+
+@router.get("/users/{username}/by-username")
+async def get_user_by_name(username: str, _principal: Anyone, master: TheMaster) -> wire.UserAnswer:
+    return wire.UserAnswer(user=wire.user(await master.users.get_by_name(username)))
+
+
+@router.patch("/users/{user_id}")
+async def change_user(user_id: int, body: wire.PatchUserBody, user: User, master: TheMaster) -> wire.UserAnswer:
+    changes = body.model_dump(exclude_unset=True, by_alias=False)
+    if changes.get("username") == "":
+        raise BadRequest("a username has 1 to 255 characters and no spaces")
+    return wire.UserAnswer(user=wire.user(await master.users.change(user, user_id, changes)))

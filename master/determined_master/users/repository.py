@@ -1,0 +1,101 @@
+"""SQL about users, sessions, workspaces and projects."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import NotFound
+from determined_master.db.models import ProjectRow, SessionRow, UserRow, WorkspaceRow
+
+
+async def get(session: AsyncSession, user_id: int) -> UserRow:
+    row = await session.get(UserRow, user_id)
+    if row is None:
+        raise NotFound(f"user {user_id} not found")
+    return row
+
+
+async def find_by_name(session: AsyncSession, username: str) -> UserRow | None:
+    query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def all_users(session: AsyncSession) -> Sequence[UserRow]:
+    return (await session.execute(select(UserRow).order_by(UserRow.id))).scalars().all()
+
+
+async def add(session: AsyncSession, **values: Any) -> UserRow:
+    row = UserRow(**values)
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def change(session: AsyncSession, user_id: int, **values: Any) -> None:
+    await session.execute(update(UserRow).where(UserRow.id == user_id).values(**values))
+
+
+async def open_session(
+    session: AsyncSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime
+) -> SessionRow:
+    row = SessionRow(user_id=user_id, token_hash=token_hash, created_at=now, expires_at=expires_at)
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def find_session(session: AsyncSession, token_hash: str) -> tuple[SessionRow, UserRow] | None:
+    query = (
+        select(SessionRow, UserRow)
+        .join(UserRow, UserRow.id == SessionRow.user_id)
+        .where(SessionRow.token_hash == token_hash)
+    )
+    row = (await session.execute(query)).one_or_none()
+    return (row[0], row[1]) if row else None
+
+
+async def close_session(session: AsyncSession, session_id: int) -> None:
+    await session.execute(delete(SessionRow).where(SessionRow.id == session_id))
+
+
+async def close_sessions_of(session: AsyncSession, user_id: int, *, but: int | None = None) -> None:
+    query = delete(SessionRow).where(SessionRow.user_id == user_id)
+    if but is not None:
+        query = query.where(SessionRow.id != but)
+    await session.execute(query)
+
+
+async def workspaces(session: AsyncSession) -> Sequence[WorkspaceRow]:
+    return (await session.execute(select(WorkspaceRow).order_by(WorkspaceRow.id))).scalars().all()
+
+
+async def get_workspace(session: AsyncSession, workspace_id: int) -> WorkspaceRow:
+    row = await session.get(WorkspaceRow, workspace_id)
+    if row is None:
+        raise NotFound(f"workspace {workspace_id} not found")
+    return row
+
+
+async def projects(session: AsyncSession, workspace_id: int | None = None) -> Sequence[ProjectRow]:
+    query = select(ProjectRow).order_by(ProjectRow.id)
+    if workspace_id is not None:
+        query = query.where(ProjectRow.workspace_id == workspace_id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def get_project(session: AsyncSession, project_id: int) -> ProjectRow:
+    row = await session.get(ProjectRow, project_id)
+    if row is None:
+        raise NotFound(f"project {project_id} not found")
+    return row
+
+
+async def add_first_places(session: AsyncSession, user_id: int) -> None:
+    """The workspace and the project that everything lives in which names no other."""
+    session.add(WorkspaceRow(id=1, name="Uncategorized", user_id=user_id, immutable=True))
+    await session.flush()
+    session.add(ProjectRow(id=1, workspace_id=1, name="Uncategorized", user_id=user_id, immutable=True))
+    await session.flush()

@@ -1,0 +1,145 @@
+"""Logging in and out; making and changing users; the first users of a new cluster."""
+
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from determined.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
+from determined_master.auth import Authenticator, Principal, token_hash
+from determined_master.clock import Clock
+from determined_master.db.models import UserRow
+from determined_master.db.session import Database
+from determined_master.events import repository as events
+from determined_master.passwords import Passwords, client_hash, weakness
+from determined_master.users import repository
+
+SESSION_DAYS = 7
+
+
+class Users:
+    """Argon2 runs outside of any session: no transaction waits for a hash."""
+
+    def __init__(self, database: Database, passwords: Passwords, authenticator: Authenticator, clock: Clock) -> None:
+        self._database = database
+        self._passwords = passwords
+        self._authenticator = authenticator
+        self._clock = clock
+        self._decoy = ""
+
+    async def login(self, username: str, password: str, *, is_hashed: bool) -> tuple[str, UserRow]:
+        """A new session's token and its user. Raises Unauthenticated for a wrong name or password alike."""
+        hashed = password if is_hashed else client_hash(password)
+        async with self._database.read() as session:
+            user = await repository.find_by_name(session, username)
+        # An unknown name takes as long as a wrong password, so that names cannot be guessed by the clock.
+        stored = user.password_hash if user and user.password_hash else await self._decoy_hash()
+        matches = await self._passwords.verify(stored, hashed)
+        if user is None or not matches:
+            raise Unauthenticated("wrong username or password")
+        if not user.active:
+            raise Forbidden("user is not active")
+        token = secrets.token_urlsafe(32)
+        now = self._clock.now()
+        async with self._database.write() as session:
+            await repository.open_session(session, user.id, token_hash(token), now, now + timedelta(days=SESSION_DAYS))
+            await repository.change(session, user.id, last_auth_at=now)
+            await events.record(
+                session, self._clock, actor=user.username, kind="logged_in", target_type="user", target_id=user.id
+            )
+        return token, user
+
+    async def logout(self, principal: Principal) -> None:
+        if principal.session_id is not None:
+            async with self._database.write() as session:
+                await repository.close_session(session, principal.session_id)
+        self._authenticator.forget_sessions()
+
+    async def create(
+        self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool
+    ) -> UserRow:
+        if not username or len(username) > 255 or any(c.isspace() for c in username):
+            raise BadRequest("a username has 1 to 255 characters and no spaces")
+        if password and not is_hashed:
+            _check_strength(password)
+        password_hash = await self._hash(password, is_hashed=is_hashed)
+        async with self._database.write() as session:
+            if await repository.find_by_name(session, username):
+                raise Conflict(f"user {username!r} exists already")
+            user = await repository.add(
+                session,
+                username=username,
+                admin=admin,
+                display_name=display_name,
+                password_hash=password_hash,
+                modified_at=self._clock.now(),
+            )
+            await events.record(
+                session, self._clock, actor=actor.username, kind="created", target_type="user", target_id=user.id
+            )
+        return user
+
+    async def change(self, actor: Principal, user_id: int, changes: dict[str, Any]) -> UserRow:
+        """``changes``: absent keys stay. A user may change their own display name and password; admins all."""
+        own = actor.user_id == user_id
+        if not actor.admin and (not own or set(changes) - {"display_name", "password", "is_hashed"}):
+            raise Forbidden("only an admin may change that")
+        values = {k: v for k, v in changes.items() if k not in ("password", "is_hashed") and v is not None}
+        password = changes.get("password")
+        if password is not None:
+            if not changes.get("is_hashed"):
+                _check_strength(password)
+            values["password_hash"] = await self._hash(password, is_hashed=bool(changes.get("is_hashed")))
+        async with self._database.write() as session:
+            user = await repository.get(session, user_id)
+            await repository.change(session, user_id, modified_at=self._clock.now(), **values)
+            if password is not None or changes.get("active") is False:
+                await repository.close_sessions_of(session, user_id, but=actor.session_id if own else None)
+            await events.record(
+                session,
+                self._clock,
+                actor=actor.username,
+                kind="changed",
+                target_type="user",
+                target_id=user_id,
+                payload={"fields": sorted(k for k in changes if k != "is_hashed")},
+            )
+            await session.refresh(user)
+        self._authenticator.forget_sessions()
+        return user
+
+    async def get_by_name(self, username: str) -> UserRow:
+        async with self._database.read() as session:
+            user = await repository.find_by_name(session, username)
+        if user is None:
+            raise NotFound(f"user {username!r} not found")
+        return user
+
+    async def ensure_first(self, password: str) -> None:
+        """``admin`` and ``determined``, with this password, where there is no user yet; their places beside them."""
+        async with self._database.read() as session:
+            if await repository.all_users(session):
+                return
+        password_hash = await self._hash(password, is_hashed=False)
+        now = self._clock.now()
+        async with self._database.write() as session:
+            first = await repository.add(
+                session, username="admin", admin=True, password_hash=password_hash, modified_at=now
+            )
+            await repository.add(
+                session, username="determined", admin=False, password_hash=password_hash, modified_at=now
+            )
+            await repository.add_first_places(session, first.id)
+
+    async def _hash(self, password: str, *, is_hashed: bool) -> str:
+        return await self._passwords.hash(password if is_hashed else client_hash(password))
+
+    async def _decoy_hash(self) -> str:
+        if not self._decoy:
+            self._decoy = await self._passwords.hash(secrets.token_hex(16))
+        return self._decoy
+
+
+def _check_strength(password: str) -> None:
+    problem = weakness(password)
+    if problem:
+        raise BadRequest(problem)

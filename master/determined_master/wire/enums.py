@@ -1,0 +1,45 @@
+"""State words with the prefixes that the wire gives them, and back."""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import TypeVar
+
+from determined.errors import BadRequest
+
+E = TypeVar("E", bound=Enum)
+
+
+def state(value: Enum | str) -> str:
+    return f"STATE_{value.value if isinstance(value, Enum) else value}"
+
+
+def states(values: Iterable[str], kind: type[E]) -> list[E]:
+    """Raises BadRequest for a word that is none. The finer words of a live experiment mean ACTIVE."""
+    found: list[E] = []
+    for value in values:
+        word = value.removeprefix("STATE_")
+        if word in ("QUEUED", "PULLING", "STARTING", "RUNNING") and "ACTIVE" in kind.__members__:
+            word = "ACTIVE"
+        if word == "UNSPECIFIED":
+            continue
+        if word not in kind.__members__:
+            raise BadRequest(f"no such state: {value}")
+        found.append(kind[word])
+    return found
+
+
+def is_descending(order_by: str | None) -> bool:
+    return order_by == "ORDER_BY_DESC"
+
+
+LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def log_level(level: str) -> str:
+    return f"LOG_LEVEL_{level}" if level in LOG_LEVELS else "LOG_LEVEL_UNSPECIFIED"
+
+
+def plain_level(level: str | None) -> str:
+    """``ERROR`` from ``ERROR`` or ``LOG_LEVEL_ERROR``; empty for anything else."""
+    word = (level or "").removeprefix("LOG_LEVEL_")
+    return word if word in LOG_LEVELS else ""

@@ -1,0 +1,45 @@
+"""The base of every wire model: camelCase out with every field, both spellings in, unknown keys ignored."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+from determined_master.wire.numbers import outward
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="ignore",
+        protected_namespaces=(),
+    )
+
+
+def rfc3339(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
+Int64 = Annotated[int, BeforeValidator(int), PlainSerializer(str, return_type=str)]
+"""A string on the wire; either is taken."""
+Json = Annotated[dict[str, Any], PlainSerializer(outward, return_type=dict[str, Any])]
+Number = Annotated[float, PlainSerializer(outward)]
+"""A float; a string on the wire where it is not finite."""
+
+
+class Empty(Wire):
+    """``{}``."""
+
+
+class Pagination(Wire):
+    offset: int = 0
+    limit: int = 0
+    start_index: int = 0
+    end_index: int = 0
+    total: int = 0

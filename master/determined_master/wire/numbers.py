@@ -1,0 +1,39 @@
+"""Numbers as the wire wants them: NaN and infinities as strings, both ways; 64-bit integers as strings."""
+
+import math
+from typing import Any
+
+_OUT = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_IN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def outward(value: Any) -> Any:
+    """The same value with every float that JSON cannot carry as a string; shares what needs no change."""
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else _OUT[value]
+    if isinstance(value, dict):
+        return {key: outward(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [outward(item) for item in value]
+    return value
+
+
+def inward(value: Any) -> Any:
+    """The reverse, for metric maps alone: a string that spells such a float becomes one."""
+    if isinstance(value, str):
+        return _IN.get(value, value)
+    if isinstance(value, dict):
+        return {key: inward(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [inward(item) for item in value]
+    return value
+
+
+def number(value: Any) -> float | None:
+    """A metric as a float, NaN and infinities included; None for anything that is no number."""
+    value = inward(value) if isinstance(value, str) else value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
