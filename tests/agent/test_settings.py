@@ -28,6 +28,15 @@ def test_every_problem_is_named(tmp_path: Path) -> None:
         read_settings(["--config", str(tmp_path / "nowhere")], {"HOME": "/h"})
 
 
+def test_paths_are_made_whole_and_wrong_ones_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_settings(["--data", "here"], {}).data == tmp_path / "here"
+    with pytest.raises(ConfigError, match="no Python at /no/python"):
+        read_settings(["--task-python", "/no/python"], {"HOME": "/h"})
+    with pytest.raises(ConfigError, match="http://host:port"):
+        read_settings(["--master", "localhost:8080"], {"HOME": "/h"})
+
+
 def test_tasks_inherit_little() -> None:
     environ = {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p", "PYTHONPATH": "/x", "TOKEN": "s", "DET_MASTER": "m"}
     assert base_environment(environ) == {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p"}

@@ -191,6 +191,16 @@ async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriv
     assert not (launch.folder.workdir / "began").exists()
 
 
+async def test_a_stop_that_came_before_the_shim_could_hear_it_is_not_lost(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
+    launch = make_launch(tmp_path, "sleep 1000")
+    await make_real().start(launch)
+    launch.folder.stop.touch()
+    async with asyncio.timeout(20):
+        assert (await make_real().wait(launch.folder)).kind == "stopped"
+
+
 async def test_a_task_starts_with_plain_signals_a_plain_mask_and_no_strange_descriptors(
     make_real: MakeDriver, tmp_path: Path
 ) -> None:

@@ -49,6 +49,8 @@ class ProcessDriver:
             if handle is not None:
                 pid, descriptor = handle
                 try:
+                    if folder.stop.exists():  # heard when the shim could not yet be told
+                        _end(descriptor)
                     await _readable(descriptor)
                 finally:
                     os.close(descriptor)
@@ -61,8 +63,7 @@ class ProcessDriver:
     def stop(self, folder: RunFolder) -> None:
         handle = _open_shim(folder)
         if handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle[1], signal.SIGTERM)
+            _end(handle[1])
             os.close(handle[1])
 
     def _order(self, launch: Launch) -> dict[str, Any]:
@@ -128,6 +129,11 @@ def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
         return noted["pid"], descriptor
     os.close(descriptor)
     return None
+
+
+def _end(shim: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(shim, signal.SIGTERM)
 
 
 def _has_ended(descriptor: int) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import shutil
 import time
@@ -18,6 +19,8 @@ from determined_agent.hooks.hook import Draft
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
 from determined_launch import environment as names
+
+logger = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 7 * 86400.0
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
@@ -62,7 +65,8 @@ class FilesHook:
                         await self._download(client, context, path)
                         self._drop_old()
                         return path
-                    except HttpError:
+                    except HttpError as problem:
+                        logger.warning("a context cannot be fetched yet: %s", problem)
                         await asyncio.sleep(wait)
                         wait = min(wait * 2, _LAST_WAIT)
 
