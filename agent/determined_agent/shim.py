@@ -14,7 +14,8 @@ import sys
 import time
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Last, since beside an installed package may lie modules that bear names of the standard library.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from determined_agent import processes
 from determined_agent.segments import STDERR, STDOUT, SegmentWriter

@@ -90,6 +90,7 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert environment["DET_MASTER"].startswith("http://127.0.0.1:")
     assert "DATABASE_PASSWORD" not in environment
     assert "secret" not in environment.values()
+    assert environment["PYTHONUNBUFFERED"] == "1"
     assert workdir == environment["DET_WORKDIR"] == environment["DET_RUN_DIR"] + "/workdir"
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
     first, second = environment["PYTHONPATH"].split(":")

@@ -183,6 +183,23 @@ async def test_no_process_outlives_a_killed_shim_and_that_is_a_system_failure(
     assert left_of(launch) == set()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="pid namespaces are made as root only")
+async def test_with_pids_of_its_own_not_even_a_child_without_environment_outlives_a_killed_shim(tmp_path: Path) -> None:
+    driver, launch = (
+        DRIVERS["process-pids"](),
+        make_launch(tmp_path, "env -i setsid sleep 1005 & echo ready; sleep 1000"),
+    )
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    shim = shim_of(launch)
+    below = processes.descendants(shim)
+    assert len(below) >= 3
+    os.kill(shim, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        await driver.wait(launch.folder)
+    await eventually(lambda: not any(processes.started_at(pid) for pid in below))
+
+
 async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriver, tmp_path: Path) -> None:
     driver, launch = make_real(), make_launch(tmp_path, "touch began")
     ended = await driver.wait(launch.folder)

@@ -27,6 +27,7 @@ class EnvironmentHook:
     async def do(self, draft: Draft) -> None:
         spec, environment = draft.spec, draft.environment
         environment.update(self._settings.base_environment)
+        environment["PYTHONUNBUFFERED"] = "1"  # a line that is followed live must not wait for the next 8 KiB
         if spec.slots and self._slots:
             environment["OMP_NUM_THREADS"] = str(max(devices.cores() * len(spec.slots) // self._slots, 1))
         refused = assign(environment, spec.user_environment, spec.environment)
