@@ -63,9 +63,7 @@ def held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise InUse(
-                f"{folder} is in use by det up with pid {holder(folder) or 'unknown'}; det down ends it"
-            ) from error
+            raise in_use(folder) from error
         file.seek(0)
         file.truncate()
         file.write(str(os.getpid()))
@@ -73,6 +71,10 @@ def held(folder: Path) -> Iterator[None]:
         yield
         file.seek(0)
         file.truncate()
+
+
+def in_use(folder: Path) -> InUse:
+    return InUse(f"{folder} is in use by det up with pid {holder(folder) or 'unknown'}; det down ends it")
 
 
 def holder(folder: Path) -> int | None:

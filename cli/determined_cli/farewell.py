@@ -1,4 +1,4 @@
-"""The end of `det up`: trials are asked to save, with a countdown that says who still does; what is not done is stopped."""
+"""The end of `det up`: trials are asked to save, with a countdown; what is not done then is stopped."""
 
 import time
 from collections.abc import Callable

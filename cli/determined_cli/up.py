@@ -182,9 +182,8 @@ class Up:
 
 def _detached(args: argparse.Namespace, folder: Path) -> int:
     """Starts the supervisor in a session of its own and stays until it is ready."""
-    pid = data_folder.holder(folder)
-    if pid is not None:
-        raise data_folder.InUse(f"{folder} is in use by det up with pid {pid}; det down ends it")
+    if data_folder.holder(folder) is not None:
+        raise data_folder.in_use(folder)
     (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
     argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
     if args.slots is not None:

@@ -81,12 +81,8 @@ async def serve(master: Master) -> int:
         server_header=False,
     )
     server = _Server(config, master)
-    task = asyncio.ensure_future(server.serve(sockets=[listening]))
-    while not server.started and not task.done():
-        await asyncio.sleep(0.01)
-    if server.started and settings.announce:
-        print(f"ready: http://{settings.host}:{port}", flush=True)
-    await task
+    server.announcement = f"ready: http://{settings.host}:{port}" if settings.announce else ""
+    await server.serve(sockets=[listening])
     return 0 if server.started else 1
 
 
@@ -96,6 +92,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, master: Master) -> None:
         super().__init__(config)
         self._master = master
+        self.announcement = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.announcement:
+            print(self.announcement, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._master.hints.close()

@@ -1,4 +1,4 @@
-"""Token → who speaks. Users by a stored hash, tasks by a signature bound to their allocation, agents by the join token."""
+"""Token → who speaks: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hashlib
 import hmac

@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from determined.errors import BadRequest, NotFound
 
@@ -34,7 +34,7 @@ class Blobs:
         except NotFound:
             return None
 
-    def temporary(self) -> BinaryIO:
+    def temporary(self) -> IO[bytes]:
         """A file beside the blobs, for what is still coming in; deleted unless kept."""
         return tempfile.NamedTemporaryFile(dir=self.folder, prefix=".incoming-", delete=False)
 
@@ -80,7 +80,7 @@ class Blobs:
             raise NotFound("a context is named by the sha256 of its bytes")
         return self.folder / digest
 
-    def _keep(self, file: BinaryIO, digest: str) -> None:
+    def _keep(self, file: IO[bytes], digest: str) -> None:
         file.flush()
         os.fsync(file.fileno())
         os.replace(file.name, self._place(digest))

@@ -49,21 +49,27 @@ async def serve(socket: WebSocket) -> None:
 
 async def _hello(socket: WebSocket, master: Master) -> Hello | None:
     if not master.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
-        return await _refuse(socket, "the join token is not this cluster's", final=True)
+        await _refuse(socket, "the join token is not this cluster's", final=True)
+        return None
     try:
         message = AGENT_MESSAGE.validate_json(await socket.receive_text())
     except (ValidationError, WebSocketDisconnect, KeyError) as error:
-        return await _refuse(socket, f"no hello that this master understands: {error}", final=False)
+        await _refuse(socket, f"no hello that this master understands: {error}", final=False)
+        return None
     if not isinstance(message, Hello):
-        return await _refuse(socket, "the first message has to be a hello", final=False)
+        await _refuse(socket, "the first message has to be a hello", final=False)
+        return None
     if not PROTOCOL - 1 <= message.protocol <= PROTOCOL:
-        return await _refuse(
+        await _refuse(
             socket, f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)", final=True
         )
+        return None
     if message.master_epoch > master.epoch:
-        return await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
+        await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
+        return None
     if message.pool != master.settings.default_pool:
-        return await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
+        await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
+        return None
     return message
 
 

@@ -11,7 +11,9 @@ from determined_master.secrets import Secrets
 async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[ContainerWish]:
     async with database.read() as session:
         rows = await allocation_rows.live_on_agent(session, agent_id)
-    return [_wish(container, allocation, secrets, cluster_id) for container, allocation in rows if allocation.state.is_live]
+    return [
+        _wish(container, allocation, secrets, cluster_id) for container, allocation in rows if allocation.state.is_live
+    ]
 
 
 def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> ContainerWish:

@@ -60,7 +60,7 @@ def _tar(folder: Path) -> Iterator[bytes]:
 
 def _zip(folder: Path) -> Iterator[bytes]:
     buffer = _Buffer()
-    with zipfile.ZipFile(buffer, "w") as archive:  # type: ignore[call-overload]  # unseekable is allowed
+    with zipfile.ZipFile(buffer, "w") as archive:
         for path in _files(folder):
             archive.write(path, str(path.relative_to(folder)))
             yield buffer.taken()

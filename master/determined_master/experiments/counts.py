@@ -12,5 +12,5 @@ async def of_project(session: AsyncSession, project_id: int) -> tuple[int, int]:
     query = select(ExperimentRow.state, func.count()).where(
         ExperimentRow.project_id == project_id, ExperimentRow.state != ExperimentState.DELETED
     )
-    counted = {state: count for state, count in (await session.execute(query.group_by(ExperimentRow.state))).all()}
+    counted = {row[0]: row[1] for row in (await session.execute(query.group_by(ExperimentRow.state))).all()}
     return sum(counted.values()), counted.get(ExperimentState.ACTIVE, 0)

@@ -55,7 +55,7 @@ def _text(body: dict[str, Any], key: str) -> str:
 
 
 async def _read(request: Request, master: Master) -> dict[str, Any]:
-    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=master.settings.data)  # noqa: SIM115
+    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(master.settings.data))  # noqa: SIM115
     size = 0
     with spooled:
         async for chunk in request.stream():
@@ -87,9 +87,9 @@ def _digest(data: bytes, blobs: Path, limit: int) -> dict[str, Any]:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
-    camel = {"model_definition": "modelDefinition", "validate_only": "validateOnly", "parent_id": "parentId"}
+    camel: dict[str, str] = {"model_definition": "modelDefinition", "validate_only": "validateOnly", "parent_id": "parentId"}
     camel |= {"project_id": "projectId", "context_hash": "contextHash", "config_name": "configName"}
-    body = {camel.get(key, key): value for key, value in body.items()}
+    body = {camel.get(str(key), str(key)): value for key, value in body.items()}
     files = body.pop("modelDefinition", None)
     if files and not body.get("validateOnly"):
         try:

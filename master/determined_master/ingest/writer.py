@@ -1,4 +1,4 @@
-"""The group-commit writer: requests queue operations, one transaction takes all that wait, each is answered after it."""
+"""The group-commit writer: one transaction takes all that wait, each is answered after its commit."""
 
 import asyncio
 from collections.abc import Sequence

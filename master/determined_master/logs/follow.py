@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from determined_master import hints
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import LogRow
+from determined_master.db.session import ReadSession
 from determined_master.logs import repository
 from determined_master.logs.repository import Selection
 from determined_master.master import Master
@@ -49,7 +50,7 @@ async def read(
             waited_since_end = ended and not woken
 
 
-async def _ended(session: repository.AsyncSession, task_id: str) -> tuple[bool, bool]:
+async def _ended(session: ReadSession, task_id: str) -> tuple[bool, bool]:
     """Whether its trial has ended, and whether every byte of its containers' output has arrived."""
     trial = await trial_rows.find_by_task(session, task_id)
     if trial is None:

@@ -102,16 +102,17 @@ def best_and_latest(left: Sequence[Kept]) -> dict[str, Any]:
 
 def best_signed(connection: Connection, trial_id: int) -> float | None:
     query = select(func.min(_M.c.signed_metric)).where(_M.c.trial_id == trial_id, _M.c.archived.is_(False))
-    return connection.execute(query).scalar_one()
+    value: float | None = connection.execute(query).scalar_one()
+    return value
 
 
 def newest_steps(connection: Connection, trial_id: int, run_id: int) -> dict[str, int]:
     query = (
-        select(_M.c.group, func.max(_M.c.steps))
+        select(_M.c.group, func.max(_M.c.steps).label("steps"))
         .where(_M.c.trial_id == trial_id, _M.c.run_id == run_id, _M.c.steps.is_not(None))
         .group_by(_M.c.group)
     )
-    return {group: steps for group, steps in connection.execute(query)}
+    return {row.group: row.steps for row in connection.execute(query)}
 
 
 _LOAD = (

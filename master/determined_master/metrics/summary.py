@@ -15,7 +15,7 @@ def group_key(group: str) -> str:
 
 def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
     """Takes one report into ``summary``, in place. Values that are not finite count as last, and as nothing else."""
-    of_group = summary.setdefault(group_key(group), {})
+    of_group: dict[str, dict[str, Any]] = summary.setdefault(group_key(group), {})
     for name, value in metrics.items():
         entry = of_group.get(name)
         kind = _kind(value)

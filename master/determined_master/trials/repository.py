@@ -50,7 +50,7 @@ async def counts(session: AsyncSession, experiment_ids: Collection[int]) -> dict
         .where(TrialRow.experiment_id.in_(experiment_ids))
         .group_by(TrialRow.experiment_id)
     )
-    return {experiment: count for experiment, count in (await session.execute(query)).all()}
+    return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
 async def wanting_slots(session: AsyncSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:

@@ -1,4 +1,4 @@
-"""What happens to trials: created by their search, paused, activated, stopped, asking for slots, drawing consequences."""
+"""What happens to trials: created, paused, activated, stopped, asking for slots, drawing consequences."""
 
 from datetime import timedelta
 from typing import Any
