@@ -1,6 +1,7 @@
 """One container's life: hooks in order, start, running, exit; from a wish, or from a run folder that was found."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,16 +46,17 @@ class Container:
         self._on_change = on_change
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
+        self._is_stopping = folder.stop.exists()
+        # A state never moves back, not even over a restart of the agent.
         self.exit: ContainerExit | None = None
-        self.state = ContainerState.ASSIGNED
-
-    @property
-    def is_stopping(self) -> bool:
-        return self.folder.stop.exists()
+        self.state = ContainerState.RUNNING if folder.order.exists() else ContainerState.ASSIGNED
+        if "exit" in record:
+            self.exit = ContainerExit.model_validate(record["exit"])
+            self.state = ContainerState.TERMINATED
 
     @property
     def known(self) -> Known:
-        return Known(self.state.is_terminal, self.is_stopping, self._shipper.is_done)
+        return Known(self.state.is_terminal, self._is_stopping, self._shipper.is_done)
 
     @property
     def truth(self) -> ContainerTruth:
@@ -75,23 +77,26 @@ class Container:
 
     def stop(self) -> None:
         """Ends the container at once; its end is seen in ``state``."""
-        self.folder.stop.touch()
+        self._is_stopping = True
+        with contextlib.suppress(OSError):  # a full disk must not keep a task alive
+            self.folder.stop.touch()
         if self._preparing is not None:
             self._preparing.cancel()
         else:
             self._driver.stop(self.folder)
 
     async def _live(self) -> None:
-        if "exit" in self._record:
-            self.exit = ContainerExit.model_validate(self._record["exit"])
-        else:
+        if self.exit is None:
             ended = await self._until_end()
             self.exit = exit_of(ended, self.folder)
-            if self.exit.message:
-                say(self.folder, self.exit.message, "ERROR")
-            self._record["exit"] = self.exit.model_dump()
-            self.folder.write_record(self._record)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
+            try:
+                if self.exit.message:
+                    say(self.folder, self.exit.message, "ERROR")
+                self._record["exit"] = self.exit.model_dump()
+                self.folder.write_record(self._record)
+            except OSError:
+                logger.exception("the end of a container cannot be written down", extra=self._ids)
             await self._undo(self._hooks)
         self._shipper.finish()
         self._move(ContainerState.TERMINATED)
@@ -105,7 +110,7 @@ class Container:
                 self._move(ContainerState.STARTING)
                 await self._driver.start(launch)
             self._move(ContainerState.RUNNING)
-            if self.is_stopping:
+            if self._is_stopping:
                 self._driver.stop(self.folder)
             return await self._driver.wait(self.folder)
         except NotStarted as problem:
@@ -116,20 +121,20 @@ class Container:
 
     async def _prepare(self) -> Launch | None:
         """The launch, or None where it was stopped before there was one."""
-        if self.is_stopping:
+        if self._is_stopping:
             return None
         self._move(ContainerState.PULLING)
         self._preparing = asyncio.create_task(self._run_hooks())
         try:
             launch = await asyncio.shield(self._preparing)
         except asyncio.CancelledError:
-            if not self.is_stopping:
+            if not self._is_stopping:
                 self._preparing.cancel()
                 raise  # the agent ends; the next one prepares anew
             return None
         finally:
             self._preparing = None
-        return None if self.is_stopping else launch
+        return None if self._is_stopping else launch
 
     async def _run_hooks(self) -> Launch:
         for hook in self._hooks:

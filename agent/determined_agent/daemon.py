@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -56,6 +57,7 @@ class Daemon:
         self._containers: dict[str, Container] = {}
         self._buried: dict[str, ContainerTruth] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
+        self._removals: set[asyncio.Task[None]] = set()
         self._wish: Wish | None = None
         self._sequence = 0
         self._address = settings.host_address or "127.0.0.1"
@@ -72,6 +74,7 @@ class Daemon:
             slots=self._slots,
             containers=self.truth.containers,
             master_epoch=self._memory.master_epoch,
+            cluster_id=self._memory.cluster_id,
         )
 
     @property
@@ -110,7 +113,7 @@ class Daemon:
         """Ends the agent and none of its containers."""
         for life in self._lives.values():
             life.cancel()
-        await asyncio.gather(*self._lives.values(), return_exceptions=True)
+        await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
         self._memory.close()
 
     def _reconcile(self) -> None:
@@ -172,7 +175,10 @@ class Daemon:
         container = self._containers.pop(container_id, None)
         self._lives.pop(container_id, None)
         if container is not None:
-            self._memory.remove(container.folder)
+            grave = self._memory.discard(container.folder)
+            removal = asyncio.create_task(asyncio.to_thread(shutil.rmtree, grave, True))
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
         self.changed.set()
 
     def _note(self) -> None:

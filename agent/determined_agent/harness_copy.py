@@ -1,5 +1,6 @@
 """The task's own copy of the in-task packages, so that an upgrade changes nothing under a running trial."""
 
+import functools
 import hashlib
 import os
 import shutil
@@ -17,7 +18,7 @@ def keep_harness(data: Path) -> Path:
     """The folder ``DATA/harness/HASH`` with ``determined`` and ``determined_launch`` alone; made once."""
     packages = [_folder(determined.__file__), _folder(determined_launch.__file__)]
     with _lock:
-        target = data / "harness" / _hash(packages)
+        target = data / "harness" / _hash(*packages)
         if not target.exists():
             draft = target.with_name(f".{target.name}.{os.getpid()}")
             shutil.rmtree(draft, ignore_errors=True)
@@ -36,7 +37,9 @@ def _folder(file: str | None) -> Path:
     return Path(file).parent
 
 
-def _hash(packages: list[Path]) -> str:
+@functools.cache
+def _hash(*packages: Path) -> str:
+    """Taken once: what this agent was started with is what its tasks get."""
     digest = hashlib.sha256()
     for package in packages:
         for path in sorted(package.rglob("*")):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _HEAD_LIMIT = 1 << 16
+_FAILURES = (OSError, EOFError, ValueError, asyncio.LimitOverrunError)
 
 
 class HttpError(Exception):
@@ -36,22 +37,19 @@ class HttpClient:
         self, method: str, path: str, body: bytes = b"", *, sink: Callable[[bytes], object] | None = None
     ) -> Answer:
         """Sends one request. With ``sink`` the body of a 200 goes there piece by piece. Raises HttpError."""
-        kept = self._streams is not None
-        try:
-            return await self._exchange(method, path, body, sink)
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-            self.close()
-            if not kept or sink is not None:
-                raise HttpError(f"{method} {path}: {error or type(error).__name__}") from error
         # A kept connection may have been closed by the master in between; that is no failure yet.
-        try:
-            return await self._exchange(method, path, body, sink)
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-            self.close()
-            raise HttpError(f"{method} {path}: {error or type(error).__name__}") from error
-        except asyncio.CancelledError:
-            self.close()
-            raise
+        is_retried = self._streams is not None and sink is None
+        while True:
+            try:
+                return await self._exchange(method, path, body, sink)
+            except _FAILURES as error:
+                self.close()
+                if not is_retried:
+                    raise HttpError(f"{method} {path}: {error or type(error).__name__}") from error
+                is_retried = False
+            except BaseException:
+                self.close()  # half an exchange is no place to go on from
+                raise
 
     def close(self) -> None:
         if self._streams is not None:
@@ -59,30 +57,20 @@ class HttpClient:
             self._streams = None
 
     async def _exchange(self, method: str, path: str, body: bytes, sink: Callable[[bytes], object] | None) -> Answer:
-        try:
-            async with asyncio.timeout(self._timeout):
-                if self._streams is None:
-                    self._streams = await asyncio.open_connection(
-                        self._host, self._port, ssl=self._tls, limit=_HEAD_LIMIT
-                    )
-                reader, writer = self._streams
-                head = (
-                    f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\n"
-                    f"Authorization: Bearer {self._token}\r\nContent-Type: application/json\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n"
-                )
-                writer.write(head.encode() + body)
-                await writer.drain()
-                status, headers = _head(await reader.readuntil(b"\r\n\r\n"))
-        except asyncio.CancelledError:
-            self.close()
-            raise
+        async with asyncio.timeout(self._timeout):
+            if self._streams is None:
+                self._streams = await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=_HEAD_LIMIT)
+            reader, writer = self._streams
+            head = (
+                f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\n"
+                f"Authorization: Bearer {self._token}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            await writer.drain()
+            status, headers = _head(await reader.readuntil(b"\r\n\r\n"))
         pieces: list[bytes] = []
-        try:
-            await self._body(reader, headers, sink if sink is not None and status == 200 else pieces.append)
-        except asyncio.CancelledError:
-            self.close()
-            raise
+        await self._body(reader, headers, sink if sink is not None and status == 200 else pieces.append)
         if headers.get("connection", "").lower() == "close" or not _has_length(headers):
             self.close()
         return Answer(status, b"".join(pieces))
@@ -122,4 +110,7 @@ def _head(data: bytes) -> tuple[int, dict[str, str]]:
         name, colon, value = line.partition(":")
         if colon:
             headers[name.strip().lower()] = value.strip()
-    return int(first.split(" ", 2)[1]), headers
+    version, _, status = first.partition(" ")
+    if not version.startswith("HTTP/1."):
+        raise ValueError("the answer is not HTTP/1")
+    return int(status[:3]), headers

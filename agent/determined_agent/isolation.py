@@ -8,7 +8,7 @@ from pathlib import Path
 
 _TRY = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path.append(sys.argv[1])
 from determined_agent.namespace import Mount, Namespace
 Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
 """

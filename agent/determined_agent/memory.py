@@ -10,6 +10,8 @@ from pathlib import Path
 from determined.errors import DeterminedError
 from determined.link.run_folder import RunFolder, write_whole
 
+_GONE = ".gone-"
+
 
 class FolderInUse(DeterminedError):
     """Another agent uses this data folder."""
@@ -65,19 +67,16 @@ class Memory:
         """Every run folder with a record; what broke off before its record was written is removed."""
         for path in sorted(self.runs.iterdir()):
             folder = RunFolder(path)
-            if folder.record.exists():
+            if folder.record.exists() and not path.name.startswith(_GONE):
                 yield folder
             else:
-                self.remove(folder)
+                shutil.rmtree(path, ignore_errors=True)
 
-    def remove(self, folder: RunFolder) -> None:
-        # Renamed first: a folder half removed must never be taken for a container.
-        grave = folder.path.with_name(f".gone-{folder.path.name}")
-        if not folder.path.name.startswith("."):
-            folder.path.rename(grave)
-        else:
-            grave = folder.path
-        shutil.rmtree(grave, ignore_errors=True)
+    def discard(self, folder: RunFolder) -> Path:
+        """Takes a run folder out of sight, whole and at once; what it is called then is left to be removed."""
+        grave = folder.path.with_name(f"{_GONE}{folder.path.name}")
+        folder.path.rename(grave)
+        return grave
 
     def close(self) -> None:
         os.close(self._lock)

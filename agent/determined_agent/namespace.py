@@ -8,8 +8,7 @@ root (mount namespace) and as an ordinary user (user and mount namespace).
 import ctypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined_agent.processes import libc
 
@@ -21,8 +20,7 @@ _MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """``source`` of the machine seen at ``target`` by the task."""
 
     source: str
@@ -30,8 +28,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True)
-class Namespace:
+class Namespace(NamedTuple):
     """What a task gets for itself. With no mounts and no pids it shares everything."""
 
     pids: bool = False
@@ -82,14 +79,17 @@ def _build(root: str, mounts: tuple[Mount, ...]) -> None:
     sources = [os.open(mount.source, os.O_PATH | os.O_CLOEXEC) for mount in mounts]
     _mount("tmpfs", root, "tmpfs", 0, "mode=0755,size=16m")
     _mirror("/", root)
+    mirrors = [root]
     for mount, source in zip(mounts, sources, strict=True):
-        target = root + os.path.realpath(mount.target)
-        _make_place(root, os.path.realpath(mount.target), is_folder=os.path.isdir(mount.source))
-        path = f"/proc/self/fd/{source}"
-        _mount(path, target, None, _MS_BIND | _MS_REC)
+        path = os.path.realpath(mount.target)
+        _make_place(root, path, mirrors, is_folder=os.path.isdir(mount.source))
+        _mount(f"/proc/self/fd/{source}", root + path, None, _MS_BIND | _MS_REC)
         if mount.read_only:
-            _mount(None, target, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _kept_flags(target))
+            _protect(root + path)
         os.close(source)
+    for mirror in mirrors:
+        # What a task wrote beside the entries of a mirror would be lost with it; so it may not.
+        _protect(mirror)
     os.chdir(root)
     machine = os.uname().machine
     if machine not in _PIVOT_ROOT:
@@ -119,26 +119,33 @@ def _mirror(folder: str, copy: str) -> None:
                 os.unlink(place)
 
 
-def _make_place(root: str, target: str, *, is_folder: bool) -> None:
-    """Makes ``target`` exist under ``root``, without leaving a trace on the machine.
+def _make_place(root: str, target: str, mirrors: list[str], *, is_folder: bool) -> None:
+    """Makes ``target`` exist under ``root``.
 
-    Where its parent is bound from the machine the parent is replaced by a mirror of itself that can take the new name.
+    In a folder in which this user may make it, it is made for good, as container engines do; in any other, and in
+    the machine's / and /run, the folder is replaced by a mirror of itself that holds the new name as well.
     """
     if os.path.lexists(root + target):
         return
     parent, name = os.path.split(target)
     parent = parent if parent != "/" else ""
-    _make_place(root, parent or "/", is_folder=True)
-    if os.stat(root + (parent or "/")).st_dev != os.stat(root).st_dev:
+    _make_place(root, parent or "/", mirrors, is_folder=True)
+    is_bound = os.stat(root + (parent or "/")).st_dev != os.stat(root).st_dev and root + parent not in mirrors
+    if is_bound and (parent == "/run" or not os.access(root + parent, os.W_OK)):
         held = os.open(root + parent, os.O_PATH | os.O_CLOEXEC)
         _mount("tmpfs", root + parent, "tmpfs", 0, "mode=0755,size=16m")
         _mirror(f"/proc/self/fd/{held}/.", root + parent)
+        mirrors.append(root + parent)
         os.close(held)
     place = f"{root}{parent}/{name}"
     if is_folder:
         os.mkdir(place)
     else:
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+
+
+def _protect(path: str) -> None:
+    _mount(None, path, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _kept_flags(path))
 
 
 def _kept_flags(path: str) -> int:

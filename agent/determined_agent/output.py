@@ -1,6 +1,7 @@
 """Container output to the master, by offset, until it is acknowledged."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -17,6 +18,10 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _GONE = (404, 410)
+
+
+class _Forgotten(Exception):
+    """The master knows no such container."""
 
 
 class OutputShipper:
@@ -77,31 +82,45 @@ class OutputShipper:
         while True:
             self._rung.clear()
             is_last = self._is_last
-            chunk = segments.read(self._folder.output, self._position)
-            if chunk.end == self._position:
+            try:
+                moved = await self._ship_some()
+            except _Forgotten:
+                if is_last:
+                    logger.warning("the master has forgotten a container; its output is dropped", extra=self._names)
+                    return
+                moved = None
+            except (HttpError, ValidationError, OSError) as problem:
+                logger.info("output is kept: %s", problem, extra=self._names)
+                moved = None
+            if moved is None:
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LAST_WAIT)
+                continue
+            wait = _FIRST_WAIT
+            if not moved:
                 if is_last:
                     return
                 await self._rung.wait()
-                continue
-            batch = OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
-            try:
-                answer = await self._client.request("POST", self._path, batch.model_dump_json().encode())
-                if answer.status in _GONE and is_last:
-                    logger.warning("the master has forgotten a container; its output is dropped", extra=self._names)
-                    return
-                if answer.status != 200:
-                    raise HttpError(f"the master answered {answer.status}")
-                self._move(OutputAck.model_validate_json(answer.body).committed)
-                wait = _FIRST_WAIT
-            except (HttpError, ValidationError) as problem:
-                logger.info("output is kept: %s", problem, extra=self._names)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, _LAST_WAIT)
+
+    async def _ship_some(self) -> bool:
+        """One batch; False where there is nothing to ship."""
+        chunk = segments.read(self._folder.output, self._position)
+        if chunk.end == self._position:
+            return False
+        batch = OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
+        answer = await self._client.request("POST", self._path, batch.model_dump_json().encode())
+        if answer.status in _GONE:
+            raise _Forgotten
+        if answer.status != 200:
+            raise HttpError(f"the master answered {answer.status}")
+        self._move(OutputAck.model_validate_json(answer.body).committed)
+        return True
 
     def _move(self, committed: int) -> None:
         self._position = committed
         segments.drop(self._folder.output, committed)
-        self._folder.acknowledged.write_text(str(committed))
+        with contextlib.suppress(OSError):  # a hint only
+            self._folder.acknowledged.write_text(str(committed))
 
 
 def _read_position(folder: RunFolder) -> int:

@@ -1,15 +1,15 @@
 """Container output on disk: a stream of framed lines in segment files, each named by the offset at which it begins.
 
-Standard library only: the shim writes with it, the agent reads with it. There is one writer at a time (the agent
-before the shim starts and after it has ended), so an offset, once written, never changes its meaning.
+Standard library only, and of it what loads quickly: the shim writes with it, the agent reads with it. There is one
+writer at a time (the agent before the shim starts and after it has ended), so an offset, once written, never changes
+its meaning.
 """
 
 import os
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 STDOUT, STDERR, AGENT = 1, 2, 3
 
@@ -17,8 +17,10 @@ _HEADER = struct.Struct(">dBI")
 _SUFFIX = ".seg"
 
 
-@dataclass(frozen=True)
-class Frame:
+StrPath = str | os.PathLike[str]
+
+
+class Frame(NamedTuple):
     """One line: when, on which stream, its bytes."""
 
     time: float
@@ -26,8 +28,7 @@ class Frame:
     line: bytes
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Frames from ``start`` to ``end``; ``missing`` bytes before the first of them were cut away."""
 
     start: int
@@ -39,7 +40,7 @@ class Chunk:
 class SegmentWriter:
     """Appends lines; at ``limit`` bytes that nobody has fetched the segments in the middle are dropped."""
 
-    def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
+    def __init__(self, folder: StrPath, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._limit = limit
@@ -99,11 +100,11 @@ class SegmentWriter:
             is_head = index == 0 or kept <= self._limit // 2
             if is_head or start == self._start:
                 continue
-            _path(self._folder, start).unlink(missing_ok=True)
+            _remove(_path(self._folder, start))
             total -= size
 
 
-def read(folder: Path, position: int, *, lines: int = 1000, size: int = 1 << 20) -> Chunk:
+def read(folder: StrPath, position: int, *, lines: int = 1000, size: int = 1 << 20) -> Chunk:
     """The next frames from ``position`` on, at most ``lines`` of them and about ``size`` bytes of one segment."""
     here = position
     segments = list(_segments(folder))
@@ -119,7 +120,7 @@ def read(folder: Path, position: int, *, lines: int = 1000, size: int = 1 << 20)
     return Chunk(position, position)
 
 
-def end_of(folder: Path) -> int:
+def end_of(folder: StrPath) -> int:
     """The offset after the last whole frame."""
     segments = list(_segments(folder))
     if not segments:
@@ -128,14 +129,14 @@ def end_of(folder: Path) -> int:
         return segments[-1][0] + _whole(file.fileno())
 
 
-def drop(folder: Path, position: int) -> None:
+def drop(folder: StrPath, position: int) -> None:
     """Removes segments that end at or before ``position``; the newest stays, since it tells where the stream ends."""
     for start, size in list(_segments(folder))[:-1]:
         if start + size <= position:
-            _path(folder, start).unlink(missing_ok=True)
+            _remove(_path(folder, start))
 
 
-def _frames(path: Path, skip: int, lines: int, size: int) -> tuple[tuple[Frame, ...], int]:
+def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Frame, ...], int]:
     try:
         with open(path, "rb") as file:
             file.seek(skip)
@@ -168,15 +169,22 @@ def _whole(file: int) -> int:
     return int(at)
 
 
-def _segments(folder: Path) -> Iterator[tuple[int, int]]:
+def _segments(folder: StrPath) -> Iterator[tuple[int, int]]:
     """Start and size of every segment, in order."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(_SUFFIX):
             try:
-                yield int(name.removesuffix(_SUFFIX)), os.stat(folder / name).st_size
+                yield int(name.removesuffix(_SUFFIX)), os.stat(os.path.join(folder, name)).st_size
             except FileNotFoundError:
                 continue
 
 
-def _path(folder: Path, start: int) -> Path:
-    return folder / f"{start:020d}{_SUFFIX}"
+def _path(folder: StrPath, start: int) -> str:
+    return os.path.join(folder, f"{start:020d}{_SUFFIX}")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

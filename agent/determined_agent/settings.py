@@ -6,9 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from determined.errors import ConfigError
 
@@ -65,6 +66,27 @@ class Settings(BaseModel):
     log_level: str = "info"
     base_environment: dict[str, str] = Field(default_factory=dict)
     """What tasks inherit of the agent's own environment."""
+
+    @field_validator("data", "task_python", "token_file")
+    @classmethod
+    def _whole(cls, path: Path | None) -> Path | None:
+        # Not resolved: a Python that is a link is what makes a virtual environment.
+        return None if path is None else path.expanduser().absolute()
+
+    @field_validator("task_python")
+    @classmethod
+    def _runs(cls, path: Path | None) -> Path | None:
+        if path is not None and not os.access(path, os.X_OK):
+            raise ValueError(f"there is no Python at {path}")
+        return path
+
+    @field_validator("master")
+    @classmethod
+    def _is_url(cls, master: str) -> str:
+        url = urlsplit(master)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError(f"{master} is not of the form http://host:port")
+        return master.rstrip("/")
 
 
 def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:

@@ -12,10 +12,10 @@ import selectors
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Last, since beside an installed package may lie modules that bear names of the standard library.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from determined_agent import processes
 from determined_agent.segments import STDERR, STDOUT, SegmentWriter
@@ -28,7 +28,7 @@ _DRAIN_SECONDS = 5.0
 def main() -> int:
     # What the agent was given open by its own parent is not the task's business, and would keep pipes from ending.
     os.closerange(3, 1 << 16)
-    order: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    order: dict[str, Any] = _read(sys.argv[1])
     lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     if os.path.exists(order["exit"]):
@@ -47,9 +47,7 @@ class Shim:
         self._order = order
         self._lock = lock
         self._wake = os.open(order["wake"], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._writer = SegmentWriter(
-            Path(order["output"]), segment_bytes=order["segment_bytes"], limit=order["output_limit"]
-        )
+        self._writer = SegmentWriter(order["output"], segment_bytes=order["segment_bytes"], limit=order["output_limit"])
         self._selector = selectors.DefaultSelector()
         self._splitters: dict[int, tuple[int, LineSplitter]] = {}
         self._task: Started | None = None
@@ -177,6 +175,12 @@ def _silence() -> None:
     void = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(void, 1)
     os.close(void)
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        value: dict[str, Any] = json.load(file)
+    return value
 
 
 def _write(path: str, value: dict[str, Any]) -> None:

@@ -4,8 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from determined_agent import namespace, processes
 
@@ -14,8 +13,7 @@ class TaskNotStarted(Exception):
     """The task could not be started; nothing of it runs."""
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(NamedTuple):
     """A task that has been executed. ``pid`` is the task's, or that of the first process of its pid namespace."""
 
     pid: int

@@ -1,5 +1,6 @@
 """What a task finds when it starts, asked of real tasks of a real agent."""
 
+import functools
 import hashlib
 import io
 import json
@@ -16,7 +17,7 @@ from tests.support.agents import agent_on, make_wish
 from tests.support.eventually import eventually
 from tests.support.fake_link_master import FakeLinkMaster, serving
 
-from determined.link.messages import ContainerExit, ContextRef
+from determined.link.messages import ContainerExit, ContainerWish, ContextRef
 from determined_agent.isolation import can_mount
 
 SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
@@ -35,6 +36,11 @@ def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
     return ContextRef(hash=name, size=len(data))
 
 
+def is_done(master: FakeLinkMaster, wish: ContainerWish) -> bool:
+    truth = master.truth_of(wish.container_id)
+    return truth is not None and truth.output_done
+
+
 async def outcome(
     tmp_path: Path, entrypoint: str | list[str], *, master: FakeLinkMaster | None = None, **spec: Any
 ) -> tuple[ContainerExit, list[str], list[str]]:
@@ -44,7 +50,7 @@ async def outcome(
     wish = make_wish(entrypoint, **spec)
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **settings):
         await master.wish(wish)
-        await eventually(lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.output_done)
+        await eventually(functools.partial(is_done, master, wish))
     truth = master.truth_of(wish.container_id)
     assert truth is not None
     assert truth.exit is not None
@@ -81,9 +87,10 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
         user_environment=["A=1", "A=2", "E=x=y", "DET_MASTER=evil", "C10D_PORT=1", "PYTHONPATH=/mine"],
     )
     assert (environment["A"], environment["E"], environment["C10D_PORT"]) == ("2", "x=y", "1234")
-    assert environment["DET_MASTER"] == "http://127.0.0.1:1"
+    assert environment["DET_MASTER"].startswith("http://127.0.0.1:")
     assert "DATABASE_PASSWORD" not in environment
     assert "secret" not in environment.values()
+    assert environment["PYTHONUNBUFFERED"] == "1"
     assert workdir == environment["DET_WORKDIR"] == environment["DET_RUN_DIR"] + "/workdir"
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
     first, second = environment["PYTHONPATH"].split(":")
@@ -120,7 +127,7 @@ async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) 
     script = (
         "import determined, os; print(determined.__file__); open('/determined_shared_fs/kept', 'w'); print(os.getcwd())"
     )
-    wish = {"image": f"venv:{folder}", "checkpoint_storage": storage}
+    wish: dict[str, Any] = {"image": f"venv:{folder}", "checkpoint_storage": storage}
     exit_, lines, notes = await outcome(tmp_path / "a", ["python", "-c", script], **wish)
     assert exit_.code == 0, (exit_, lines)
     assert lines == [f"{next(folder.glob('lib/*/site-packages'))}/determined/__init__.py", "/run/determined/workdir"]
@@ -146,7 +153,7 @@ async def test_the_context_is_fetched_once_and_lies_in_the_workdir(tmp_path: Pat
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(*wishes)
         for wish in wishes:
-            await eventually(lambda w=wish: (t := master.truth_of(w.container_id)) is not None and t.output_done)
+            await eventually(functools.partial(is_done, master, wish))
     assert [master.text_of(wish.container_id) for wish in wishes] == [["textmore"]] * 3
     assert master.fetched == [context.hash]
     assert not list(tmp_path.glob("runs/*/run/workdir"))
@@ -245,5 +252,5 @@ async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path
         await master.wish(wish)
         await eventually(lambda: master.fetched)
         await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
+        await eventually(functools.partial(is_done, master, wish))
         assert daemon.truth.containers[0].exit == ContainerExit(kind="killed")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +37,9 @@ def test_times_and_streams_are_kept(tmp_path: Path) -> None:
 
 
 @given(lines=st.lists(st.binary(max_size=40), max_size=60), at_a_time=st.integers(1, 7), size=st.integers(20, 200))
-def test_every_line_comes_back_once_and_in_order(tmp_path_factory, lines, at_a_time, size) -> None:
+def test_every_line_comes_back_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], at_a_time: int, size: int
+) -> None:
     folder = tmp_path_factory.mktemp("segments")
     writer = SegmentWriter(folder, segment_bytes=size)
     for line in lines:

@@ -18,6 +18,7 @@ from determined_agent import processes, segments
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, OutputLimits, ProcessOptions
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.isolation import can_mount
 from determined_agent.namespace import Mount
 
 MakeDriver = Callable[[], Driver]
@@ -38,22 +39,18 @@ DRIVERS: dict[str, MakeDriver] = {
     "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
     "fake": lambda: FakeDriver(_play),
 }
+# Pid namespaces are made as root only.
+REAL = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
 
 
-@pytest.fixture(params=list(DRIVERS))
-def make_driver(request) -> MakeDriver:
-    return _named(request.param)
+@pytest.fixture(params=[*REAL, "fake"])
+def make_driver(request: pytest.FixtureRequest) -> MakeDriver:
+    return DRIVERS[str(request.param)]
 
 
-@pytest.fixture(params=["process", "process-pids"])
-def make_real(request) -> MakeDriver:
-    return _named(request.param)
-
-
-def _named(name: str) -> MakeDriver:
-    if name == "process-pids" and os.geteuid() != 0:
-        pytest.skip("pid namespaces are made as root only")
-    return DRIVERS[name]
+@pytest.fixture(params=REAL)
+def make_real(request: pytest.FixtureRequest) -> MakeDriver:
+    return DRIVERS[str(request.param)]
 
 
 def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
@@ -186,12 +183,39 @@ async def test_no_process_outlives_a_killed_shim_and_that_is_a_system_failure(
     assert left_of(launch) == set()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="pid namespaces are made as root only")
+async def test_with_pids_of_its_own_not_even_a_child_without_environment_outlives_a_killed_shim(tmp_path: Path) -> None:
+    driver, launch = (
+        DRIVERS["process-pids"](),
+        make_launch(tmp_path, "env -i setsid sleep 1005 & echo ready; sleep 1000"),
+    )
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    shim = shim_of(launch)
+    below = processes.descendants(shim)
+    assert len(below) >= 3
+    os.kill(shim, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        await driver.wait(launch.folder)
+    await eventually(lambda: not any(processes.started_at(pid) for pid in below))
+
+
 async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriver, tmp_path: Path) -> None:
     driver, launch = make_real(), make_launch(tmp_path, "touch began")
     ended = await driver.wait(launch.folder)
     assert ended.kind == "system"
     await driver.start(launch)
     assert not (launch.folder.workdir / "began").exists()
+
+
+async def test_a_stop_that_came_before_the_shim_could_hear_it_is_not_lost(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
+    launch = make_launch(tmp_path, "sleep 1000")
+    await make_real().start(launch)
+    launch.folder.stop.touch()
+    async with asyncio.timeout(20):
+        assert (await make_real().wait(launch.folder)).kind == "stopped"
 
 
 async def test_a_task_starts_with_plain_signals_a_plain_mask_and_no_strange_descriptors(
@@ -228,19 +252,26 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
     assert sum(path.stat().st_size for path in launch.folder.output.iterdir()) <= (1 << 16) + (1 << 13)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="as an ordinary user this needs user namespaces")
+@pytest.mark.skipif(not can_mount(), reason="this machine refuses user namespaces to this user")
 async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "file").write_text("here")
-    script = "cat /a-b/c/file /run/determined/x; echo; touch /a-b/c/y /run/determined/z; ls -d /proc/$$"
-    mounts = (Mount(str(source), "/a-b/c", read_only=True), Mount(str(tmp_path), "/run/determined"))
     (tmp_path / "x").write_text("!")
-    launch = make_launch(tmp_path, script, mounts=mounts)
-    await run(make_real(), launch)
-    lines = text_of(launch.folder)
-    assert lines[0] == "here!"
-    assert "Read-only" in lines[1]
-    assert lines[2].startswith("/proc/")
+    script = """
+        cat /a-b/c/file /run/determined/x; echo; ls -d /proc/$$ | sed s/[0-9]*$//
+        for path in /a-b/c/y /lost /run/lost; do touch $path || echo refused; done 2>/dev/null
+        touch /run/determined/z $DEEP/new
+    """
+    mounts = (
+        Mount(str(source), "/a-b/c", read_only=True),
+        Mount(str(tmp_path), "/run/determined"),
+        Mount(str(source), str(tmp_path / "deep" / "er")),
+    )
+    launch = make_launch(tmp_path, script.replace("$DEEP", str(tmp_path / "deep")), mounts=mounts)
+    assert await run(make_real(), launch) == Ended("exited", code=0)
+    assert text_of(launch.folder) == ["here!", "/proc/", "refused", "refused", "refused"]
     assert (tmp_path / "z").exists()
+    assert (tmp_path / "deep" / "new").exists()
     assert not Path("/a-b").exists()
+    assert not Path("/run/lost").exists()

@@ -77,6 +77,7 @@ class FakeLinkMaster:
                 WebSocketRoute("/agents", self._agents),
                 Route("/detent/contexts/{hash}", self._context),
                 Route("/detent/agents/{id}/output", self._output, methods=["POST"]),
+                Route("/api/v1/allocations/{id}/resources/{rid}/rendezvous", self._rendezvous),
             ]
         )
 
@@ -115,6 +116,9 @@ class FakeLinkMaster:
         self.fetched.append(name)
         data = self.contexts.get(name)
         return Response(status_code=404) if data is None else Response(data)
+
+    async def _rendezvous(self, request: Request) -> Response:
+        return JSONResponse({"rendezvousInfo": {"addresses": ["127.0.0.1"], "rank": 0, "slots": [1]}})
 
     async def _output(self, request: Request) -> Response:
         assert request.headers["authorization"] == f"Bearer {TOKEN}"

@@ -9,7 +9,6 @@ import select
 import signal
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,8 @@ class ProcessDriver:
             if handle is not None:
                 pid, descriptor = handle
                 try:
+                    if folder.stop.exists():  # heard when the shim could not yet be told
+                        _end(descriptor)
                     await _readable(descriptor)
                 finally:
                     os.close(descriptor)
@@ -62,15 +63,14 @@ class ProcessDriver:
     def stop(self, folder: RunFolder) -> None:
         handle = _open_shim(folder)
         if handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle[1], signal.SIGTERM)
+            _end(handle[1])
             os.close(handle[1])
 
     def _order(self, launch: Launch) -> dict[str, Any]:
         folder, limits = launch.folder, self._options.limits
         namespace = {
             "pids": self._options.pids,
-            "mounts": [asdict(mount) for mount in launch.mounts],
+            "mounts": [mount._asdict() for mount in launch.mounts],
             "root": str(folder.root),
         }
         return {
@@ -129,6 +129,11 @@ def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
         return noted["pid"], descriptor
     os.close(descriptor)
     return None
+
+
+def _end(shim: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(shim, signal.SIGTERM)
 
 
 def _has_ended(descriptor: int) -> bool:

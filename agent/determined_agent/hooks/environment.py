@@ -27,6 +27,7 @@ class EnvironmentHook:
     async def do(self, draft: Draft) -> None:
         spec, environment = draft.spec, draft.environment
         environment.update(self._settings.base_environment)
+        environment["PYTHONUNBUFFERED"] = "1"  # a line that is followed live must not wait for the next 8 KiB
         if spec.slots and self._slots:
             environment["OMP_NUM_THREADS"] = str(max(devices.cores() * len(spec.slots) // self._slots, 1))
         refused = assign(environment, spec.user_environment, spec.environment)
@@ -89,7 +90,6 @@ class EnvironmentHook:
             names.PYTHON_EXECUTABLE: str(draft.task_python),
             names.TASK_PYTHON: str(draft.task_python),
             names.ENTRYPOINT_JSON: json.dumps(spec.entrypoint),
-            "PYTHONUSERBASE": draft.environment.get("PYTHONUSERBASE") or str(draft.run_dir / "pythonuserbase"),
         }
         storage = spec.checkpoint_storage
         if storage.get("host_path"):

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
 from determined_launch import environment as names
 
+logger = logging.getLogger(__name__)
+
+_KEPT_SECONDS = 7 * 86400.0
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 
 
@@ -58,10 +63,19 @@ class FilesHook:
                 while True:
                     try:
                         await self._download(client, context, path)
+                        self._drop_old()
                         return path
-                    except HttpError:
+                    except HttpError as problem:
+                        logger.warning("a context cannot be fetched yet: %s", problem)
                         await asyncio.sleep(wait)
                         wait = min(wait * 2, _LAST_WAIT)
+
+    def _drop_old(self) -> None:
+        """Contexts that nothing has asked for lately; what runs has its own unpacked copy."""
+        for path in self._folder.iterdir():
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                    path.unlink()
 
     async def _download(self, client: HttpClient, context: ContextRef, path: Path) -> None:
         draft = path.with_name(f".{path.name}.{os.getpid()}")

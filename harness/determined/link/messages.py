@@ -79,7 +79,9 @@ class Hello(_Message):
     slots: list[SlotFacts]
     containers: list[ContainerTruth] = Field(default_factory=list)
     master_epoch: int = 0
-    """The newest epoch that this agent has obeyed; a master with an older one must step down."""
+    """The newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
+    cluster_id: str = ""
+    """The cluster whose epoch that is; empty where the agent has obeyed none yet."""
     draining: str = ""
 
 

@@ -1,0 +1,53 @@
+"""Flags before environment before file, and every problem named."""
+
+from pathlib import Path
+
+import pytest
+
+from determined.errors import ConfigError
+from determined_agent.devices import find_slots
+from determined_agent.settings import base_environment, read_settings
+
+
+def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("pool: from-file\nslots: 1\nid: from-file\ntasks-as-me: true\n")
+    environ = {"DET_AGENT_SLOTS": "2", "DET_AGENT_ID": "from-environment", "DET_MASTER": "http://m:1", "HOME": "/h"}
+    settings = read_settings(["--config", str(file), "--slots", "3"], environ)
+    assert (settings.slots, settings.id, settings.pool) == (3, "from-environment", "from-file")
+    assert (settings.master, settings.tasks_as_me) == ("http://m:1", True)
+    assert settings.data == Path("/h/.local/share/detent/agent")
+
+
+def test_every_problem_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("slots: many\ncolour: red\n")
+    with pytest.raises(ConfigError, match=r"slots.*colour"):
+        read_settings(["--config", str(file)], {"HOME": "/h"})
+    with pytest.raises(ConfigError, match="nowhere"):
+        read_settings(["--config", str(tmp_path / "nowhere")], {"HOME": "/h"})
+
+
+def test_paths_are_made_whole_and_wrong_ones_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_settings(["--data", "here"], {}).data == tmp_path / "here"
+    with pytest.raises(ConfigError, match="no Python at /no/python"):
+        read_settings(["--task-python", "/no/python"], {"HOME": "/h"})
+    with pytest.raises(ConfigError, match="http://host:port"):
+        read_settings(["--master", "localhost:8080"], {"HOME": "/h"})
+
+
+def test_tasks_inherit_little() -> None:
+    environ = {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p", "PYTHONPATH": "/x", "TOKEN": "s", "DET_MASTER": "m"}
+    assert base_environment(environ) == {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p"}
+
+
+def test_slots_are_accelerators_else_one_cpu_or_what_was_asked_for() -> None:
+    smi = "0, NVIDIA H100 80GB HBM3, GPU-a\n1, NVIDIA H100 80GB HBM3, GPU-b\n"
+    rocm = '{"card0": {"Unique ID": "0xab", "GPU ID": "0x740f"}, "system": {}}'
+    cuda = find_slots(None, lambda argv: smi if argv[0] == "nvidia-smi" else "")
+    assert [(slot.id, slot.type, slot.uuid) for slot in cuda] == [(0, "cuda", "GPU-a"), (1, "cuda", "GPU-b")]
+    [card] = find_slots(None, lambda argv: rocm if argv[0] == "rocm-smi" else "")
+    assert (card.id, card.type, card.uuid) == (0, "rocm", "0xab")
+    assert [slot.type for slot in find_slots(None, lambda argv: "")] == ["cpu"]
+    assert [slot.id for slot in find_slots(3, lambda argv: smi)] == [0, 1, 2]
