@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from tests.support.attempts import attempt, chain, joined
 from torch import nn
 
 from determined import pytorch
 from determined.pytorch._legacy import fit_arguments
-from tests.support.attempts import attempt, chain, joined
 
 pytestmark = pytest.mark.torch
 
