@@ -6,6 +6,8 @@ and the number of workers does not matter.
 """
 
 import math
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,6 +19,7 @@ from torch.utils import data as torch_data
 from determined.pytorch import _streams
 
 _ORDER, _CONTENT, _PLAIN = 1, 2, 3
+_AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
 
 
 class DataLoader:
@@ -159,15 +162,35 @@ class _Seeded(torch_data.Dataset[Any]):
         if self._tensors is not None:
             where = torch.tensor(indices)
             return [tensor[where] for tensor in self._tensors]
-        kept = _streams.capture_host() if torch_data.get_worker_info() is None else None
         _streams.seed_host(_streams.mix(self._seed, _CONTENT, epoch, number))
-        try:
-            fetch = getattr(self._dataset, "__getitems__", None)
-            rows = fetch(indices) if fetch is not None else [self._dataset[index] for index in indices]
-            return self._collate(rows)
-        finally:
-            if kept is not None:
+        fetch = getattr(self._dataset, "__getitems__", None)
+        rows = fetch(indices) if fetch is not None else [self._dataset[index] for index in indices]
+        return self._collate(rows)
+
+    def here(self, items: Iterable[tuple[int, int, list[int]]]) -> Iterator[Any]:
+        """The batches made in this process. Small ones are made a few ahead: to keep the streams costs 0.1 ms."""
+        if self._tensors is not None:
+            yield from map(self.__getitem__, items)
+            return
+        source, made = iter(items), deque[Any]()
+        while True:
+            failure: Exception | None = None
+            kept, until = _streams.capture_host(), time.monotonic() + _AHEAD_SECONDS
+            try:
+                while len(made) < _AHEAD_BATCHES and (item := next(source, None)) is not None:
+                    made.append(self[item])
+                    if time.monotonic() > until:
+                        break
+            except Exception as error:
+                failure = error  # shown where its batch would stand, after those that were made before it
+            finally:
                 _streams.restore_host(kept)
+            if not made and failure is None:
+                return
+            while made:
+                yield made.popleft()
+            if failure is not None:
+                raise failure
 
 
 class Batches:
@@ -197,7 +220,7 @@ class Batches:
         self._plan.epoch, self._plan.start = epoch, start
         if self._loader is not None:
             return iter(self._loader)
-        return map(self._seeded.__getitem__, self._plan)
+        return self._seeded.here(self._plan)
 
 
 class PlainBatches:

@@ -31,7 +31,7 @@ def seed_host(seed: int) -> None:
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+        numpy.random.seed(seed & 0xFFFFFFFF)  # an array of numbers takes five times as long
 
 
 def seed_all(seed: int) -> None:
