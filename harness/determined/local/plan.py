@@ -1,5 +1,6 @@
 """An entrypoint → the one process that stands for it on this machine. Pure."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -76,7 +77,7 @@ def _trial(python: str, name: str, test_mode: bool) -> list[str]:
 
 
 def _layer_at(words: Sequence[str]) -> int | None:
-    for index, (flag, module) in enumerate(zip(words, words[1:], strict=False)):
+    for index, (flag, module) in enumerate(itertools.pairwise(words)):
         if flag == "-m" and module.startswith(_LAYER):
             return index
     return None
@@ -110,7 +111,7 @@ def _words(command: str) -> list[str]:
     """Words with their quotes."""
     blanks = [index for index, character in _unquoted(command) if character in " \t"]
     edges = [-1, *blanks, len(command)]
-    words = (command[start + 1 : end] for start, end in zip(edges, edges[1:], strict=False))
+    words = (command[start + 1 : end] for start, end in itertools.pairwise(edges))
     return [word for word in words if word]
 
 
