@@ -127,4 +127,4 @@ def test_merge_keys_point_where_the_value_stands() -> None:
 
 def test_the_config_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        accepted(SMALL).max_restarts = 2  # type: ignore[misc]
+        accepted(SMALL).max_restarts = 2

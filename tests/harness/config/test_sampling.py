@@ -21,8 +21,8 @@ def ranges(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "categorical":
         return {"type": kind, "vals": draw(st.lists(st.integers(), min_size=1, max_size=4))}
     if kind == "int":
-        low = draw(st.integers(-1000, 1000))
-        return {"type": kind, "minval": low, "maxval": low + draw(st.integers(1, 50)), "count": count}
+        first = draw(st.integers(-1000, 1000))
+        return {"type": kind, "minval": first, "maxval": first + draw(st.integers(1, 50)), "count": count}
     low, width = draw(st.floats(-5, 4)), draw(st.floats(0.001, 3))
     return {"type": kind, "minval": low, "maxval": low + width, "base": 10.0, "count": count}
 

@@ -8,12 +8,48 @@ from pathlib import Path
 
 import pytest
 
-from determined.context.ignore import ALWAYS, Ignore, line_for
 from determined.context.walking import walk
 
 NAMES = ["a", "b", "foo", "bar", "x.py", "y.log", "foo.txt", "a b", "#c", "!d", "[e]", "Foo", ".hid"]
-PIECES = ["a", "b", "foo", "bar", "*", "*.log", "*.py", "f*", "?", "foo.*", "[a-f]*", "[!a]*", "**", "x.py", ".*", "[e]"]
-ODD = ["", "# a comment", "\\#c", "\\!d", "a\\ b", "a b  ", "foo\\", "[", "/", "//", "!", "**/", "/**", "a/**/b", "\\a", "[]a]", "***", "a**b", "[[:alpha:]]"]  # fmt: skip
+PIECES = [
+    "a",
+    "b",
+    "foo",
+    "bar",
+    "*",
+    "*.log",
+    "*.py",
+    "f*",
+    "?",
+    "foo.*",
+    "[a-f]*",
+    "[!a]*",
+    "**",
+    "x.py",
+    ".*",
+    "[e]",
+]
+ODD = [
+    "",
+    "# a comment",
+    "\\#c",
+    "\\!d",
+    "a\\ b",
+    "a b  ",
+    "foo\\",
+    "[",
+    "/",
+    "//",
+    "!",
+    "**/",
+    "/**",
+    "a/**/b",
+    "\\a",
+    "[]a]",
+    "***",
+    "a**b",
+    "[[:alpha:]]",
+]
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
