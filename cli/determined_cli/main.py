@@ -137,8 +137,12 @@ def _call(prog: str, verb: Verb, words: list[str], options: Globals) -> int:
     args = parser.parse_args(words)
     args.options = options
     module, _, function = verb.run.partition(":")
-    code = getattr(import_module(module), function)(args)
-    return 0 if code is None else int(code)
+    try:
+        code = getattr(import_module(module), function)(args)
+        return 0 if code is None else int(code)
+    finally:
+        if connection := sys.modules.get("determined_cli.connection"):
+            connection.close()
 
 
 def _width() -> int:
