@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,9 +79,9 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
 def test_up_and_down_take_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import ModuleType
 
-    seen = []
+    seen: list[Any] = []
     module = ModuleType("determined_cli.up")
-    module.run_up = module.run_down = lambda args: seen.append(args) or 0  # type: ignore[attr-defined]
+    vars(module).update(run_up=seen.append, run_down=seen.append)
     monkeypatch.setitem(sys.modules, "determined_cli.up", module)
     flags = "--host 0.0.0.0 --port 0 --data /d --slots 2 --task-python py --grace 3 --detach".split()  # noqa: SIM905
     assert main(["up", *flags]) == 0
