@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from determined.client.session import FOR_EVER, Session
+from determined.client.session import FOR_EVER, ONCE, Session
 
 PREFIX = "/api/v1/trials"
 
@@ -19,7 +19,9 @@ def report_metrics(session: Session, trial_id: int, body: dict[str, Any]) -> Non
 
 def report_progress(session: Session, trial_id: int, progress: float) -> None:
     """How far the trial is, 0 to 1."""
-    session.post(f"{PREFIX}/{trial_id}/progress", {"progress": progress, "trialId": trial_id, "isRaw": True})
+    session.post(
+        f"{PREFIX}/{trial_id}/progress", {"progress": progress, "trialId": trial_id, "isRaw": True}, retry=ONCE
+    )
 
 
 def report_early_exit(session: Session, trial_id: int, reason: str) -> None:
@@ -29,7 +31,7 @@ def report_early_exit(session: Session, trial_id: int, reason: str) -> None:
 
 def set_runner_state(session: Session, trial_id: int, state: str) -> None:
     """A word for people about what the trial does now."""
-    session.post(f"{PREFIX}/{trial_id}/runner/metadata", {"state": state})
+    session.post(f"{PREFIX}/{trial_id}/runner/metadata", {"state": state}, retry=ONCE)
 
 
 def get_metadata(session: Session, trial_id: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Shipper:
         self._trial_id = trial_id
         self._spool = spool
         self._on_gone = on_gone
-        self._queue: queue.SimpleQueue[dict[str, Any] | _Flush | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[dict[str, Any] | _Flush | Callable[[], object] | None] = queue.SimpleQueue()
         self._failure: ApiError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
@@ -55,6 +55,10 @@ class Shipper:
         """Queues one report. Raises what became of an earlier one."""
         self._raise()
         self._queue.put(body)
+
+    def put_lossy(self, call: Callable[[], object]) -> None:
+        """Queues a call whose loss is harmless; it is made once, and its failure only logged."""
+        self._queue.put(call)
 
     def flush(self) -> None:
         """Waits until the master has accepted everything queued so far."""
@@ -88,8 +92,15 @@ class Shipper:
                 return
             if isinstance(item, _Flush):
                 item.done.set()
-            elif not self._stopping.is_set():
+            elif self._stopping.is_set():
+                continue
+            elif isinstance(item, dict):
                 self._deliver(item)
+            else:
+                try:
+                    item()
+                except ApiError as error:
+                    logger.debug("not told: %s", error)
 
     def _deliver(self, body: dict[str, Any]) -> None:
         delays = FOR_EVER.delays()

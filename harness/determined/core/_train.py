@@ -13,7 +13,6 @@ from determined.client.numbers import to_wire
 from determined.client.session import Session
 from determined.core._distributed import DistributedContext
 from determined.core._metrics import Shipper
-from determined.errors import ApiError
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +69,11 @@ class TrainContext:
         self._report(group, steps_completed, metrics, None)
 
     def report_progress(self, progress: float) -> None:
-        """Tells how far the trial is, 0 to 1. Losing one such message is harmless, so failures are only logged."""
+        """Tells how far the trial is, 0 to 1. It does not wait, and losing one is harmless."""
         self._chief_only("report_progress")
         if not 0.0 <= progress <= 1.0:
             raise ValueError(f"progress lies between 0 and 1, not {progress}")
-        try:
-            trials.report_progress(self._session, self._trial_id, progress)
-        except ApiError as error:
-            logger.warning("progress not reported: %s", error)
+        self._shipper.put_lossy(lambda: trials.report_progress(self._session, self._trial_id, progress))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
         """Tells why the trial ends itself."""
@@ -92,10 +88,7 @@ class TrainContext:
     def set_status(self, status: str) -> None:
         """A word for people about what the trial does now."""
         self._chief_only("set_status")
-        try:
-            trials.set_runner_state(self._session, self._trial_id, status)
-        except ApiError as error:
-            logger.warning("status not reported: %s", error)
+        self._shipper.put_lossy(lambda: trials.set_runner_state(self._session, self._trial_id, status))
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Replaces the run's metadata."""

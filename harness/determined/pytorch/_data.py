@@ -1,0 +1,264 @@
+"""Training data by number: what batch ``b`` of epoch ``e`` holds depends on the seed and these two alone.
+
+Shuffle, augmentation and whatever else a dataset draws come from streams seeded for that batch, in a loader's worker as
+in this process, whose own streams are left alone. So a position in the data is a number, nothing is replayed on resume
+and the number of workers does not matter.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.utils import data as torch_data
+
+from determined.pytorch import _streams
+
+_ORDER, _CONTENT, _PLAIN = 1, 2, 3
+_AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
+
+
+class DataLoader:
+    """Like ``torch.utils.data.DataLoader``, sharded over the slots and resumable at any batch.
+
+    >>> loader = DataLoader(range(10), batch_size=4)
+    >>> len(loader)
+    3
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+    ) -> None:
+        if isinstance(dataset, torch_data.IterableDataset):
+            raise TypeError(
+                "determined.pytorch.DataLoader needs a dataset with __getitem__ and __len__; for an IterableDataset "
+                "return a torch DataLoader and call context.experimental.disable_dataset_reproducibility_checks()"
+            )
+        if batch_sampler is not None and (batch_size not in (None, 1) or shuffle or sampler is not None or drop_last):
+            raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler excludes shuffle")
+        if batch_sampler is None and not batch_size:
+            raise ValueError("batch_size is at least 1")
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn or torch_data.default_collate
+        self.pin_memory = pin_memory
+        self.drop_last = drop_last
+        self.worker_options: dict[str, Any] = {}
+        if num_workers > 0:
+            self.worker_options = {
+                "timeout": timeout,
+                "worker_init_fn": worker_init_fn,
+                "multiprocessing_context": multiprocessing_context,
+                "prefetch_factor": prefetch_factor,
+                "persistent_workers": persistent_workers,
+            }
+
+    def __len__(self) -> int:
+        """Batches in one pass over the data, over all slots."""
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        count = len(self.sampler if self.sampler is not None else self.dataset)  # type: ignore[arg-type]
+        assert self.batch_size is not None
+        return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        """One pass in order of epoch 0, for a look at the data outside of training."""
+        return Batches(self, seed=0, rank=0, size=1, repeat=False).epoch(0)
+
+
+@dataclass
+class _Plan:
+    """Which samples each batch of an epoch holds, for one slot; the sampler of torch's loader."""
+
+    loader: DataLoader
+    seed: int
+    rank: int
+    size: int
+    repeat: bool
+    epoch: int = 0
+    start: int = 0
+    _length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = len(self.loader)
+        if self.repeat:
+            # every slot trains equally often: the last round takes batches from the beginning again
+            self._length = math.ceil(total / self.size)
+        else:
+            self._length = len(range(self.rank, total, self.size))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[tuple[int, int, list[int]]]:
+        epoch, start = self.epoch, self.start
+        take = self._taker(epoch)
+        total = len(self.loader)
+        for number in range(start, self._length):
+            wide = number * self.size + self.rank
+            yield epoch, wide, take(wide % total)
+
+    def _taker(self, epoch: int) -> Callable[[int], list[int]]:
+        loader, size = self.loader, self.loader.batch_size
+        if loader.sampler is None and loader.batch_sampler is None:
+            assert size is not None
+            count = len(loader.dataset)
+            if not loader.shuffle:
+                return lambda number: list(range(number * size, min(count, (number + 1) * size)))
+            generator = torch.Generator().manual_seed(_streams.mix(self.seed, _ORDER, epoch))
+            order = torch.randperm(count, generator=generator)
+            return lambda number: order[number * size : (number + 1) * size].tolist()
+        source: Any = loader.batch_sampler if loader.sampler is None else loader.sampler
+        if hasattr(source, "set_epoch"):
+            source.set_epoch(epoch)
+        with _streams.apart(_streams.mix(self.seed, _ORDER, epoch)):
+            items = list(source)
+        if loader.sampler is None:
+            return lambda number: list(items[number])
+        assert size is not None
+        return lambda number: items[number * size : (number + 1) * size]
+
+
+class _Seeded(torch_data.Dataset[Any]):
+    """Makes whole batches, each from streams of its own."""
+
+    def __init__(self, loader: DataLoader, seed: int) -> None:
+        self._dataset = loader.dataset
+        self._collate = loader.collate_fn
+        self._seed = seed
+        # tensors are cut at once: nothing is drawn there, and the result is that of collating row by row
+        self._tensors: tuple[torch.Tensor, ...] | None = None
+        if type(self._dataset) is torch_data.TensorDataset and self._collate is torch_data.default_collate:
+            self._tensors = self._dataset.tensors
+
+    def __getitem__(self, item: tuple[int, int, list[int]]) -> Any:
+        epoch, number, indices = item
+        if self._tensors is not None:
+            where = torch.tensor(indices)
+            return [tensor[where] for tensor in self._tensors]
+        _streams.seed_host(_streams.mix(self._seed, _CONTENT, epoch, number))
+        fetch = getattr(self._dataset, "__getitems__", None)
+        rows = fetch(indices) if fetch is not None else [self._dataset[index] for index in indices]
+        return self._collate(rows)
+
+    def here(self, items: Iterable[tuple[int, int, list[int]]]) -> Iterator[Any]:
+        """The batches made in this process. Small ones are made a few ahead: to keep the streams costs 0.1 ms."""
+        if self._tensors is not None:
+            yield from map(self.__getitem__, items)
+            return
+        source, made = iter(items), deque[Any]()
+        while True:
+            failure: Exception | None = None
+            kept, until = _streams.capture_host(), time.monotonic() + _AHEAD_SECONDS
+            try:
+                while len(made) < _AHEAD_BATCHES and (item := next(source, None)) is not None:
+                    made.append(self[item])
+                    if time.monotonic() > until:
+                        break
+            except Exception as error:
+                failure = error  # shown where its batch would stand, after those that were made before it
+            finally:
+                _streams.restore_host(kept)
+            if not made and failure is None:
+                return
+            while made:
+                yield made.popleft()
+            if failure is not None:
+                raise failure
+
+
+class Batches:
+    """The batches of one slot, from any position of any epoch."""
+
+    def __init__(self, loader: DataLoader, *, seed: int, rank: int, size: int, repeat: bool) -> None:
+        self._plan = _Plan(loader, seed, rank, size, repeat)
+        self._seeded = _Seeded(loader, seed)
+        self._loader: torch_data.DataLoader[Any] | None = None
+        if loader.num_workers > 0 or loader.pin_memory:
+            self._loader = torch_data.DataLoader(
+                self._seeded,
+                batch_size=None,
+                sampler=self._plan,
+                num_workers=loader.num_workers,
+                collate_fn=_as_is,
+                pin_memory=loader.pin_memory,
+                generator=torch.Generator(),  # else each epoch would draw from the training stream
+                **loader.worker_options,
+            )
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
+        """The batches of ``epoch`` from number ``start`` on."""
+        self._plan.epoch, self._plan.start = epoch, start
+        if self._loader is not None:
+            return iter(self._loader)
+        return self._seeded.here(self._plan)
+
+
+class PlainBatches:
+    """A loader of the user's own: shards and order are the user's, its draws are kept out of the training streams.
+
+    A position is reached by reading up to it.
+    """
+
+    def __init__(self, loader: Any, *, seed: int) -> None:
+        self._loader = loader
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
+        """The batches of ``epoch`` from number ``start`` on."""
+        return islice(self._batches(epoch), start, None)
+
+    def _batches(self, epoch: int) -> Iterator[Any]:
+        sampler: Any = getattr(self._loader, "sampler", None)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(epoch)
+        with _streams.apart(_streams.mix(self._seed, _PLAIN, epoch)):
+            source = iter(self._loader)
+            ours = _streams.capture_host()
+        while True:
+            theirs = _streams.capture_host()
+            _streams.restore_host(ours)
+            try:
+                batch = next(source)
+            except StopIteration:
+                return
+            finally:
+                ours = _streams.capture_host()
+                _streams.restore_host(theirs)
+            yield batch
+
+
+def _as_is(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,38 @@
+"""A trial with its weights, from a checkpoint's folder."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from determined import core
+from determined.pytorch import _saving
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._state import TrainingState
+from determined.pytorch._trial import PyTorchTrial
+
+
+def load_trial_from_checkpoint_path(
+    path: str, torch_load_args: dict[str, Any] | None = None, trial_kwargs: dict[str, Any] | None = None
+) -> PyTorchTrial:
+    """The trial, made from the code in the checkpoint, with its models' weights loaded; for inference.
+
+    >>> trial = load_trial_from_checkpoint_path("checkpoints/1234")  # doctest: +SKIP
+    """
+    folder = Path(path)
+    about = json.loads((folder / _saving.LOAD_FILE).read_text(encoding="utf-8"))
+    module, _, name = about["trial_cls_spec"].partition(":")
+    sys.path.insert(0, str(folder / _saving.CODE_FOLDER))
+    try:
+        found: Any = importlib.import_module(module)
+    finally:
+        sys.path.pop(0)
+    for part in name.split("."):
+        found = getattr(found, part)
+    with core.init() as core_context:
+        context = PyTorchTrialContext(core_context, hparams=about["hparams"], exp_conf=about["experiment_config"])
+        trial: PyTorchTrial = found(context, **(trial_kwargs or {}))
+        checkpoint = _saving.load(folder / _saving.STATE_FILE, trusted=False, **(torch_load_args or {}))
+        TrainingState(context, {}).load_weights(checkpoint)
+    return trial

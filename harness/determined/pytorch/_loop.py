@@ -1,0 +1,257 @@
+"""The training loop: batches, and at each boundary report, validate, checkpoint, then look whether to leave."""
+
+import contextlib
+import logging
+import time
+from typing import Any, NoReturn
+
+from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._data import Batches, PlainBatches
+from determined.pytorch._keeper import Keeper
+from determined.pytorch._plan import Plan
+from determined.pytorch._preempt_poll import PreemptPoll
+from determined.pytorch._running import averages, by_batch
+from determined.pytorch._state import Extras, TrainingState
+from determined.pytorch._trial import PyTorchTrial
+from determined.pytorch._validation import Validation, reduce_all
+
+logger = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_PROGRESS = 1.0
+
+
+class Left(Exception):
+    """Training is left before its end: the state is saved, a later attempt goes on."""
+
+
+class Loop:
+    """One attempt of a trial."""
+
+    def __init__(
+        self,
+        *,
+        trial: PyTorchTrial,
+        context: PyTorchTrialContext,
+        callbacks: dict[str, PyTorchCallback],
+        training: Batches | PlainBatches,
+        validation: Validation,
+        plan: Plan,
+        state: TrainingState,
+        keeper: Keeper,
+        poll: PreemptPoll,
+    ) -> None:
+        self._trial = trial
+        self._context = context
+        self._callbacks = list(callbacks.values())
+        self._training = training
+        self._validation = validation
+        self._plan = plan
+        self._state = state
+        self._keeper = keeper
+        self._poll = poll
+        self._train = context._core.train
+        self._chief = context.distributed.rank == 0
+        self._progress_at = self._status_at = 0.0
+        searcher = context.get_experiment_config().get("searcher") or {}
+        self._metric = searcher.get("metric")
+        self._smaller_is_better = bool(searcher.get("smaller_is_better", True))
+
+    def run(self, checkpoint: str | None, *, step_zero_validation: bool) -> None:
+        """From the checkpoint, or from the beginning, to the end or until it is left."""
+        state, context = self._state, self._context
+        state.reset_training_reducers()
+        if checkpoint is not None:
+            self._keeper.load(checkpoint)
+        progress = state.progress
+        context._batch = progress.steps - 1
+        context._stop_requested = progress.stop_requested
+        if step_zero_validation and progress.steps == 0 and progress.validated_at is None:
+            progress.validation_due = True
+        for model in context.models:
+            model.train()
+        for callback in self._callbacks:
+            callback.on_trial_startup(progress.steps, checkpoint)
+        try:
+            for callback in self._callbacks:
+                callback.on_training_start()
+            self._keeper.restore_streams()
+            self._fit()
+        except Left:
+            logger.info("left after %d batches; a later attempt goes on from there", state.progress.steps)
+        finally:
+            for callback in self._callbacks:
+                callback.on_trial_shutdown()
+
+    def _fit(self) -> None:
+        progress = self._state.progress
+        if progress.validation_due:
+            self._validate()
+            if self._plan.checkpoints_at(progress.steps):
+                self._save()
+        while progress.steps < self._plan.max_steps and not progress.stop_requested:
+            self._epoch()
+        if progress.validated_at != progress.steps:
+            self._report()
+            self._validate()
+        self._save()
+        self._tell_progress(last=True)
+
+    def _epoch(self) -> None:
+        """Trains to the end of the epoch in hand, or of training."""
+        state, plan, context = self._state, self._plan, self._context
+        progress, running, poll = state.progress, state.running, self._poll
+        train_batch, length = self._trial.train_batch, plan.epoch_length
+        move = context.experimental.auto_to_device and context.device.type != "cpu"
+        aggregation = context._aggregation
+        wide = context.distributed.size > 1 and aggregation > 1
+        schedulers = context.lr_schedulers
+        epoch = progress.epoch
+        context._epoch = epoch
+        self._status("training")
+        if progress.batch_in_epoch == 0:
+            for callback in self._callbacks:
+                callback.on_training_epoch_start(epoch)
+        boundary = plan.boundary_after(progress.steps)
+        with contextlib.closing(_Closing(self._training.epoch(epoch, progress.batch_in_epoch))) as batches:
+            for batch in batches:
+                if move:
+                    batch = context.to_device(batch)
+                context._batch = progress.steps
+                if wide:
+                    with context._syncing((progress.steps + 1) % aggregation == 0):
+                        output = train_batch(batch, epoch, progress.steps)
+                else:
+                    output = train_batch(batch, epoch, progress.steps)
+                running.add(output)
+                progress.advance(length)
+                for scheduler in schedulers:
+                    scheduler.after_batch(progress.steps, aggregation=aggregation, epoch_length=length)
+                if progress.steps == boundary or context._stop_requested:
+                    self._at_boundary(epoch)
+                    boundary = plan.boundary_after(progress.steps)
+                if progress.steps >= plan.max_steps or progress.stop_requested or progress.batch_in_epoch == 0:
+                    # the end of training is never left: what remains is a validation, which asks for itself
+                    if progress.steps < plan.max_steps and not progress.stop_requested and poll():
+                        self._leave()
+                    return
+                if poll():
+                    self._leave()
+        raise RuntimeError(f"the training data of epoch {epoch} ended before its {length} batches")
+
+    def _at_boundary(self, epoch: int) -> None:
+        progress, plan = self._state.progress, self._plan
+        if progress.batch_in_epoch == 0:
+            for callback in self._callbacks:
+                callback.on_training_epoch_end(epoch)
+        if self._context.distributed.size > 1:
+            asked = any(self._context.distributed.allgather(self._context._stop_requested))
+        else:
+            asked = self._context._stop_requested
+        progress.stop_requested = progress.stop_requested or asked
+        if plan.reports_at(progress.steps):
+            self._report()
+        if plan.validates_at(progress.steps):
+            self._validate()
+        if plan.checkpoints_at(progress.steps):
+            self._save()
+
+    def _report(self) -> None:
+        """Training metrics since the last report, once; they stay in the state until then."""
+        state, context = self._state, self._context
+        progress = state.progress
+        if progress.reported_at == progress.steps:
+            return
+        values = state.running.values()
+        metrics = averages(context.distributed.allgather(values))
+        reducers = [(reducer, name) for reducer, name, for_training, _ in context._reducers if for_training]
+        metrics.update(reduce_all(context, reducers))
+        metrics.update(self._counts())
+        for callback in self._callbacks:
+            callback.on_training_workload_end(metrics, by_batch(values))
+        if self._chief:
+            self._train.report_training_metrics(progress.steps, metrics)
+        state.running.reset()
+        state.reset_training_reducers()
+        progress.reported_at = progress.steps
+        self._tell_progress()
+
+    def _validate(self) -> None:
+        state, progress = self._state, self._state.progress
+        progress.validation_due = True
+        self._status("validating")
+        before = state.extras()
+        metrics = self._validation.run(progress.steps)
+        if metrics is None:
+            self._leave(before)
+        state.reset_training_reducers()
+        metrics.update(self._counts())
+        best = self._is_best(metrics)
+        if self._chief:
+            self._train.report_validation_metrics(progress.steps, metrics)
+        progress.validation_due = False
+        progress.validated_at = progress.steps
+        self._status("training")
+        if self._plan.policy == "all" or (self._plan.policy == "best" and best):
+            self._save()
+
+    def _is_best(self, metrics: dict[str, Any]) -> bool:
+        """Against the whole experiment, asked before this value is reported."""
+        value = metrics.get(self._metric) if self._metric is not None else None
+        if self._plan.policy != "best":
+            return False
+        if not isinstance(value, (int, float)):
+            logger.warning("the validation has no number %r, so no checkpoint is the best one", self._metric)
+            return False
+        progress = self._state.progress
+        known = self._context.distributed.broadcast(
+            self._train.get_experiment_best_validation() if self._chief else None
+        )
+        sign = 1 if self._smaller_is_better else -1
+        best = known is None or sign * value <= sign * known
+        if progress.best_validation is None or sign * value < sign * progress.best_validation:
+            progress.best_validation = float(value)
+        return best
+
+    def _save(self) -> None:
+        if self._keeper.saved_at != self._state.progress.steps:
+            self._status("checkpointing")
+            self._keeper.save()
+
+    def _leave(self, extras: Extras | None = None) -> NoReturn:
+        self._poll.acknowledge()
+        if self._keeper.saved_at != self._state.progress.steps:
+            self._keeper.save(extras)
+        raise Left
+
+    def _counts(self) -> dict[str, int]:
+        progress = self._state.progress
+        return {"batches": progress.steps, "epochs": progress.epoch}
+
+    def _tell_progress(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._chief and (last or now - self._progress_at >= _SECONDS_BETWEEN_PROGRESS):
+            self._progress_at = now
+            self._train.report_progress(min(1.0, self._state.progress.steps / max(1, self._plan.max_steps)))
+
+    def _status(self, status: str) -> None:
+        now = time.monotonic()
+        if self._chief and now - self._status_at >= _SECONDS_BETWEEN_PROGRESS:
+            self._status_at = now
+            self._train.set_status(status)
+
+
+class _Closing:
+    """A loader's iterator whose workers end when it is left."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __iter__(self) -> Any:
+        return self._source
+
+    def close(self) -> None:
+        stop = getattr(self._source, "_shutdown_workers", None) or getattr(self._source, "close", None)
+        if stop is not None:
+            stop()
+        self._source = None

@@ -1,0 +1,44 @@
+"""Whether to leave, asked in every step: a flag for one worker, a rare exchange for several."""
+
+import time
+
+from determined import core
+
+_SECONDS_BETWEEN = 0.1
+_MOST_STEPS = 1000
+
+
+class PreemptPoll:
+    """All workers ask at the same points and get the same answer."""
+
+    def __init__(self, core_context: core.Context) -> None:
+        self._preempt = core_context.preempt
+        self._distributed = core_context.distributed
+        self._alone = core_context.distributed.size == 1
+        self._left = 0
+        self._every = 1
+        self._last = time.monotonic()
+
+    def __call__(self) -> bool:
+        """Whether to leave now."""
+        if self._alone:
+            return self._preempt.should_preempt(auto_ack=False)
+        if self._left > 0:
+            self._left -= 1
+            return False
+        answer = self._preempt.should_preempt(auto_ack=False) if self._distributed.rank == 0 else False
+        # the chief's clock says after how many steps all ask again, so that no step pays for an exchange of its own
+        answer, self._every = self._distributed.broadcast((answer, self._pace()))
+        self._left = self._every - 1
+        return bool(answer)
+
+    def acknowledge(self) -> None:
+        """Tells the master that this attempt leaves and is not finished."""
+        if self._distributed.rank == 0:
+            self._preempt.acknowledge_preemption_signal()
+
+    def _pace(self) -> int:
+        now = time.monotonic()
+        step = (now - self._last) / self._every
+        self._last = now
+        return max(1, min(_MOST_STEPS, int(_SECONDS_BETWEEN / max(step, 1e-6)), self._every * 2))

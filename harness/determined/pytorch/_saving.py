@@ -1,0 +1,71 @@
+"""Checkpoint files of a trial: written from the training state and read back."""
+
+import errno
+import io
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from determined.errors import DeterminedError
+
+STATE_FILE = "state_dict.pth"
+LOAD_FILE = "load_data.json"
+CODE_FOLDER = "code"
+_CODE_LIMIT = 1 << 20
+_SPARE = 1 << 16
+
+
+def write(folder: Path, checkpoint: dict[str, Any], load_data: dict[str, Any], code: Path | None) -> None:
+    """Writes all files of a checkpoint."""
+    try:
+        torch.save(checkpoint, folder / STATE_FILE)
+    except RuntimeError as error:
+        # torch's archive writer forgets the reason; a full disk is the likely one
+        free = os.statvfs(folder)
+        if free.f_bavail * free.f_frsize < _SPARE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
+        raise
+    (folder / LOAD_FILE).write_text(json.dumps(load_data, indent=1), encoding="utf-8")
+    if code is not None:
+        _copy_code(code, folder / CODE_FOLDER)
+
+
+def read(folder: Path, *, trusted: bool) -> dict[str, Any]:
+    """The checkpoint as written. What needs code to be read is read only where ``trusted``."""
+    return dict(load(folder / STATE_FILE, trusted=trusted))
+
+
+def read_rank(data: bytes, *, trusted: bool) -> dict[str, Any]:
+    """The parts of one rank."""
+    return dict(load(io.BytesIO(data), trusted=trusted))
+
+
+def load(source: Any, *, trusted: bool, **options: Any) -> Any:
+    """``torch.load`` that runs no code, or, for the experiment's own files, one that may."""
+    options.setdefault("map_location", "cpu")
+    try:
+        return torch.load(source, weights_only=True, **options)
+    except pickle.UnpicklingError as error:
+        if not trusted:
+            raise DeterminedError(
+                f"the checkpoint holds objects that only running code can read, and is of another experiment: {error}"
+            ) from None
+    if hasattr(source, "seek"):
+        source.seek(0)
+    return torch.load(source, weights_only=False, **options)
+
+
+def _copy_code(source: Path, target: Path) -> None:
+    """The model's Python files, for reading the checkpoint elsewhere; data beside them stays out."""
+    for path in sorted(source.rglob("*.py")):
+        inside = path.relative_to(source)
+        if any(part.startswith(".") or part == "__pycache__" for part in inside.parts):
+            continue
+        if path.is_file() and path.stat().st_size <= _CODE_LIMIT:
+            (target / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / inside)

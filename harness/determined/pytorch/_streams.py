@@ -1,0 +1,100 @@
+"""The process's random streams: read, set, and seeded from numbers.
+
+Everything random in a process is torch's, NumPy's and Python's own stream, and the accelerators'.
+"""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+_MASK = (1 << 64) - 1
+
+
+def mix(*numbers: int) -> int:
+    """One 64-bit number that depends on all of ``numbers`` and on their order (splitmix64)."""
+    state = 0
+    for number in numbers:
+        state = (state + (number & _MASK) + 0x9E3779B97F4A7C15) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return state
+
+
+def seed_host(seed: int) -> None:
+    """Seeds the streams of the processor, the accelerators' not."""
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed & 0xFFFFFFFF)  # an array of numbers takes five times as long
+
+
+def seed_all(seed: int) -> None:
+    """Seeds every stream."""
+    seed_host(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+
+
+def capture_host() -> tuple[Any, Any, Any]:
+    """The state of the processor's streams, quick to take and to give back."""
+    numpy = sys.modules.get("numpy")
+    return torch.default_generator.get_state(), random.getstate(), None if numpy is None else numpy.random.get_state()
+
+
+def restore_host(state: tuple[Any, Any, Any]) -> None:
+    """Gives back what :func:`capture_host` took."""
+    torch.default_generator.set_state(state[0])
+    random.setstate(state[1])
+    if state[2] is not None:
+        sys.modules["numpy"].random.set_state(state[2])
+
+
+@contextmanager
+def apart(seed: int) -> Iterator[None]:
+    """Inside, the processor's streams start from ``seed``; afterwards they are as they were."""
+    kept = capture_host()
+    seed_host(seed)
+    try:
+        yield
+    finally:
+        restore_host(kept)
+
+
+def capture() -> dict[str, Any]:
+    """Every stream in values that ``torch.load`` reads without running code."""
+    host, python, numpy = capture_host()
+    state: dict[str, Any] = {"torch": host, "python": python, "numpy": None, "accelerators": []}
+    if numpy is not None:
+        name, keys, *rest = numpy
+        state["numpy"] = (name, keys.tolist(), *rest)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        state["accelerators"] = [torch.cuda.get_rng_state(index) for index in range(torch.cuda.device_count())]
+    return state
+
+
+def restore(state: dict[str, Any]) -> None:
+    """Gives back what :func:`capture` took; lists stand for tuples where a file made them so."""
+    torch.default_generator.set_state(state["torch"])
+    version, keys, gauss = state["python"]
+    random.setstate((version, tuple(keys), gauss))
+    if state["numpy"] is not None and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(tuple(state["numpy"]))
+    for index, stream in enumerate(state["accelerators"]):
+        if torch.cuda.is_available() and index < torch.cuda.device_count():
+            torch.cuda.set_rng_state(stream, index)
+
+
+@contextmanager
+def untouched() -> Iterator[None]:
+    """Whatever is drawn inside, every stream is afterwards as it was."""
+    kept = capture()
+    try:
+        yield
+    finally:
+        restore(kept)

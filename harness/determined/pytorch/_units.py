@@ -1,0 +1,84 @@
+"""Lengths and periods of training, all of them reducible to numbers of batches."""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+
+@dataclass(frozen=True)
+class TrainUnit:
+    """A length or a period: a number, or as a period the exact points.
+
+    >>> Batch(100)
+    Batch(value=100)
+    """
+
+    value: "int | Container[int]"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, int) and self.value < 0:
+            raise ValueError(f"{type(self).__name__}({self.value}): a length is not negative")
+
+    @property
+    def number(self) -> int:
+        """The value as a length. Raises ValueError for points."""
+        if not isinstance(self.value, int):
+            raise ValueError(f"{type(self).__name__}: a length is one number, not several points")
+        return self.value
+
+
+class Batch(TrainUnit):
+    """Batches, counted per slot."""
+
+
+class Epoch(TrainUnit):
+    """Passes over the training data."""
+
+
+class Record(TrainUnit):
+    """Single samples, over all slots."""
+
+
+def in_batches(unit: TrainUnit, *, epoch_length: int, global_batch_size: int | None = None) -> int:
+    """A length as a number of batches."""
+    if isinstance(unit, Epoch):
+        return unit.number * epoch_length
+    if isinstance(unit, Record):
+        if not global_batch_size:
+            raise ValueError("a length in records needs the hyperparameter global_batch_size")
+        return max(1, unit.number // global_batch_size) if unit.number else 0
+    return unit.number
+
+
+def next_due(
+    unit: TrainUnit | None, steps: int, *, epoch_length: int, global_batch_size: int | None = None
+) -> int | None:
+    """The first step after ``steps`` at which a period is due; ``None`` for never.
+
+    >>> next_due(Batch(5), 5, epoch_length=3)
+    10
+    >>> next_due(Epoch([1, 4]), 5, epoch_length=3)
+    12
+    """
+    if unit is None:
+        return None
+    scale = epoch_length if isinstance(unit, Epoch) else 1
+    if isinstance(unit.value, int):
+        period = in_batches(unit, epoch_length=epoch_length, global_batch_size=global_batch_size)
+        return (steps // period + 1) * period if period else None
+    points = [point * scale for point in cast(Iterable[int], unit.value)]
+    return min((point for point in points if point > steps), default=None)
+
+
+def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:
+    """A length of the 2022 dialect: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or a bare number of batches."""
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return Batch(value)
+    name, number = next((name, number) for name, number in value.items() if number is not None)
+    if name == "epochs" and records_per_epoch and global_batch_size:
+        # there the configuration, not the data, says what an epoch is
+        return Batch(max(1, number * records_per_epoch // global_batch_size) if number else 0)
+    kind: type[TrainUnit] = {"batches": Batch, "records": Record, "epochs": Epoch}[name]
+    return kind(int(number))

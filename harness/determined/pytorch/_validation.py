@@ -1,0 +1,138 @@
+"""One validation: may be left between two batches, and leaves the training streams and model modes as they were."""
+
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from determined.pytorch import _streams
+from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._data import Batches, PlainBatches
+from determined.pytorch._reducer import Reducer, plain_values, reduce_values
+from determined.pytorch._trial import PyTorchTrial
+
+_VALIDATION = 4
+
+
+class Validation:
+    """Runs the trial's ``evaluate`` method over the validation data."""
+
+    def __init__(
+        self,
+        trial: PyTorchTrial,
+        context: PyTorchTrialContext,
+        callbacks: dict[str, PyTorchCallback],
+        batches: Batches | PlainBatches,
+        loader: Any,
+        *,
+        leave: Callable[[], bool],
+        limit: int | None = None,
+    ) -> None:
+        self._trial = trial
+        self._context = context
+        self._callbacks = list(callbacks.values())
+        self._batches = batches
+        self._loader = loader
+        self._leave = leave
+        self._limit = limit
+        self._whole = _overrides(trial, "evaluate_full_dataset")
+        if self._whole == _overrides(trial, "evaluate_batch"):
+            raise TypeError("a trial has exactly one of evaluate_batch and evaluate_full_dataset")
+        self._takes_index = len(inspect.signature(trial.evaluate_batch).parameters) > 1
+        # all ranks must ask together, so nobody asks beyond the fewest batches that a rank has
+        self._asks = min(context.distributed.allgather(len(batches)))
+
+    def run(self, steps: int) -> dict[str, Any] | None:
+        """The metrics, at every rank; ``None`` where it was left."""
+        modules = [module for model in self._context.models for module in model.modules()]
+        modes = [module.training for module in modules]
+        # buffers need no exchange here, and ranks may have different numbers of batches
+        wrapped = [m for m in self._context.models if isinstance(m, torch.nn.parallel.DistributedDataParallel)]
+        for model in self._context.models:
+            model.eval()
+        for model in wrapped:
+            model.require_forward_param_sync = False
+        try:
+            with _streams.untouched(), torch.no_grad():
+                _streams.seed_all(_streams.mix(self._context.get_trial_seed(), _VALIDATION, steps))
+                return self._run()
+        finally:
+            for module, mode in zip(modules, modes, strict=True):
+                module.training = mode
+            for model in wrapped:
+                model.require_forward_param_sync = True
+
+    def _run(self) -> dict[str, Any] | None:
+        context = self._context
+        for callback in self._callbacks:
+            callback.on_validation_start()
+        reducers = [item for item in context._reducers if item[3]]
+        for reducer, *_ in reducers:
+            reducer.reset()
+        for callback in self._callbacks:
+            callback.on_validation_epoch_start()
+        metrics = self._full() if self._whole else self._by_batch()
+        if metrics is None:
+            return None
+        metrics.update(reduce_all(context, [(reducer, name) for reducer, name, _, _ in reducers]))
+        for callback in self._callbacks:
+            callback.on_validation_end(metrics)
+        return metrics
+
+    def _by_batch(self) -> dict[str, Any] | None:
+        outputs: list[dict[str, Any]] = []
+        to_device = self._context.experimental.auto_to_device
+        for number, batch in enumerate(itertools.islice(self._batches.epoch(0), self._limit)):
+            if number < self._asks and self._leave():
+                return None
+            data = self._context.to_device(batch) if to_device else batch
+            output = self._trial.evaluate_batch(data, number) if self._takes_index else self._plain_call(data)
+            if not isinstance(output, dict):
+                raise TypeError(f"evaluate_batch returns a dictionary of metrics, not {type(output).__name__}")
+            outputs.append(output)
+        for callback in self._callbacks:
+            callback.on_validation_epoch_end(outputs)
+        keys = dict.fromkeys(key for output in outputs for key in output)
+        mine = {key: plain_values([output[key] for output in outputs if key in output]) for key in keys}
+        how = self._trial.evaluation_reducer()
+        parts = self._context.distributed.allgather(mine)
+        every = dict.fromkeys(key for part in parts for key in part)
+        return {
+            key: reduce_values(
+                [value for part in parts for value in part.get(key, [])],
+                how.get(key, Reducer.AVG) if isinstance(how, dict) else how,
+            )
+            for key in every
+        }
+
+    def _plain_call(self, data: Any) -> Any:
+        return self._trial.evaluate_batch(data)  # type: ignore[call-arg]
+
+    def _full(self) -> dict[str, Any]:
+        metrics = None
+        if self._context.distributed.rank == 0:
+            metrics = {
+                key: plain_values([value])[0] for key, value in self._trial.evaluate_full_dataset(self._loader).items()
+            }
+        return dict(self._context.distributed.broadcast(metrics))
+
+
+def reduce_all(context: PyTorchTrialContext, reducers: list[tuple[Any, str | None]]) -> dict[str, Any]:
+    """What the reducers give over all slots, at every rank."""
+    result: dict[str, Any] = {}
+    for reducer, name in reducers:
+        value = reducer.cross_slot_reduce(context.distributed.allgather(reducer.per_slot_reduce()))
+        if name is not None:
+            result[name] = plain_values([value])[0]
+        elif isinstance(value, dict):
+            result.update({key: plain_values([item])[0] for key, item in value.items()})
+        else:
+            raise TypeError("a reducer without a name returns a dictionary from cross_slot_reduce")
+    return result
+
+
+def _overrides(trial: PyTorchTrial, name: str) -> bool:
+    return getattr(type(trial), name) is not getattr(PyTorchTrial, name)

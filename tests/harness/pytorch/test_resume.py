@@ -1,0 +1,171 @@
+"""Left anywhere and taken up again, training ends with the same bits and every report stands once."""
+
+import functools
+import importlib.util
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from tests.support.attempts import attempt, chain, joined
+from torch import nn
+
+from determined import pytorch
+from determined.pytorch._legacy import fit_arguments
+
+pytestmark = pytest.mark.torch
+
+FOREIGN = Path(__file__).parents[2] / "e2e" / "foreign"
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 52
+
+    def __getitem__(self, index):
+        point = torch.arange(6, dtype=torch.float32) * (index % 7) / 20
+        point = point + torch.randn(6) * 0.1 + float(np.random.normal(0, 0.1)) + random.uniform(-0.1, 0.1)
+        return point, index % 3
+
+
+class SmallTrial(pytorch.PyTorchTrial):
+    workers = 0
+
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3)))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9))
+        context.wrap_lr_scheduler(
+            torch.optim.lr_scheduler.StepLR(self.optimizer, step_size=3, gamma=0.8),
+            pytorch.LRScheduler.StepMode.STEP_EVERY_OPTIMIZER_STEP,
+        )
+
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(Noisy(), batch_size=8, shuffle=True, num_workers=self.workers)
+
+    def build_validation_data_loader(self):
+        return pytorch.DataLoader(Noisy(), batch_size=20)
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        points, labels = batch
+        loss = nn.functional.cross_entropy(self.model(points), labels)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        # draws of the training process itself, beside dropout
+        return {"loss": loss, "python": random.random(), "numpy": float(np.random.rand())}
+
+    def evaluate_batch(self, batch, batch_idx):
+        points, labels = batch
+        return {"validation_loss": nn.functional.cross_entropy(self.model(points), labels), "draw": torch.rand(())}
+
+
+class TwoWorkers(SmallTrial):
+    workers = 2
+
+
+FIT = {
+    "max_length": pytorch.Batch(18),
+    "reporting_period": pytorch.Batch(1),
+    "validation_period": pytorch.Batch(5),
+    "checkpoint_period": pytorch.Batch(4),
+    "step_zero_validation": True,
+}
+
+
+def same(run, moments):
+    straight = run()
+    rows = joined([straight])
+    parts = chain(run, moments)
+    assert parts[-1].weights == straight.weights
+    assert joined(parts) == rows
+    return straight, parts
+
+
+def test_steps_stand_once_in_a_straight_run(tmp_path):
+    made = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    rows = joined([made])
+    assert [step for group, step in rows if group == "training"] == list(range(1, 19))
+    assert [step for group, step in rows if group == "validation"] == [0, 5, 10, 15, 18]
+    assert not made.acknowledged
+    assert made.stored[-1][0] == 18
+
+
+@pytest.mark.parametrize("moment", range(1, 33))
+def test_left_at_any_question(tmp_path, moment):
+    """The questions fall inside epochs, at their ends, inside accumulations and between batches of validation."""
+    run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    same(run, [moment])
+
+
+def test_the_moments_cover_a_validation_and_both_halves_of_an_accumulation(tmp_path):
+    straight = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    # one question a step but for the last, and one a validation batch
+    assert straight.asked == 17 + 5 * 3
+
+
+def test_left_again_and_again(tmp_path):
+    run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    _, parts = same(run, [1, 1, 2, 1, 3, 5, 1, 2])
+    assert len(parts) == 9
+
+
+def test_left_twice_inside_the_same_validation(tmp_path):
+    run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    # three questions of the validation at 0, four steps, then inside the validation at 5
+    _, parts = same(run, [3 + 4 + 2, 1, 2])
+    assert parts[0].stored[-1][0] == 5
+    assert parts[1].stored == []  # the checkpoint of this step is there already
+    assert parts[1].reports == []
+
+
+@pytest.mark.parametrize("period", [3, 7, 100])
+def test_metrics_in_flight_are_kept(tmp_path, period):
+    fit = {**FIT, "reporting_period": pytorch.Batch(period), "validation_period": None}
+    run = functools.partial(attempt, SmallTrial, tmp_path, fit=fit)
+    same(run, [5, 4, 6])
+
+
+@pytest.mark.parametrize("moments", [[6], [9, 2]])
+def test_worker_count_does_not_matter(tmp_path, moments):
+    plain = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    run = functools.partial(attempt, TwoWorkers, tmp_path, fit=FIT, aggregation_frequency=2)
+    straight, _ = same(run, moments)
+    assert straight.weights == plain.weights
+
+
+def test_killed_after_a_checkpoint(tmp_path):
+    """The steps beyond the checkpoint come again with the same values."""
+    run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    straight = run()
+    for step, uuid in straight.stored:
+        again = run(latest=uuid)
+        assert again.weights == straight.weights
+        expected = {key: value for key, value in joined([straight]).items() if key[1] > step}
+        got = {key: value for key, value in joined([again]).items() if key[1] > step}
+        assert got == expected
+
+
+def foreign():
+    spec = importlib.util.spec_from_file_location("foreign_model_def", FOREIGN / "model_def.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ForeignTrial
+
+
+@pytest.mark.parametrize("moments", [[3], [8], [10], [11], [20], [33, 4], [5, 1, 9, 2]])
+def test_foreign_model(tmp_path, capsys, moments):
+    config = yaml.safe_load((FOREIGN / "config.yaml").read_text())
+    hparams = config["hyperparameters"]
+    trial_class = foreign()
+    run = functools.partial(
+        attempt, trial_class, tmp_path, fit=fit_arguments(config, hparams), hparams=hparams, config=config
+    )
+    straight, parts = same(run, moments)
+    finals = [line for line in capsys.readouterr().out.splitlines() if line.startswith("final parameters")]
+    assert len(set(finals)) == 1
+    assert len(finals) == 2
+    first, last = straight.trial, parts[-1].trial
+    assert (last.temperature.value, last.temperature.reports) == (first.temperature.value, first.temperature.reports)
+    assert last.seen.lives == first.seen.lives

@@ -1,0 +1,117 @@
+"""Attempts of a trial in this process: a scripted preemption, reports kept, checkpoints in a folder."""
+
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from determined import core
+from determined.pytorch import PyTorchTrial, PyTorchTrialContext, Trainer, _streams
+from determined.storage.directory import DirectoryStorage
+
+
+class ScriptedPreempt(core.DummyPreemptContext):
+    """Says yes at the question number ``at``; counts the questions."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.asked = 0
+        self.acknowledged = False
+
+    def should_preempt(self, auto_ack: bool = True) -> bool:
+        self.asked += 1
+        return self.at is not None and self.asked >= self.at
+
+    def acknowledge_preemption_signal(self) -> None:
+        self.acknowledged = True
+
+
+class KeepingCheckpoint(core.DummyCheckpointContext):
+    """Remembers what it stored."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(DirectoryStorage(root), core.DummyDistributedContext())
+        self.stored: list[tuple[int, str]] = []
+
+    def _report(self, uuid: str, metadata: dict[str, Any]) -> None:
+        self.stored.append((metadata["steps_completed"], uuid))
+
+
+@dataclass
+class Attempt:
+    """What one attempt left behind."""
+
+    reports: list[tuple[str, int, dict[str, Any]]]
+    stored: list[tuple[int, str]]
+    asked: int
+    acknowledged: bool
+    weights: list[bytes]
+    trial: Any = field(repr=False)
+
+
+def attempt(
+    trial_class: type[PyTorchTrial],
+    root: Path,
+    *,
+    fit: Mapping[str, Any],
+    preempt_at: int | None = None,
+    latest: str | None = None,
+    hparams: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    aggregation_frequency: int = 1,
+    seed: int = 5,
+) -> Attempt:
+    """One attempt, in streams that begin elsewhere each time, as in a new process."""
+    random.seed(uuid.uuid4().int)
+    np.random.seed(uuid.uuid4().int % 2**32)
+    torch.manual_seed(uuid.uuid4().int % 2**63)
+    train, preempt, checkpoint = core.DummyTrainContext(), ScriptedPreempt(preempt_at), KeepingCheckpoint(root)
+    context = core.Context(
+        train=train,
+        checkpoint=checkpoint,
+        preempt=preempt,
+        distributed=core.DummyDistributedContext(),
+        searcher=core.DummySearcherContext(train),
+        profiler=core.DummyProfilerContext(),
+    )
+    _streams.seed_all(seed)
+    trial_context = PyTorchTrialContext(
+        context,
+        hparams=hparams or {"global_batch_size": 16},
+        exp_conf=config or {},
+        trial_seed=seed,
+        aggregation_frequency=aggregation_frequency,
+    )
+    trial = trial_class(trial_context)
+    Trainer(trial, trial_context).fit(latest_checkpoint=latest, **fit)
+    weights = [value.numpy().tobytes() for model in trial_context.models for value in model.state_dict().values()]
+    return Attempt(train.reports, checkpoint.stored, preempt.asked, preempt.acknowledged, weights, trial)
+
+
+def chain(run: Callable[..., Attempt], moments: list[int]) -> list[Attempt]:
+    """An attempt preempted at each moment in turn, then one to the end, each from the newest checkpoint before it."""
+    attempts: list[Attempt] = []
+    latest: str | None = None
+    for moment in [*moments, None]:
+        made = run(preempt_at=moment, latest=latest)
+        attempts.append(made)
+        if made.stored:
+            latest = made.stored[-1][1]
+        if not made.acknowledged:
+            break
+    return attempts
+
+
+def joined(attempts: list[Attempt]) -> dict[tuple[str, int], dict[str, Any]]:
+    """All reports by group and step; no group and step may stand twice."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for made in attempts:
+        for group, step, metrics in made.reports:
+            assert (group, step) not in rows, f"{group} {step} is reported twice"
+            rows[group, step] = metrics
+    return rows
