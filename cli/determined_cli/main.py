@@ -159,7 +159,7 @@ def _overview() -> None:
         lines.append(f"  {', '.join((noun, *short)):<18}{help}")
     lines += [
         "",
-        "  -m, --master URL  the master; else DET_MASTER, else the one that was logged in to, else localhost:8080",
+        "  -m, --master URL  the master; else DET_MASTER, else that of `det up`, else localhost:8080",
         "  -u, --user USER   who is asking",
         "  --version         the version of this client",
         "",
