@@ -140,8 +140,9 @@ class _Unfolding:
                 )
                 continue
             first[name] = key
-            self._source.places[(*path, name)] = Place(key.line, key.column, value.line, value.column)
-            result[name] = self._value(value, (*path, name))
+            own = (*path, name)
+            self._source.places[own] = Place(key.line, key.column, value.line, value.column)
+            result[name] = self._value(value, own)
         for value in merged:
             self._merge(value, path, result)
         return result
