@@ -14,13 +14,14 @@ def canonical(address: str) -> str:
     ('http://localhost:8080', 'https://a:443/b')
     """
     text = address.strip()
+    complaint = f'"{address}" is not the address of a master; it looks like http://host:8080'
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        host = port = None
+        raise MasterUnreachable(complaint) from None
     if not host or parts.scheme not in ("http", "https"):
-        raise MasterUnreachable(f'"{address}" is not the address of a master; it looks like http://host:8080')
+        raise MasterUnreachable(complaint)
     if ":" in host:
         host = f"[{host}]"
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 8080)}{parts.path.rstrip('/')}"

@@ -16,6 +16,22 @@ SALT = "GubPEmmotfiK9TMD6Zdw"
 GUEST = "determined"
 
 
+_opened: list[Session] = []
+
+
+def open_session(url: str, token: str | None = None) -> Session:
+    """A session that :func:`close` ends."""
+    session = Session(url, token=token)
+    _opened.append(session)
+    return session
+
+
+def close() -> None:
+    """Ends every session of this command."""
+    while _opened:
+        _opened.pop().close()
+
+
 def master_url(options: Any, environ: Mapping[str, str] = os.environ) -> str:
     """``-m``, then ``DET_MASTER``, then the one logged in to, then localhost."""
     named = options.master or environ.get("DET_MASTER")
@@ -36,26 +52,26 @@ def connect(options: Any, environ: Mapping[str, str] = os.environ) -> Session:
     user = user or auth_store.active_user(store, url)
     token = auth_store.token(store, url, user) if user else None
     if token is not None:
-        return Session(url, token=token)
+        return open_session(url, token=token)
     if environ.get("DET_USER_TOKEN") and user in (None, environ.get("DET_USER")):
-        return Session(url, token=environ["DET_USER_TOKEN"])
+        return open_session(url, token=environ["DET_USER_TOKEN"])
     if user is not None:
-        return Session(url, token=log_in(url, user, ask_password(user)))
+        return open_session(url, token=log_in(url, user, ask_password(user)))
     try:
-        return Session(url, token=log_in(url, GUEST, ""))
+        return open_session(url, token=log_in(url, GUEST, ""))
     except (Unauthenticated, Forbidden):
         raise Unauthenticated(f"not logged in to {url}; `det user login USER` does it") from None
 
 
 def anonymous(options: Any) -> Session:
     """For what needs no login."""
-    return Session(master_url(options))
+    return open_session(master_url(options))
 
 
 def log_in(url: str, user: str, password: str, *, keep: bool = False) -> str:
     """A fresh token; ``keep`` remembers it."""
     body = {"username": user, "password": hashed(password), "isHashed": True}
-    answer = Session(url).post("/api/v1/auth/login", body)
+    answer = open_session(url).post("/api/v1/auth/login", body)
     token = str(answer["token"])
     if keep:
         auth_store.remember(url, user, token)
@@ -66,13 +82,13 @@ def _by_password(url: str, user: str, password: str) -> Session:
     """The kept token if it still opens the door: checking one is far cheaper than a password."""
     token = auth_store.token(auth_store.read(), url, user)
     if token is not None:
-        session = Session(url, token=token)
+        session = open_session(url, token=token)
         try:
             session.get("/api/v1/me")
             return session
         except Unauthenticated:
             auth_store.forget(url, user)
-    return Session(url, token=log_in(url, user, password))
+    return open_session(url, token=log_in(url, user, password))
 
 
 def hashed(password: str) -> str:

@@ -137,8 +137,12 @@ def _call(prog: str, verb: Verb, words: list[str], options: Globals) -> int:
     args = parser.parse_args(words)
     args.options = options
     module, _, function = verb.run.partition(":")
-    code = getattr(import_module(module), function)(args)
-    return 0 if code is None else int(code)
+    try:
+        code = getattr(import_module(module), function)(args)
+        return 0 if code is None else int(code)
+    finally:
+        if connection := sys.modules.get("determined_cli.connection"):
+            connection.close()
 
 
 def _width() -> int:
@@ -155,7 +159,7 @@ def _overview() -> None:
         lines.append(f"  {', '.join((noun, *short)):<18}{help}")
     lines += [
         "",
-        "  -m, --master URL  the master; else DET_MASTER, else the one that was logged in to, else localhost:8080",
+        "  -m, --master URL  the master; else DET_MASTER, else that of `det up`, else localhost:8080",
         "  -u, --user USER   who is asking",
         "  --version         the version of this client",
         "",

@@ -4,7 +4,6 @@ import os
 from typing import Any
 
 from determined.client import users
-from determined.client.session import Session
 from determined.errors import ApiError, BadRequest
 from determined_cli import auth_store, connection, render
 from determined_cli.main import say
@@ -32,7 +31,7 @@ def logout(args: Any) -> None:
         return
     auth_store.forget(url, user)
     try:
-        users.log_out(Session(url, token=token))
+        users.log_out(connection.open_session(url, token))
     except ApiError as error:
         say(f"forgotten here; the master did not hear of it: {error.message}")
         return

@@ -2,7 +2,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
 from tests.support.cluster import Cluster, cluster
 
 

@@ -1,9 +1,10 @@
 """An experiment's life over HTTP: created, placed, paused, activated, canceled, killed, deleted."""
 
+from tests.support.cluster import Cluster, cluster
+from tests.support.until import until
+
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
-from tests.support.cluster import Cluster
-from tests.support.until import until
 
 GRID = """
 name: grid
@@ -70,7 +71,12 @@ async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkp
     assert poll.json() == {"preempt": True}
     assert [w.state for w in await agent.wish()] == ["running"]
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **headers)
-    checkpoint = {"uuid": "c1", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 7}, "resources": {"f": "3"}}
+    checkpoint = {
+        "uuid": "c1",
+        "taskId": wish.spec.task_id,
+        "metadata": {"steps_completed": 7},
+        "resources": {"f": "3"},
+    }
     assert (await one.post("/api/v1/checkpoints", checkpoint, **headers)).status_code == 200
     await agent.exit(wish)
 
@@ -110,7 +116,9 @@ async def test_a_grid_is_paused_whole_and_activate_brings_back_the_unfinished(on
     await one.post(f"/api/v1/experiments/{experiment}/pause")
     other = await one.create()
     for wish in first:
-        await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **one.as_task(wish.allocation_id))
+        await one.post(
+            f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **one.as_task(wish.allocation_id)
+        )
         await agent.exit(wish)
     waiting = (await agent.wished())[0]
     await agent.run(waiting)
@@ -188,8 +196,6 @@ async def test_a_bad_configuration_names_everything_and_stores_nothing(one: Clus
 
 
 async def test_a_lost_agent_frees_its_trial_without_a_restart_and_fences_it(tmp_path):
-    from tests.support.cluster import cluster
-
     async with cluster(tmp_path, agent_reconnect_wait=0.05) as one:
         agent = await one.join()
         await one.create()
@@ -203,7 +209,10 @@ async def test_a_lost_agent_frees_its_trial_without_a_restart_and_fences_it(tmp_
         assert (await one.get("/api/v1/trials/1"))["trial"]["restarts"] == 0
         late = await one.post(
             "/api/v1/trials/1/metrics",
-            {"group": "training", "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}}},
+            {
+                "group": "training",
+                "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}},
+            },
             **headers,
         )
         assert late.status_code == 401

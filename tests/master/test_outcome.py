@@ -1,10 +1,10 @@
 """What an ended allocation means for its trial: semantics, rule by rule."""
 
 import pytest
-from determined_master.trials.outcome import AttemptEnd, decide
 
 from determined.states import ExitReason as R
 from determined.states import TrialState as S
+from determined_master.trials.outcome import AttemptEnd, decide
 
 
 @pytest.mark.parametrize(

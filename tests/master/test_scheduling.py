@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from determined_master.scheduling.priority import plan
-from determined_master.scheduling.view import AgentView, PoolView, RequestView
 from hypothesis import given
 from hypothesis import strategies as st
+
+from determined_master.scheduling.priority import plan
+from determined_master.scheduling.view import AgentView, PoolView, RequestView
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -23,7 +24,9 @@ def placed(pool):
 
 
 def test_lower_priority_number_goes_first_then_the_older():
-    pool = PoolView("default", (agent("a", 2),), (request("late", age=2), request("early", age=1), request("vip", 1, 1, 9)))
+    pool = PoolView(
+        "default", (agent("a", 2),), (request("late", age=2), request("early", age=1), request("vip", 1, 1, 9))
+    )
     assert set(placed(pool)) == {"vip", "early"}
     assert "late" in plan(pool).waiting
 

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from determined_master.searcher.actions import Create, Shutdown, TrialClosed
-from determined_master.searcher.methods import make
 from hypothesis import given
 from hypothesis import strategies as st
+
+from determined_master.searcher.actions import Create, Shutdown, TrialClosed
+from determined_master.searcher.methods import make
 
 
 def config(searcher, hparams=None):
@@ -52,7 +53,11 @@ def test_random_keeps_so_many_at_a_time():
 
 
 def test_random_replaces_invalid_hyperparameters_and_not_failures():
-    created = [a for a in play(make(config(RANDOM), None), ["invalid_hp", "errored"] + ["completed"] * 9) if isinstance(a, Create)]
+    created = [
+        a
+        for a in play(make(config(RANDOM), None), ["invalid_hp", "errored"] + ["completed"] * 9)
+        if isinstance(a, Create)
+    ]
     assert len(created) == 6
 
 

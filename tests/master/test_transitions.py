@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+
+from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.allocations import transitions as allocations
 from determined_master.experiments import transitions as experiments
 from determined_master.trials import transitions as trials
-
-from determined.states import AllocationState, ExperimentState, TrialState
 
 TABLES = [
     pytest.param(experiments, ExperimentState, "Experiment", id="experiment"),

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
+from tests.support.until import until
+
+from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Hello, SlotFacts
+from determined.states import ContainerState
+from determined_master.agents.wish import wish_of
 from determined_master.app import create_app
 from determined_master.clock import Clock
 from determined_master.lifespan import lifespan
 from determined_master.master import Master, build
 from determined_master.passwords import client_hash
 from determined_master.settings import Settings
-from fastapi import FastAPI
-
-from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Hello, SlotFacts
-from determined.states import ContainerState
-from determined_master.agents.wish import wish_of
-from tests.support.until import until
 
 PASSWORD = "Correct-Horse-7"
 CONFIG = """
@@ -60,8 +60,11 @@ class Cluster:
         return PlayedAgent(self, agent_id)
 
     def as_task(self, allocation_id: str) -> dict[str, str]:
-        """Headers of a task of this allocation."""
-        return {"Grpc-Metadata-x-allocation-token": f"Bearer {self.master.secrets.task_token(allocation_id)}"}
+        """Headers of a task of this allocation, and of nobody else."""
+        return {
+            "Authorization": "",
+            "Grpc-Metadata-x-allocation-token": f"Bearer {self.master.secrets.task_token(allocation_id)}",
+        }
 
 
 @dataclass

@@ -58,7 +58,7 @@ def render(name: str, lines: Sequence[str], diagnostics: Sequence[Diagnostic]) -
 def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
     head = f"{name}:{problem.line}:{problem.column}: {problem.severity}[{problem.code}]: {problem.message}"
     parts = [head]
-    if 0 < problem.line <= len(lines):
+    if 0 < problem.line <= len(lines) and lines[problem.line - 1].strip():
         line = lines[problem.line - 1]
         start = max(0, problem.column - 1 - SHOWN_WIDTH // 2) if len(line) > SHOWN_WIDTH else 0
         shown = _printable(line[start : start + SHOWN_WIDTH])

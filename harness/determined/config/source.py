@@ -98,6 +98,7 @@ class _Unfolding:
         self._left = MAX_VALUES
 
     def unfold(self, root: MappingNode) -> None:
+        _refuse_tag(root)
         self._source.data = self._mapping(root, ())
 
     def value(self, node: Node) -> Any:
@@ -109,6 +110,7 @@ class _Unfolding:
             raise Problem(CODE_UNSUPPORTED, node.line, node.column, "aliases unfold to far too many values", None)
         if isinstance(node, ScalarNode):
             return _scalar(node)
+        _refuse_tag(node)
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         values = []
@@ -138,8 +140,9 @@ class _Unfolding:
                 )
                 continue
             first[name] = key
-            self._source.places[(*path, name)] = Place(key.line, key.column, value.line, value.column)
-            result[name] = self._value(value, (*path, name))
+            own = (*path, name)
+            self._source.places[own] = Place(key.line, key.column, value.line, value.column)
+            result[name] = self._value(value, own)
         for value in merged:
             self._merge(value, path, result)
         return result
@@ -163,6 +166,11 @@ class _Unfolding:
                     for where, place in unfolded.items():
                         if where[: len(own)] == own:
                             places[where] = place
+
+
+def _refuse_tag(node: Node) -> None:
+    if node.tag not in (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+        raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)
 
 
 def _scalar(node: ScalarNode) -> Any:

@@ -1,5 +1,6 @@
 """An entrypoint → the one process that stands for it on this machine. Pure."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from determined_launch.arguments import UsageError, parse
 TRIAL_CLASS = re.compile(r"[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+\Z")
 _LAYER = "determined.launch."
 _PYTHON = re.compile(r"python[0-9.]*\Z")
+_REDIRECTION = re.compile(r"[0-9]*[<>]|&>")
 _HARNESS = "determined.exec.harness"
 
 
@@ -48,7 +50,9 @@ def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
     for part in _commands(line):
         words = _words(part)
         if any(word.startswith(_LAYER) for word in words):
-            words, found, trial = _strip(words, shlex.quote(python), test_mode)
+            end = next((index for index, word in enumerate(words) if _REDIRECTION.match(word)), len(words))
+            inner, found, trial = _strip(words[:end], shlex.quote(python), test_mode)
+            words = inner + words[end:]
             layers += found
             is_trial = is_trial or trial
             part = f"{part[: len(part) - len(part.lstrip())]}{' '.join(words)}{part[len(part.rstrip()) :]}"
@@ -60,10 +64,10 @@ def _strip(words: list[str], python: str, test_mode: bool) -> tuple[list[str], l
     layers: list[str] = []
     is_trial = False
     while (at := _layer_at(words)) is not None:
-        module = words[at + 1]
+        begin, flag = at
+        module = words[flag + 1]
         layers.append(module.removeprefix(_LAYER))
-        line = parse(words[at + 2 :], module=module, python=python)
-        begin = _interpreter_before(words, at)
+        line = parse(words[flag + 2 :], module=module, python=python)
         inner = list(line.command)
         if inner[1:3] == ["-m", _HARNESS]:
             inner, is_trial = _trial(python, inner[3], test_mode), True
@@ -75,21 +79,17 @@ def _trial(python: str, name: str, test_mode: bool) -> list[str]:
     return [python, "-m", _HARNESS, *(["--test-mode"] if test_mode else []), name]
 
 
-def _layer_at(words: Sequence[str]) -> int | None:
-    for index, (flag, module) in enumerate(zip(words, words[1:], strict=False)):
-        if flag == "-m" and module.startswith(_LAYER):
-            return index
+def _layer_at(words: Sequence[str]) -> tuple[int, int] | None:
+    """Where the Python that starts a layer stands, and where its ``-m``; arguments of a script are no layer."""
+    for index, (flag, module) in enumerate(itertools.pairwise(words)):
+        if flag != "-m" or not module.startswith(_LAYER):
+            continue
+        begin = index - 1
+        while begin >= 0 and words[begin].startswith("-"):
+            begin -= 1
+        if begin >= 0 and _PYTHON.match(words[begin].rpartition("/")[2]):
+            return begin, index
     return None
-
-
-def _interpreter_before(words: Sequence[str], at: int) -> int:
-    """Where the Python that starts the layer stands; its own options lie between."""
-    for index in range(at - 1, -1, -1):
-        if _PYTHON.match(words[index].rpartition("/")[2]):
-            return index
-        if not words[index].startswith("-"):
-            break
-    return at
 
 
 def _commands(line: str) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _words(command: str) -> list[str]:
     """Words with their quotes."""
     blanks = [index for index, character in _unquoted(command) if character in " \t"]
     edges = [-1, *blanks, len(command)]
-    words = (command[start + 1 : end] for start, end in zip(edges, edges[1:], strict=False))
+    words = (command[start + 1 : end] for start, end in itertools.pairwise(edges))
     return [word for word in words if word]
 
 

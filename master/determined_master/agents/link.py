@@ -64,7 +64,8 @@ async def _hello(socket: WebSocket, master: Master) -> Hello | None:
             socket, f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)", final=True
         )
         return None
-    if message.master_epoch > master.epoch:
+    # Another cluster's epochs mean nothing here: a fresh database beside an old agent folder starts at 1 again.
+    if message.cluster_id in ("", master.cluster_id) and message.master_epoch > master.epoch:
         await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
         return None
     if message.pool != master.settings.default_pool:

@@ -87,7 +87,11 @@ def _digest(data: bytes, blobs: Path, limit: int) -> dict[str, Any]:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
-    camel: dict[str, str] = {"model_definition": "modelDefinition", "validate_only": "validateOnly", "parent_id": "parentId"}
+    camel: dict[str, str] = {
+        "model_definition": "modelDefinition",
+        "validate_only": "validateOnly",
+        "parent_id": "parentId",
+    }
     camel |= {"project_id": "projectId", "context_hash": "contextHash", "config_name": "configName"}
     body = {camel.get(str(key), str(key)): value for key, value in body.items()}
     files = body.pop("modelDefinition", None)

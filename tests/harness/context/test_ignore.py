@@ -29,7 +29,31 @@ PIECES = [
     ".*",
     "[e]",
 ]
+<<<<<<< HEAD
 ODD = ["", "# a comment", "\\#c", "\\!d", "a\\ b", "a b  ", "foo\\", "[", "/", "//", "!", "**/", "/**", "a/**/b", "\\a", "[]a]", "***", "a**b", "[[:alpha:]]"]  # fmt: skip
+=======
+ODD = [
+    "",
+    "# a comment",
+    "\\#c",
+    "\\!d",
+    "a\\ b",
+    "a b  ",
+    "foo\\",
+    "[",
+    "/",
+    "//",
+    "!",
+    "**/",
+    "/**",
+    "a/**/b",
+    "\\a",
+    "[]a]",
+    "***",
+    "a**b",
+    "[[:alpha:]]",
+]
+>>>>>>> refs/heads/cli
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

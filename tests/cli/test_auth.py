@@ -1,0 +1,146 @@
+"""Who asks whom: the remembered logins, the order of sources, and passwords that are never sent as typed."""
+
+import hashlib
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from determined.errors import MasterUnreachable, Unauthenticated
+from determined_cli import auth_store, connection
+from determined_cli.main import Globals, main
+
+from .conftest import Det, FakeMaster, error
+
+URL = "http://h:1"
+
+
+def options(master: str | None = None, user: str | None = None) -> Globals:
+    found = Globals()
+    found.master, found.user = master, user
+    return found
+
+
+def test_the_file_is_private_and_has_the_agreed_form(home: Path) -> None:
+    auth_store.remember("h:1", "ann", "T1")
+    auth_store.remember("http://h:1/", "bob", "T2")
+    auth_store.set_default_master("h:1")
+    file = home / "config" / "detent" / "auth.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert json.loads(file.read_text()) == {
+        "default_master": URL,
+        "masters": {URL: {"tokens": {"ann": "T1", "bob": "T2"}, "active_user": "bob"}},
+    }
+    auth_store.forget(URL, "bob")
+    auth_store.set_default_master(None)
+    assert auth_store.read() == {
+        "default_master": None,
+        "masters": {URL: {"tokens": {"ann": "T1"}, "active_user": None}},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"masters": 3}', '{"masters": {"u": 1}}'])
+def test_a_damaged_file_is_an_empty_one(home: Path, text: str) -> None:
+    file = auth_store.path()
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert auth_store.read() == {"default_master": None, "masters": {}}
+    auth_store.remember(URL, "ann", "T")
+    assert auth_store.token(auth_store.read(), URL, "ann") == "T"
+
+
+def test_which_master_is_meant(home: Path) -> None:
+    assert connection.master_url(options(), {}) == "http://localhost:8080"
+    auth_store.set_default_master("http://default:1")
+    assert connection.master_url(options(), {}) == "http://default:1"
+    assert connection.master_url(options(), {"DET_MASTER": "env"}) == "http://env:8080"
+    assert connection.master_url(options("flag:2"), {"DET_MASTER": "env"}) == "http://flag:2"
+    with pytest.raises(MasterUnreachable):
+        connection.master_url(options("ftp://x"), {})
+
+
+def test_login_sends_the_salted_hash_and_remembers(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.answers["POST /api/v1/auth/login"] = {"token": "new", "user": {"username": "bob"}}
+    monkeypatch.setenv("DET_PASS", "Secret12")
+    assert det("user", "login", "bob").code == 0
+    sent = fake.asked("POST /api/v1/auth/login")[0].json
+    expected = hashlib.sha512(b"GubPEmmotfiK9TMD6ZdwSecret12").hexdigest()
+    assert sent == {"username": "bob", "password": expected, "isHashed": True}
+    store = auth_store.read()
+    assert (auth_store.active_user(store, fake.url), auth_store.token(store, fake.url, "bob")) == ("bob", "new")
+
+
+def test_a_wrong_password_is_one_line_and_code_5(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.answers["POST /api/v1/auth/login"] = error(401, 16, "invalid credentials")
+    monkeypatch.setenv("DET_PASS", "x")
+    outcome = det("user", "login", "bob")
+    assert (outcome.code, outcome.out, outcome.err) == (5, "", "det: invalid credentials\n")
+
+
+def test_the_order_of_credentials(fake: FakeMaster, det: Det) -> None:
+    fake.answers["POST /api/v1/auth/login"] = lambda request: {"token": f"by password of {request.json['username']}"}
+    fake.answers["GET /api/v1/me"] = {"user": {"username": "x"}}
+
+    def token(environ: dict[str, str], user: str | None = None) -> str | None:
+        connection.connect(options(fake.url, user), environ).get("/api/v1/me")
+        return fake.requests[-1].authorization
+
+    assert token({}) == "Bearer T"
+    assert token({}, "ann") == "Bearer T"
+    assert token({"DET_USER": "bob", "DET_PASS": "p"}) == "Bearer by password of bob"
+    assert token({"DET_USER": "bob", "DET_PASS": "p"}, "ann") == "Bearer T"
+    assert token({"DET_USER": "bob", "DET_USER_TOKEN": "U"}) == "Bearer T"
+    auth_store.forget(fake.url, "ann")
+    assert token({"DET_USER": "bob", "DET_USER_TOKEN": "U"}) == "Bearer U"
+    assert token({}) == "Bearer by password of determined"
+
+
+def test_nobody_logged_in(fake: FakeMaster, det: Det) -> None:
+    auth_store.forget(fake.url, "ann")
+    fake.answers["POST /api/v1/auth/login"] = error(401, 16, "invalid credentials")
+    outcome = det("e", "list")
+    assert outcome.code == 5
+    assert "det user login" in outcome.err
+    with pytest.raises(Unauthenticated):
+        connection.connect(options(fake.url, "bob"), {})
+
+
+def test_logout_forgets_even_if_the_master_is_away(det: Det, fake: FakeMaster) -> None:
+    assert det("user", "logout").code == 0
+    assert auth_store.token(auth_store.read(), fake.url, "ann") is None
+    assert "nobody" in det("user", "logout").err
+
+
+def test_an_unreachable_master_is_code_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    auth_store.remember("http://127.0.0.1:1", "ann", "T")
+    assert main(["-m", "127.0.0.1:1", "user", "whoami"]) == 6
+    captured = capsys.readouterr().err
+    assert captured.count("\n") == 1
+    assert "http://127.0.0.1:1 does not answer" in captured
+
+
+def test_whoami_list_create_and_change_password(fake: FakeMaster, det: Det) -> None:
+    user = {"username": "ann", "id": 3, "admin": True, "active": True, "displayName": None, "remote": False}
+    fake.answers.update(
+        {
+            "GET /api/v1/me": {"user": user},
+            "GET /api/v1/users": {"users": [user]},
+            "GET /api/v1/users/bob/by-username": {"user": {**user, "username": "bob", "id": 4}},
+            "POST /api/v1/users": {"user": user},
+            "PATCH /api/v1/users/4": {"user": user},
+        }
+    )
+    assert det("u", "whoami").out == "You are logged in as user 'ann'\n"
+    assert "ann" in det("u", "ls").out
+    assert det("user", "create", "bob", "--password", "weak").code == 1
+    assert det("user", "create", "bob", "--password", "Strong123").code == 0
+    created = fake.asked("POST /api/v1/users")[0].json
+    assert created == {
+        "user": {"username": "bob", "admin": False, "active": True},
+        "password": connection.hashed("Strong123"),
+        "isHashed": True,
+    }
+    assert det("user", "change-password", "bob", "--password", "Strong123").code == 0
+    assert fake.asked("PATCH /api/v1/users/4")[0].json["isHashed"] is True

@@ -1,0 +1,159 @@
+"""``det experiment create``: checked here, sent once, followed to the end."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Det, FakeMaster, Request, Stream, error
+
+CONFIG = "entrypoint: python3 train.py\nsearcher: {name: single, metric: loss}\n"
+
+
+@pytest.fixture
+def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (home / "ctx").mkdir()
+    (home / "ctx" / "train.py").write_text("print(1)")
+    (home / "exp.yaml").write_text(CONFIG)
+    monkeypatch.chdir(home)
+    return home
+
+
+@pytest.fixture
+def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The contexts that the master knows."""
+    known: set[str] = set()
+
+    def answer(request: Request) -> Any:
+        digest = request.path.rpartition("/")[2]
+        if request.method == "HEAD":
+            return {} if digest in known else error(404, 5, "no such context")
+        assert hashlib.sha256(request.body).hexdigest() == digest
+        known.add(digest)
+        return {}
+
+    plain = fake.answer
+    monkeypatch.setattr(fake, "answer", lambda each: answer(each) if "/contexts/" in each.path else plain(each))
+    fake.answers["POST /api/v1/experiments"] = lambda request: (
+        {"experiment": {"id": 7}, "config": {}, "warnings": []}
+        if request.json.get("parentId") or request.json["contextHash"] in known
+        else error(404, 5, "context is not here; send it again")
+    )
+    return known
+
+
+def test_create_sends_the_context_once(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+    first = det("experiment", "create", "exp.yaml", "ctx", "--paused", "--project_id", "3")
+    assert (first.code, first.out) == (0, "Created experiment 7\n")
+    body = fake.asked("POST /api/v1/experiments")[0].json
+    assert body == {
+        "config": CONFIG,
+        "configName": "exp.yaml",
+        "activate": False,
+        "projectId": 3,
+        "contextHash": store.copy().pop(),
+    }
+    assert det("e", "create", "exp.yaml", "ctx").code == 0
+    assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD"]
+
+
+def test_a_context_that_was_dropped_is_sent_again(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+    assert det("e", "create", "exp.yaml", "ctx").code == 0
+    plain = fake.answers["POST /api/v1/experiments"]
+
+    def dropped(request: Request) -> Any:
+        fake.answers["POST /api/v1/experiments"] = plain
+        store.clear()
+        return plain(request)
+
+    fake.answers["POST /api/v1/experiments"] = dropped
+    assert det("e", "create", "exp.yaml", "ctx").code == 0
+    assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD", "PUT"]
+
+
+def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: Det, files: Path) -> None:
+    (files / "exp.yaml").write_text(CONFIG + "max_restart: 3\nresources: {slots_per_trial: x}\n")
+    outcome = det("e", "create", "exp.yaml", "ctx")
+    assert outcome.code == 4
+    assert 'exp.yaml:3:1: error[E203]: unknown field "max_restart"' in outcome.err
+    assert "exp.yaml:4:30: error[E201]" in outcome.err
+    assert outcome.err.endswith("det: exp.yaml cannot be used: 2 errors\n")
+    assert fake.requests == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("none.yaml", "ctx"), 4, "none.yaml: no such file"),
+        (("exp.yaml", "none"), 4, "none does not exist"),
+        (("exp.yaml", "exp.yaml"), 4, "is not a folder"),
+        (("exp.yaml",), 2, "a context folder is needed"),
+        (("exp.yaml", "ctx", "-t"), 2, "--local"),
+        (("exp.yaml", "ctx", "--template", "t"), 1, "come later"),
+        (("exp.yaml", "ctx", "--config", "a"), 4, "key.path=value"),
+        (("exp.yaml", "ctx", "-i", "none"), 4, "does not exist"),
+        (("latin.yaml", "ctx"), 4, "E101"),
+        ((".", "ctx"), 4, "is a directory"),
+    ],
+)
+def test_refused(det: Det, files: Path, words: tuple[str, ...], code: int, text: str) -> None:
+    (files / "latin.yaml").write_bytes(b"name: \xe4")
+    outcome = det("e", "create", *words)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert text in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_the_masters_findings_look_like_ours(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+    finding = {"severity": "error", "code": "E303", "message": "no pool holds 9 slots", "path": "resources"}
+    place = {"line": 1, "column": 1, "hint": "ask for fewer"}
+    fake.answers["POST /api/v1/experiments"] = error(400, 3, "bad", diagnostics=[{**finding, **place}])
+    outcome = det("e", "create", "exp.yaml", "ctx")
+    assert outcome.code == 4
+    assert "exp.yaml:1:1: error[E303]: no pool holds 9 slots\n  entrypoint: python3" in outcome.err
+
+
+def test_overrides_are_in_what_is_sent(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+    assert det("e", "create", "exp.yaml", "ctx", "--config", "resources.slots_per_trial=2").code == 0
+    assert "slots_per_trial: 2" in fake.asked("POST /api/v1/experiments")[0].json["config"]
+
+
+@pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("ERROR", 1), ("CANCELED", 1)])
+def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state: str, code: int) -> None:
+    fake.answers.update(
+        {
+            "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
+            "GET /api/v1/trials/9/logs": Stream([{"message": "[t] one\n"}, {"message": "[t] two"}]),
+            "GET /api/v1/experiments/7": {"experiment": {"id": 7, "state": f"STATE_{state}"}},
+        }
+    )
+    outcome = det("e", "create", "exp.yaml", "ctx", "-f")
+    assert outcome.code == code
+    assert outcome.out == "Created experiment 7\n[t] one\n[t] two\n"
+    assert outcome.err.endswith(f"experiment 7 ended: {state}\n")
+    assert fake.asked("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
+
+
+def test_ctrl_c_detaches(
+    fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from determined_cli import follow
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow, "_first_trial", interrupted)
+    outcome = det("e", "create", "exp.yaml", "ctx", "-f")
+    assert outcome.code == 130
+    assert "det e logs -f 7" in outcome.err
+    assert not fake.asked("POST /api/v1/experiments/7/kill")
+
+
+def test_fork_takes_the_parents_config_and_code(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+    fake.answers["GET /api/v1/experiments/3"] = {"experiment": {"id": 3, "originalConfig": CONFIG, "config": {}}}
+    assert det("e", "fork", "3", "--config", "max_restarts=1").out == "Created experiment 7\n"
+    body = fake.asked("POST /api/v1/experiments")[0].json
+    assert body["parentId"] == 3
+    assert "max_restarts: 1" in body["config"]
+    assert "contextHash" not in body

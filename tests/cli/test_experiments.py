@@ -1,0 +1,251 @@
+"""Lists in every format, steering verbs, waiting, logs, downloads; and one line for each way to fail."""
+
+import base64
+import csv
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import Det, FakeMaster, Request, Stream, error
+
+EXPERIMENT = {
+    "id": 7,
+    "name": "dig its/é",
+    "username": "ann",
+    "state": "STATE_RUNNING",
+    "progress": 0.5,
+    "startTime": "2026-01-01T00:00:00Z",
+    "endTime": None,
+    "resourcePool": "default",
+    "labels": ["a"],
+    "forkedFrom": None,
+    "archived": False,
+    "numTrials": 1,
+    "config": {"searcher": {"smaller_is_better": True}, "camelCase": 1},
+}
+
+
+def page(request: Request, key: str, rows: list[Any]) -> dict[str, Any]:
+    offset, limit = int(request.query["offset"][0]), int(request.query["limit"][0])
+    return {key: rows[offset : offset + limit], "pagination": {"total": len(rows)}}
+
+
+@pytest.fixture
+def master(fake: FakeMaster) -> FakeMaster:
+    rows = [{**EXPERIMENT, "id": number} for number in range(450, 0, -1)]
+    trials = [{"id": 9, "state": "STATE_ERROR", "hparams": {"lr": 0.1}, "restarts": 0, "totalBatchesProcessed": 5}]
+    checkpoints = [
+        {
+            "uuid": f"u{steps}",
+            "state": "STATE_COMPLETED",
+            "metadata": {"steps_completed": steps},
+            "resources": {"a": "5", "b/": "0"},
+            "training": {"trialId": 9, "searcherMetric": metric},
+        }
+        for steps, metric in ((10, 0.3), (20, 0.1), (30, None))
+    ]
+    fake.answers.update(
+        {
+            "GET /api/v1/me": {"user": {"username": "ann", "id": 1}},
+            "GET /api/v1/experiments": lambda request: page(request, "experiments", rows),
+            "GET /api/v1/experiments/7": {"experiment": EXPERIMENT},
+            "GET /api/v1/experiments/7/trials": lambda request: page(request, "trials", trials),
+            "GET /api/v1/experiments/7/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
+            "GET /api/v1/trials/9/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
+            "GET /api/v1/trials/9": {"trial": {**trials[0], "experimentId": 7}},
+            "GET /api/v1/trials/9/workloads": lambda request: page(
+                request, "workloads", [{"training": {"totalBatches": 5, "metrics": {"avgMetrics": {"lossVal": 1.5}}}}]
+            ),
+        }
+    )
+    return fake
+
+
+def test_all_pages_are_shown(master: FakeMaster, det: Det) -> None:
+    outcome = det("e", "list", "--csv")
+    rows = list(csv.DictReader(io.StringIO(outcome.out)))
+    assert [int(row["ID"]) for row in rows] == list(range(450, 0, -1))
+    query = master.asked("GET /api/v1/experiments")[0].query
+    assert (query["users"], query["archived"]) == (["ann"], ["false"])
+    assert len(json.loads(det("e", "list", "--json", "--limit", "3").out)) == 3
+
+
+def test_table_json_and_yaml_say_the_same(master: FakeMaster, det: Det) -> None:
+    table = det("e", "ls", "--limit", "2").out.splitlines()
+    assert table[0].split("|")[0].strip() == "ID"
+    assert set(table[1]) == {"-", "+"}
+    assert "RUNNING" in table[2]
+    assert "50.0%" in table[2]
+    found = json.loads(det("e", "ls", "--limit", "2", "--json").out)
+    assert found == yaml.safe_load(det("e", "ls", "--limit", "2", "--yaml").out)
+    assert found[0]["start_time"] == "2026-01-01T00:00:00Z"
+    assert found[0]["progress"] == 0.5
+
+
+def test_describe_keeps_the_users_own_spelling(master: FakeMaster, det: Det) -> None:
+    found = json.loads(det("e", "describe", "7", "--json", "--metrics").out)
+    assert found[0]["num_trials"] == 1
+    assert found[0]["config"]["camelCase"] == 1
+    assert found[0]["trials"][0]["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"lossVal": 1.5}
+    assert det("e", "describe", "7").code == 0
+    assert "u20" in det("e", "describe", "7").out
+
+
+def test_checkpoints_best_first(master: FakeMaster, det: Det) -> None:
+    assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--json").out)] == ["u10", "u20", "u30"]
+    assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--best", "2", "--json").out)] == ["u20", "u10"]
+    assert json.loads(det("e", "lc", "7", "--json").out)[0]["size"] == 5
+
+
+@pytest.mark.parametrize("verb", ["pause", "activate", "cancel", "kill", "archive", "unarchive"])
+def test_steering(fake: FakeMaster, det: Det, verb: str) -> None:
+    fake.answers[f"POST /api/v1/experiments/1/{verb}"] = {}
+    fake.answers[f"POST /api/v1/experiments/2/{verb}"] = error(400, 9, "experiment 2 has ended")
+    fake.answers[f"POST /api/v1/experiments/3/{verb}"] = {}
+    outcome = det("e", verb, "1", "2", "3")
+    assert outcome.code == 7
+    assert "det: experiment 2: experiment 2 has ended\n" in outcome.err
+    assert len(fake.asked(f"POST /api/v1/experiments/3/{verb}")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (error(404, 5, "experiment 7 not found"), 3),
+        (error(401, 16, "token expired"), 5),
+        (error(403, 7, "not yours"), 5),
+        (error(409, 6, "moved on"), 7),
+        (error(501, 12, "later"), 1),
+        (error(503, 14, "restarting"), 6),
+        (error(500, 13, "broken"), 1),
+        ((200, {"strange": 1}), 1),
+    ],
+)
+def test_each_failure_is_one_line_with_its_code(fake: FakeMaster, det: Det, answer: Any, code: int) -> None:
+    fake.answers["GET /api/v1/experiments/7"] = answer
+    outcome = det("e", "wait", "7")
+    assert outcome.code == code
+    assert outcome.err.count("\n") == 1
+    assert "Traceback" not in outcome.err
+
+
+def test_debug_shows_the_traceback(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_DEBUG", "1")
+    fake.answers["GET /api/v1/experiments/7"] = {"strange": 1}
+    with pytest.raises(KeyError):
+        det("e", "wait", "7")
+
+
+@pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("CANCELED", 1), ("ERROR", 1)])
+def test_wait(fake: FakeMaster, det: Det, state: str, code: int) -> None:
+    states = iter(["STATE_RUNNING", "STATE_PAUSED", f"STATE_{state}"])
+    fake.answers["GET /api/v1/experiments/7"] = lambda _: {"experiment": {**EXPERIMENT, "state": next(states)}}
+    assert det("e", "wait", "7", "--polling-interval", "0").code == code
+
+
+def test_wait_gives_up(master: FakeMaster, det: Det) -> None:
+    assert det("e", "wait", "7", "--timeout", "0").code == 8
+
+
+def test_delete_asks(fake: FakeMaster, det: Det) -> None:
+    fake.answers["DELETE /api/v1/experiments/7"] = {"completed": True}
+    refused = det("e", "delete", "7")
+    assert (refused.code, fake.requests) == (1, [])
+    assert "--yes" in refused.err
+    assert det("e", "delete", "7", "--yes").code == 0
+
+
+def test_labels(fake: FakeMaster, det: Det) -> None:
+    fake.answers["PUT /api/v1/experiments/7/labels/a%20b"] = {"labels": ["a b"]}
+    fake.answers["DELETE /api/v1/experiments/7/labels/x"] = {"labels": []}
+    assert "a b" in det("e", "label", "add", "7", "a b").err
+    assert "none" in det("e", "label", "rm", "7", "x").err
+
+
+def test_download_model_def(master: FakeMaster, det: Det, tmp_path: Path) -> None:
+    master.answers["GET /api/v1/experiments/7/model_def"] = {"b64Tgz": base64.b64encode(b"tgz").decode()}
+    outcome = det("e", "download-model-def", "7", "-o", str(tmp_path / "out"))
+    assert Path(outcome.out.strip()) == tmp_path / "out" / "exp7_dig_its_é_model_def.tar.gz"
+    assert Path(outcome.out.strip()).read_bytes() == b"tgz"
+
+
+def test_logs(master: FakeMaster, det: Det) -> None:
+    lines = [{"message": "b\n", "trialId": 9, "rankId": 0}, {"message": "a\n", "trialId": 9, "rankId": None}]
+    master.answers["GET /api/v1/trials/9/logs"] = Stream(lines)
+    assert det("e", "logs", "7").out == "b\na\n"
+    assert det("t", "logs", "9", "--tail", "2", "--level", "ERROR", "--rank-id", "-1").out == "a\nb\n"
+    query = master.asked("GET /api/v1/trials/9/logs")[-1].query
+    assert query["limit"] == ["2"]
+    assert query["orderBy"] == ["ORDER_BY_DESC"]
+    assert query["levels"] == ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"]
+    assert query["rankIds"] == ["-1"]
+    assert json.loads(det("t", "logs", "9", "--json").out.splitlines()[0])["trial_id"] == 9
+    assert det("t", "logs", "9", "--tail", "0").out == ""
+
+
+def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        info = tarfile.TarInfo("state.pt")
+        info.size = 2
+        tar.addfile(info, io.BytesIO(b"ok"))
+    master.answers["GET /checkpoints/u20"] = master.answers["GET /checkpoints/u30"] = buffer.getvalue()
+    master.answers["POST /api/v1/trials/9/kill"] = {}
+    assert "lossVal" in det("t", "describe", "9").out
+    assert json.loads(det("t", "describe", "9", "--json").out)["workloads"]
+    assert det("t", "kill", "9").code == 0
+    for flags, uuid in (((), "u20"), (("--latest",), "u30")):
+        target = tmp_path / uuid
+        assert det("t", "download", "9", "-o", str(target), *flags).code == 0
+        assert (target / "state.pt").read_bytes() == b"ok"
+
+
+def test_agents_and_slots(fake: FakeMaster, det: Det) -> None:
+    slot = {"id": "000", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
+    slots = {"000": {**slot, "container": {"id": "c1"}}, "001": {**slot, "id": "001", "container": None}}
+    agent = {
+        "id": "box",
+        "version": "1",
+        "enabled": True,
+        "draining": False,
+        "slots": slots,
+        "resourcePools": ["default"],
+    }
+    held = {"name": "Trial 9", "resources": [{"containerId": "c1"}]}
+    fake.answers.update(
+        {
+            "GET /api/v1/agents": {"agents": [agent]},
+            "GET /api/v1/tasks": {"allocationIdToSummary": {"a": held}},
+            "POST /api/v1/agents/box/disable": {},
+            "POST /api/v1/agents/box/enable": {},
+        }
+    )
+    assert json.loads(det("agent", "list", "--json").out)[0]["slots"] == 2
+    found = json.loads(det("slot", "list", "--json").out)
+    assert [(row["slot_id"], row["container_id"], row["task"]) for row in found] == [
+        ("000", "c1", "Trial 9"),
+        ("001", "FREE", ""),
+    ]
+    assert det("a", "disable", "box", "--drain").code == 0
+    assert fake.asked("POST /api/v1/agents/box/disable")[0].json == {"drain": True}
+    assert det("a", "enable", "--all").code == 0
+    assert det("a", "enable").code == 1
+
+
+def test_master(fake: FakeMaster, det: Det) -> None:
+    fake.answers.update(
+        {
+            "GET /api/v1/master": {"version": "0.38.1", "clusterId": "c"},
+            "GET /api/v1/master/config": {"config": {"a": 1}},
+            "GET /api/v1/master/logs": Stream([{"logEntry": {"id": 1, "message": "m", "level": "LOG_LEVEL_INFO"}}]),
+        }
+    )
+    assert yaml.safe_load(det("master", "info").out)["cluster_id"] == "c"
+    assert json.loads(det("master", "config", "--json").out) == {"a": 1}
+    assert "[INFO]: m" in det("master", "logs").out
+    assert json.loads(det("version", "--json").out)["master"]["version"] == "0.38.1"

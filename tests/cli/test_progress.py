@@ -1,0 +1,58 @@
+"""The progress line, and how it gives way to what is printed."""
+
+import io
+
+import pytest
+
+from determined_cli.follow import Line
+from determined_cli.progress import Progress
+
+FACTS = {
+    "state": "STATE_RUNNING",
+    "progress": 0.25,
+    "steps": 50,
+    "bestMetric": 0.5,
+    "metricName": "loss",
+    "startedAt": "1970-01-01T00:00:00Z",
+    "waiting": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "[######------------------]  25% 50 steps 5/s 0:30 to go loss 0.5"),
+        ({"waiting": "no agent has 8 slots"}, "waiting: no agent has 8 slots"),
+        ({"progress": "NaN", "bestMetric": "NaN"}, "[------------------------]   0% 50 steps 5/s loss nan"),
+        ({"progress": None, "bestMetric": None, "startedAt": None}, "[------------------------]   0% 50 steps"),
+        ({"progress": 1.5, "state": "STATE_COMPLETED"}, f"[{'#' * 24}] 100% 50 steps 5/s loss 0.5 completed"),
+        ({"steps": 0, "progress": 0}, "[------------------------]   0% 0 steps loss 0.5"),
+        ({"progress": 0.00001}, "[------------------------]   0% 50 steps 5/s 11d 13:46:29 to go loss 0.5"),
+    ],
+)
+def test_render(change: dict[str, object], expected: str) -> None:
+    assert Progress.from_wire({**FACTS, **change}).render(10.0) == expected
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_line_steps_aside() -> None:
+    terminal = Terminal()
+    line = Line(terminal, terminal)
+    line.show("one")
+    line.show("one")
+    line.print("log\n")
+    line.clear()
+    assert terminal.getvalue() == "\rone\x1b[K\r\x1b[Klog\none\r\x1b[K"
+
+
+def test_elsewhere_it_is_lines() -> None:
+    err, out = io.StringIO(), io.StringIO()
+    line = Line(err, out)
+    line.show("one")
+    line.print("log\n")
+    line.clear()
+    assert (err.getvalue(), out.getvalue()) == ("one\n", "log\n")

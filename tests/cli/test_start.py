@@ -1,0 +1,127 @@
+"""Finding noun and verb, help, typos, and what starting costs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import determined
+import determined_cli
+from determined_cli.main import main
+from determined_cli.nouns import NOUNS
+
+COSTLY = ("pydantic", "yaml", "http", "ssl", "email", "typing", "json", "pathspec", "zstandard", "determined.config")
+
+
+def loaded(*words: str) -> set[str]:
+    """The modules that a command imports, in an interpreter of its own."""
+    code = (
+        "import sys; from determined_cli.main import main; main(sys.argv[1:]); sys.stderr.write('|'.join(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-S", "-c", code, *words], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.strip().split("\n")[-1].split("|"))
+
+
+def test_version_imports_next_to_nothing() -> None:
+    modules = loaded("--version")
+    assert {name for name in modules if name.partition(".")[0] == "determined"} == set()
+    assert not {*COSTLY, "argparse", "re"} & modules
+
+
+def test_help_imports_argparse_and_no_more() -> None:
+    modules = loaded("experiment", "create", "--help")
+    assert not {*COSTLY, "shutil", "determined_cli.experiment_create"} & modules
+
+
+def test_the_version_stands_twice_and_is_one() -> None:
+    assert determined_cli.__version__ == determined.__version__
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"det {determined.__version__}\n"
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_noun_has_help(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([noun, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: det {noun}")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["experimnt"], 'did you mean "experiment"?'),
+        (["e", "creat"], 'did you mean "create"?'),
+        (["e", "label", "ad"], 'did you mean "add"?'),
+        (["-m"], "needs a value"),
+        (["--what"], "unknown option"),
+        (["e", "list", "--what"], "unrecognized arguments"),
+        (["e", "describe", "x"], "invalid int value"),
+    ],
+)
+def test_usage_errors(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "experiment, e" in capsys.readouterr().out
+    assert main([]) == 2
+
+
+def test_up_and_down_take_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import ModuleType
+
+    seen: list[Any] = []
+    module = ModuleType("determined_cli.up")
+    vars(module).update(run_up=seen.append, run_down=seen.append)
+    monkeypatch.setitem(sys.modules, "determined_cli.up", module)
+    flags = "--host 0.0.0.0 --port 0 --data /d --slots 2 --task-python py --grace 3 --detach".split()  # noqa: SIM905
+    assert main(["up", *flags]) == 0
+    assert main(["down", "--data", "/d", "--now"]) == 0
+    up, down = seen
+    assert (up.host, up.port, up.data, up.slots, up.task_python, up.grace, up.detach) == (
+        "0.0.0.0",
+        0,
+        "/d",
+        2,
+        "py",
+        3.0,
+        True,
+    )
+    assert (down.data, down.now) == ("/d", True)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "list-checkpoints" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+
+    def complete(*words: str) -> list[str]:
+        typed = " ".join(map(repr, words))
+        ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _det; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(
+            ["bash", "-c", f"{script}{ask}"], capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+        return done.stdout.split()
+
+    assert complete("det", "exp") == ["experiment"]
+    assert complete("det", "e", "list-") == ["list-trials", "list-checkpoints"]
+    assert complete("det", "-m", "u", "t", "logs", "--fo") == ["--follow"]
+    assert complete("det", "e", "label", "") == ["add", "remove", "--help"]
+    assert complete("det", "up", "--de") == ["--detach"]

@@ -1,0 +1,130 @@
+"""What a configuration means once it is accepted: defaults, both dialects, merging."""
+
+import json
+from typing import Any
+
+import pytest
+
+from determined.config import ExperimentConfig, check
+
+MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints", "save_trial_best": 3}}
+SMALL = "entrypoint: python3 train.py\nsearcher: {name: single, metric: loss}\n"
+
+
+def accepted(text: str, *defaults: dict[str, Any]) -> ExperimentConfig:
+    checked = check(text, defaults=[*defaults, MASTER], seed=1, now=1000.9)
+    assert checked.config is not None, checked.render()
+    return checked.config
+
+
+def test_small_config_gets_every_default() -> None:
+    config = accepted(SMALL).to_json()
+    assert config["max_restarts"] == 5
+    assert config["scheduling_unit"] == 100
+    assert config["min_validation_period"] == {"batches": 0}
+    assert config["reproducibility"] == {"experiment_seed": 1000}
+    assert config["checkpoint_storage"]["save_trial_best"] == 3
+    assert config["checkpoint_storage"]["host_path"] == "/checkpoints"
+    assert config["resources"]["slots_per_trial"] == 1
+    assert [each["name"] for each in config["log_policies"]] == ["CUDA OOM", "ECC Error"]
+    assert config["environment"]["harness"] == "auto"
+    assert config["name"] == accepted(SMALL).name
+    assert config["name"].startswith("Experiment (")
+    json.dumps(config, allow_nan=False)
+
+
+def test_a_config_that_was_written_out_is_accepted_as_it_is() -> None:
+    first = accepted(
+        SMALL + "hyperparameters: {lr: 1e-3, n: {type: int, minval: 1, maxval: 3}, g: {a: [1, null]}}"
+    ).to_json()
+    assert accepted(json.dumps(first)).to_json() == first
+
+
+def test_the_2022_dialect() -> None:
+    config = accepted(
+        """
+entrypoint: model_def:Trial
+searcher: {name: single, metric: loss, max_length: {epochs: 2}}
+records_per_epoch: 100
+min_validation_period: {epochs: 1}
+min_checkpoint_period: {records: 50}
+scheduling_unit: 10
+optimizations: {aggregation_frequency: 2, mixed_precision: O1}
+environment: {image: {cpu: a, gpu: b}}
+labels: {x: true, y: false}
+"""
+    ).to_json()
+    assert config["searcher"]["max_length"] == {"epochs": 2}
+    assert config["min_checkpoint_period"] == {"records": 50}
+    assert config["environment"]["image"] == {"cpu": "a", "cuda": "b", "rocm": None}
+    assert config["labels"] == ["x"]
+
+
+def test_unitless_length_and_argv_entrypoint() -> None:
+    config = accepted(
+        "entrypoint: [python3, train.py, '--', é]\nsearcher: {name: random, metric: m, max_trials: 3, max_length: 7}"
+    )
+    assert config.to_json()["searcher"]["max_length"] == 7
+    assert config.to_json()["entrypoint"] == ["python3", "train.py", "--", "é"]
+
+
+def test_null_means_unset() -> None:
+    assert accepted(SMALL + "max_restarts: null\nresources: {slots_per_trial: null}").max_restarts == 5
+
+
+@pytest.mark.parametrize(
+    ("own", "below", "path", "expected"),
+    [
+        ("max_restarts: 1", {"max_restarts": 9}, "max_restarts", 1),
+        ("labels: [a]", {"labels": ["b", "a"]}, "labels", ["a", "b"]),
+        (
+            "environment: {environment_variables: [A=own]}",
+            {"environment": {"environment_variables": {"cpu": ["A=low"]}}},
+            "environment.environment_variables.cpu",
+            ["A=low", "A=own"],
+        ),
+        (
+            "bind_mounts: [{host_path: /a, container_path: x}]",
+            {"bind_mounts": [{"host_path": "/b", "container_path": "x"}, {"host_path": "/c", "container_path": "y"}]},
+            "bind_mounts.1.host_path",
+            "/c",
+        ),
+        (
+            "hyperparameters: {n: {a: 1}, lr: {type: int, minval: 0, maxval: 2}}",
+            {"hyperparameters": {"n": {"b": 2}, "lr": {"type": "const", "val": 1}}},
+            "hyperparameters.n.b.val",
+            2,
+        ),
+        ("checkpoint_storage: {type: s3, bucket: b}", {}, "checkpoint_storage.save_trial_best", 3),
+        ("checkpoint_storage: {save_trial_latest: 4}", {}, "checkpoint_storage.host_path", "/checkpoints"),
+        ("slurm: {sbatch_args: [b]}", {"slurm": {"sbatch_args": ["a"]}}, "slurm.sbatch_args", ["a", "b"]),
+        ("log_policies: [{name: CUDA OOM}]", {}, "log_policies.0.pattern", None),
+    ],
+)
+def test_merging(own: str, below: dict[str, Any], path: str, expected: object) -> None:
+    value: Any = accepted(SMALL + own, below).to_json()
+    for step in path.split("."):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    assert value == expected
+
+
+def test_s3_over_shared_fs_takes_no_foreign_fields() -> None:
+    assert (
+        "host_path" not in accepted(SMALL + "checkpoint_storage: {type: s3, bucket: b}").to_json()["checkpoint_storage"]
+    )
+
+
+def test_wrong_defaults_are_named_as_such() -> None:
+    checked = check(SMALL, defaults=[{"max_restarts": -1}, MASTER])
+    assert not checked.ok
+    assert "from the defaults" in checked.diagnostics[0].message
+
+
+def test_merge_keys_point_where_the_value_stands() -> None:
+    checked = check("data: {x: &x {slots_per_trial: no}}\nresources:\n  <<: *x\n" + SMALL, defaults=[MASTER])
+    assert [(each.line, each.code) for each in checked.diagnostics] == [(1, "E201")]
+
+
+def test_the_config_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        accepted(SMALL).max_restarts = 2

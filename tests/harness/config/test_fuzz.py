@@ -1,0 +1,97 @@
+"""No input makes the check raise, and what passes it can be used."""
+
+import json
+from pathlib import Path
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from determined.config import check
+from determined.config.experiment import ExperimentConfig
+from determined.config.overrides import override
+from determined.errors import ConfigError
+
+CASES = Path(__file__).parent / "cases"
+MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints"}}
+FIELDS = sorted(
+    {
+        *ExperimentConfig.model_fields,
+        "type",
+        "minval",
+        "maxval",
+        "vals",
+        "metric",
+        "batches",
+        "host_path",
+        "count",
+        "val",
+    }
+)
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["single", "random", "grid", "int", "double", "log", "s3", "/a", "a:B", "4g", "best"]),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+documents = st.dictionaries(st.sampled_from(sorted(ExperimentConfig.model_fields)), values, max_size=6)
+BASE = {"entrypoint": "a:B", "searcher": {"name": "single", "metric": "loss"}}
+
+relaxed = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@relaxed
+@given(st.text(max_size=200))
+def test_any_text(text: str) -> None:
+    checked = check(text)
+    assert checked.ok or checked.diagnostics
+    checked.render()
+
+
+@relaxed
+@given(documents)
+def test_any_document(document: dict[str, object]) -> None:
+    checked = check(yaml.dump({**BASE, **document}, allow_unicode=True), defaults=[MASTER])
+    assert checked.ok == (not any(each.severity == "error" for each in checked.diagnostics))
+    if checked.config is not None:
+        json.dumps(checked.config.to_json(), allow_nan=False)
+
+
+@relaxed
+@given(documents, documents)
+def test_any_defaults(document: dict[str, object], below: dict[str, object]) -> None:
+    checked = check(yaml.dump({**BASE, **document}), defaults=[below, MASTER])
+    checked.render()
+
+
+@relaxed
+@given(st.sampled_from(sorted(CASES.glob("*.yaml"))), st.data())
+def test_cut_and_garbled_files(path: Path, data: st.DataObject) -> None:
+    text = path.read_text()
+    at = data.draw(st.integers(0, len(text)))
+    check(text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 5)) :]).render()
+
+
+@relaxed
+@given(st.text(max_size=40))
+def test_any_override(change: str) -> None:
+    try:
+        override("resources: {slots_per_trial: 1}", [change])
+    except ConfigError:
+        pass
+
+
+def test_aliases_cannot_unfold_without_bound() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    assert "E106" in {each.code for each in check("\n".join(lines)).diagnostics}

@@ -1,0 +1,37 @@
+"""Every way to get a configuration wrong, and the text that it gets. ``cases/NAME.yaml`` → ``cases/NAME.txt``."""
+
+from pathlib import Path
+
+import pytest
+
+from determined.config import check
+
+CASES = Path(__file__).parent / "cases"
+MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints"}}
+
+
+@pytest.mark.parametrize("case", sorted(path.stem for path in CASES.glob("*.yaml")))
+def test_message(case: str) -> None:
+    checked = check((CASES / f"{case}.yaml").read_text(), name="exp.yaml", defaults=[MASTER])
+    assert checked.render() + "\n" == (CASES / f"{case}.txt").read_text()
+    assert checked.ok == (case == "warnings_only")
+
+
+def test_problems_stand_in_file_order() -> None:
+    for path in CASES.glob("*.yaml"):
+        found = [(each.line, each.column) for each in check(path.read_text()).diagnostics]
+        assert found == sorted(found)
+
+
+def test_every_code_is_explained() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "config-errors.md").read_text()
+    codes = {
+        each.code for path in CASES.glob("*.yaml") for each in check(path.read_text(), defaults=[MASTER]).diagnostics
+    }
+    assert {code for code in codes if f"`{code}`" not in text} == set()
+
+
+def test_binary_and_huge_input_are_named() -> None:
+    assert [each.code for each in check("name: a\nb\0c").diagnostics] == ["E101"]
+    assert [each.code for each in check("a" * 2_000_000).diagnostics] == ["E102"]
+    assert [each.code for each in check("[" * 100_000).diagnostics] == ["E106"]

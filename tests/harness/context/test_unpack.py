@@ -1,0 +1,141 @@
+"""Contexts come from strangers: nothing may be written outside the target, and nothing without bound."""
+
+import base64
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from determined.context import from_files, pack, to_tgz, unpack
+from determined.errors import ContextError
+
+
+def archive(*members: tarfile.TarInfo, content: bytes = b"evil") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for member in members:
+            if member.isreg():
+                member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return zstandard.ZstdCompressor().compress(buffer.getvalue())
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../x")],
+        [member("/tmp/x")],
+        [member("a/../../x")],
+        [member("x", tarfile.SYMTYPE, "../outside")],
+        [member("x", tarfile.SYMTYPE, "/etc")],
+        [member("d", tarfile.DIRTYPE), member("d/x", tarfile.SYMTYPE, "../../outside")],
+        [
+            member("a", tarfile.SYMTYPE, "b/.."),
+            member("b", tarfile.SYMTYPE, "."),
+            member("c", tarfile.SYMTYPE, "b/../.."),
+        ],
+        [member("x", tarfile.LNKTYPE, "/etc/passwd")],
+        [member("x", tarfile.CHRTYPE)],
+        [member("x", tarfile.FIFOTYPE)],
+        [member("f"), member("f/x")],
+        [member("l", tarfile.SYMTYPE, "."), member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d/../..")],
+    ],
+)
+def test_escapes_are_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    target = tmp_path / "in" / "target"
+    with pytest.raises(ContextError):
+        unpack(archive(*members), target)
+    outside = {path for path in tmp_path.rglob("*") if not path.is_relative_to(target) and path != tmp_path / "in"}
+    assert outside == set()
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    (tmp_path / "outside").mkdir()
+    target.mkdir()
+    (target / "d").symlink_to(tmp_path / "outside")
+    with pytest.raises(ContextError):
+        unpack(archive(member("d/x")), target)
+    (target / "f").symlink_to(tmp_path / "outside" / "y")
+    with pytest.raises(ContextError):
+        unpack(archive(member("f")), target)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_bombs_are_defused(tmp_path: Path) -> None:
+    bomb = archive(member("x"), content=b"\0" * 5_000_000)
+    assert len(bomb) < 10_000
+    with pytest.raises(ContextError, match="far more"):
+        unpack(bomb, tmp_path, limit=1_000_000)
+    with pytest.raises(ContextError, match="far more"):
+        to_tgz(bomb, limit=1_000_000)
+
+
+@pytest.mark.parametrize("data", [b"", b"rubbish", zstandard.ZstdCompressor().compress(b"rubbish" * 100)])
+def test_rubbish_is_named(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ContextError):
+        unpack(data, tmp_path / "t")
+
+
+def test_cut_archives_are_named(tmp_path: Path) -> None:
+    data = archive(member("x"), content=bytes(range(256)) * 400)
+    for cut in (10, len(data) // 2, len(data) - 5):
+        with pytest.raises(ContextError):
+            unpack(data[:cut], tmp_path / f"t{cut}")
+
+
+def v1(path: str, content: bytes = b"x", **other: Any) -> dict[str, Any]:
+    file = {
+        "path": path,
+        "type": 48,
+        "content": base64.b64encode(content).decode(),
+        "mode": 0o100644,
+        "uid": 0,
+        "gid": 0,
+    }
+    return {**file, "mtime": "12", **other}
+
+
+def test_the_official_list_becomes_the_same_context(tmp_path: Path) -> None:
+    packed = from_files([v1("a/b.py"), v1("a", b"", type=53, mode=0o40755), v1("c.py", b"cc")])
+    target = tmp_path / "t"
+    unpack(packed.data, target)
+    assert (target / "a" / "b.py").read_bytes() == b"x"
+    assert (target / "c.py").stat().st_mtime == 12
+    assert packed.size == 3
+    assert pack(target).hash == packed.hash
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [v1("../x")],
+        [v1("/x")],
+        [v1("a\0b")],
+        [v1("x", type=50)],
+        [{**v1("x"), "content": "not base64!"}],
+        [v1("x"), v1("./x")],
+        [v1("x"), v1("x/y")],
+        [v1("x", mtime="soon")],
+        [v1("\udcff")],
+        [{"content": ""}],
+        ["x"],
+    ],
+)
+def test_bad_lists_are_refused(files: list[Any]) -> None:
+    with pytest.raises(ContextError):
+        from_files(files)
+
+
+def test_lists_have_a_limit() -> None:
+    with pytest.raises(ContextError, match="more than"):
+        from_files([v1("a", b"x" * 60), v1("b", b"x" * 60)], limit=100)

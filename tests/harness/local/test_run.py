@@ -1,0 +1,142 @@
+"""A trial without a master: real children, small scripts."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from determined.errors import ConfigError, ContextError
+from determined.local import run_local
+from determined.local.python import choose
+
+CONFIG = """
+entrypoint: {entrypoint}
+searcher: {{name: random, metric: loss, max_trials: 3}}
+reproducibility: {{experiment_seed: 5}}
+resources: {{slots_per_trial: 8}}
+environment: {{environment_variables: [MINE=1, DET_MASTER=evil]}}
+hyperparameters: {{lr: {{type: double, minval: 0, maxval: 1}}, n: {{depth: 3}}}}
+"""
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "ctx"
+    folder.mkdir()
+    return Path("ctx")
+
+
+def run(context: Path, script: str, entrypoint: str = "python3 train.py", *, test_mode: bool = True) -> int:
+    (context / "train.py").write_text(script)
+    environ = {"PATH": os.environ["PATH"], "DET_MASTER": "http://elsewhere", "HOME": os.environ.get("HOME", "/")}
+    text = CONFIG.format(entrypoint=entrypoint)
+    return run_local(text, name="c.yaml", context=context, test_mode=test_mode, environ=environ)
+
+
+SHOW = """
+import json, os, sys
+import determined
+print(json.dumps({"env": {k: v for k, v in os.environ.items() if k.startswith("DET_") or k == "MINE"},
+                  "argv": sys.argv[1:], "python": sys.executable, "cwd": os.getcwd(),
+                  "path": [p for p in os.environ["PYTHONPATH"].split(":")]}))
+"""
+
+
+def test_what_the_child_finds(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    layer = "python3 -m determined.launch.torch_distributed python3 train.py 'a b' --"
+    assert run(context, SHOW, layer) == 0
+    captured = capfd.readouterr()
+    found = json.loads(captured.out)
+    assert found["argv"] == ["a b", "--"]
+    assert found["env"]["DET_LOCAL_TEST_MODE"] == "1"
+    assert found["env"]["MINE"] == "1"
+    assert "DET_MASTER" not in found["env"]
+    assert "DET_ALLOCATION_ID" not in found["env"]
+    hparams = json.loads(found["env"]["DET_HPARAMS"])
+    assert hparams["n"] == {"depth": 3}
+    assert 0 <= hparams["lr"] < 1
+    config = json.loads(found["env"]["DET_EXPERIMENT_CONFIG"])
+    assert config["checkpoint_storage"]["type"] == "directory"
+    assert config["max_restarts"] == 5
+    assert 0 <= int(found["env"]["DET_TRIAL_SEED"]) < 2**31
+    assert os.path.basename(found["cwd"]) == "context"
+    assert len(found["path"]) == 1
+    assert f"hyperparameters: {json.dumps(hparams)}" in captured.err
+    assert "launch layer left out here: torch_distributed" in captured.err
+    assert "slots_per_trial is 8; here one process stands for them" in captured.err
+    assert captured.err.endswith("test passed\n")
+    assert run(context, SHOW) == 0
+    assert json.loads(json.loads(capfd.readouterr().out)["env"]["DET_HPARAMS"]) == hparams
+
+
+def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = "import json\ndef f():\n    json.loads('{')\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    f()\n"
+    assert run(context, script) == 1
+    err = capfd.readouterr().err
+    assert 'File "ctx/train.py", line 3, in f' in err
+    assert err.splitlines()[-2].startswith("ctx/train.py:3: json.decoder.JSONDecodeError: ")
+    assert err.splitlines()[-1] == "test failed: it left with exit code 1"
+
+
+@pytest.mark.parametrize(
+    ("script", "entrypoint", "verdict"),
+    [
+        ("import sys; sys.exit(3)", "python3 train.py", "test failed: it left with exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was ended by signal 9"),
+        ("", "python3 nothing.py", "test failed: it left with exit code 2"),
+        ("", "[./nothing]", "the entrypoint cannot be started: ./nothing"),
+        ("", "nothing:Trial", "ModuleNotFoundError: No module named 'nothing'"),
+        ("", "train:Trial", "train has no class Trial"),
+    ],
+)
+def test_failures(context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str) -> None:
+    assert run(context, script, entrypoint) == 1
+    assert verdict in capfd.readouterr().err
+
+
+def test_without_test_mode(context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(context, SHOW, test_mode=False) == 0
+    captured = capfd.readouterr()
+    environ = json.loads(captured.out)["env"]
+    assert "DET_LOCAL_TEST_MODE" not in environ
+    storage = json.loads(environ["DET_EXPERIMENT_CONFIG"])["checkpoint_storage"]
+    assert storage["container_path"] == str(tmp_path / "checkpoints")
+    assert captured.err.endswith("trial passed\n")
+
+
+def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (context / ".detignore").write_text("secret.txt")
+    (context / "secret.txt").touch()
+    (context / "startup-hook.sh").write_text("exit 1")
+    assert run(context, "open('secret.txt')") == 1
+    err = capfd.readouterr().err
+    assert "ctx/train.py:1: FileNotFoundError" in err
+    assert "startup-hook.sh is not run on this machine" in err
+
+
+def test_bad_input_starts_nothing(context: Path) -> None:
+    with pytest.raises(ConfigError):
+        run_local("entrypoint: 3", name="c.yaml", context=context, test_mode=True)
+    with pytest.raises(ContextError):
+        run_local(CONFIG.format(entrypoint="a"), name="c", context=context / "none", test_mode=True)
+
+
+def test_which_python(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        program = tmp_path / name / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh")
+        program.chmod(0o755)
+    one, two = tmp_path / "one", tmp_path / "two"
+    environ = {"VIRTUAL_ENV": str(two)}
+    assert choose(sys.executable, f"venv:{one}", environ) == sys.executable
+    assert choose(None, f"venv:{one}", environ) == str(one / "bin" / "python")
+    assert choose(None, "some/image:1", environ) == str(two / "bin" / "python")
+    assert choose(None, None, {}) == sys.executable
+    with pytest.raises(ConfigError, match="no such program"):
+        choose("no-such-python", None, {})
+    with pytest.raises(ConfigError, match="holds no Python"):
+        choose(None, f"venv:{tmp_path}", {})
