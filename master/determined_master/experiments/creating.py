@@ -18,6 +18,7 @@ from determined_master.experiments import wire
 from determined_master.experiments.reading import show
 from determined_master.experiments.submit import Submission
 from determined_master.master import Master
+from determined_master.wire.dialect import camel
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
@@ -87,13 +88,7 @@ def _digest(data: bytes, blobs: Path, limit: int) -> dict[str, Any]:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
-    camel: dict[str, str] = {
-        "model_definition": "modelDefinition",
-        "validate_only": "validateOnly",
-        "parent_id": "parentId",
-    }
-    camel |= {"project_id": "projectId", "context_hash": "contextHash", "config_name": "configName"}
-    body = {camel.get(str(key), str(key)): value for key, value in body.items()}
+    body = {camel(str(key)): value for key, value in body.items()}
     files = body.pop("modelDefinition", None)
     if files and not body.get("validateOnly"):
         try:

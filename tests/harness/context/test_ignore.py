@@ -29,9 +29,6 @@ PIECES = [
     ".*",
     "[e]",
 ]
-<<<<<<< HEAD
-ODD = ["", "# a comment", "\\#c", "\\!d", "a\\ b", "a b  ", "foo\\", "[", "/", "//", "!", "**/", "/**", "a/**/b", "\\a", "[]a]", "***", "a**b", "[[:alpha:]]"]  # fmt: skip
-=======
 ODD = [
     "",
     "# a comment",
@@ -53,7 +50,6 @@ ODD = [
     "a**b",
     "[[:alpha:]]",
 ]
->>>>>>> refs/heads/cli
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
