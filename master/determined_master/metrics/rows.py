@@ -115,6 +115,15 @@ def newest_steps(connection: Connection, trial_id: int, run_id: int) -> dict[str
     return {row.group: row.steps for row in connection.execute(query)}
 
 
+def older_steps(connection: Connection, trial_id: int, run_id: int) -> int:
+    """The largest step of older runs that still stands; -1 where there is none."""
+    query = select(func.max(_M.c.steps)).where(
+        _M.c.trial_id == trial_id, _M.c.run_id < run_id, _M.c.archived.is_(False)
+    )
+    value: int | None = connection.execute(query).scalar_one()
+    return -1 if value is None else value
+
+
 _LOAD = (
     select(
         _T.c.id,

@@ -1,6 +1,7 @@
 """Stores reports of metrics in bulk: idempotent by (trial, run, group, steps), archiving what a newer run overtook."""
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,9 +28,38 @@ class _Trial:
     smaller_is_better: bool
     summary: dict[str, Any]
     best_signed: float | None
-    newest: dict[str, int] = field(default_factory=dict)
-    """Group → the largest step that the newest run has reported: a larger one is surely new."""
+    reported: dict[str, "_Reported"] = field(default_factory=dict)
+    """Group → which steps the newest run has surely not reported yet."""
+    older_steps: int = -1
+    """The largest step that an older run has reported and that still stands."""
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+class _Reported:
+    """The newest steps that a run has reported in one group, so that most reports are known to be new without a look.
+
+    ``floor``: at or below it anything may have been reported. Above it, exactly what ``steps`` holds. Requests of one
+    trial overtake each other, so the largest step alone would not do.
+    """
+
+    __slots__ = ("floor", "order", "steps")
+    MOST = 1024
+
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
+        self.steps: set[int] = set()
+        self.order: deque[int] = deque()
+
+    def is_new(self, steps: int) -> bool:
+        return steps > self.floor and steps not in self.steps
+
+    def add(self, steps: int) -> None:
+        self.steps.add(steps)
+        self.order.append(steps)
+        if len(self.order) > self.MOST:
+            gone = self.order.popleft()
+            self.steps.discard(gone)
+            self.floor = max(self.floor, gone)
 
 
 class MetricStore:
@@ -72,17 +102,17 @@ class MetricStore:
             )
         if "." in report.group or not report.group:
             return BadRequest(f"metric group {report.group!r}: a name without a dot is needed")
-        newest = trial.newest.get(report.group, -1)
-        if report.steps is None or report.steps <= newest:
+        reported = trial.reported.setdefault(report.group, _Reported(-1))
+        if report.steps is None or not reported.is_new(report.steps):
             rows.insert_many(connection, fresh)
             fresh.clear()
             existing = rows.find(connection, report)
             if existing is not None:
                 return self._merge(connection, trial, report, existing)
-        if trial.reported_run_id < trial.run_id or (trial.run_id > 1 and report.steps is not None):
+        if trial.reported_run_id < trial.run_id or (report.steps is not None and report.steps <= trial.older_steps):
             self._overtake(connection, trial, report)
         if report.steps is not None:
-            trial.newest[report.group] = max(newest, report.steps)
+            reported.add(report.steps)
             trial.steps_completed = max(trial.steps_completed, report.steps)
             trial.changes["steps_completed"] = trial.steps_completed
         fresh.append(self._row(trial, report))
@@ -170,7 +200,8 @@ class MetricStore:
                 smaller_is_better=found.smaller_is_better,
                 summary=json.loads(json.dumps(found.summary_metrics)),
                 best_signed=rows.best_signed(connection, found.id),
-                newest=rows.newest_steps(connection, found.id, found.run_id),
+                reported={g: _Reported(s) for g, s in rows.newest_steps(connection, found.id, found.run_id).items()},
+                older_steps=rows.older_steps(connection, found.id, found.run_id),
             )
         if len(self._trials) > 10_000:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}
