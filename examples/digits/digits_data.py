@@ -1,6 +1,7 @@
 """Handwritten-like digits made by a small generator: strokes with jitter and noise, the same on every machine."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ def _draw(label: int, draw: np.random.RandomState) -> np.ndarray:
     slant, scale = draw.normal(0, 0.12), draw.uniform(0.75, 1.0)
     for stroke in _STROKES[label]:
         corners = np.array(stroke) + draw.normal(0, 0.03, (len(stroke), 2))
-        for begin, end in zip(corners[:-1], corners[1:], strict=True):
+        for begin, end in pairwise(corners):
             points.append(begin + np.linspace(0, 1, 12)[:, None] * (end - begin))
     path = np.concatenate(points) - 0.5
     path[:, 0] += slant * path[:, 1]

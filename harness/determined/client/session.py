@@ -145,6 +145,11 @@ class Session:
             try:
                 response = self._send(method, path, body, query, headers, timeout)
                 return _decode(response, self._read(response))
+            except (AttributeError, ValueError) as error:
+                # http.client's own way to say that another thread has closed its socket under it
+                if not self._closed:
+                    raise
+                raise MasterUnreachable("the session is closed") from error
             except MasterUnreachable as error:
                 delay = next(delays, None)
                 if delay is None or not (safe or getattr(error, "unsent", False)):

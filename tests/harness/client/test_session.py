@@ -71,11 +71,11 @@ def test_stream(master):
         b'{"result": {"n": 1}}\n{"result": {"n": 2}}\n{"error": {"httpCode": 404, "grpcCode": 5, "message": "gone"}}\n'
     )
     master.on("GET", "/s", (200, lines))
-    got = []
-    with Session(master.url) as session, pytest.raises(NotFound, match="gone"):
-        for item in session.stream("/s"):
-            got.append(item["n"])
-    assert got == [1, 2]
+    with Session(master.url) as session:
+        items = session.stream("/s")
+        assert [next(items), next(items)] == [{"n": 1}, {"n": 2}]
+        with pytest.raises(NotFound, match="gone"):
+            next(items)
 
 
 def test_numbers():

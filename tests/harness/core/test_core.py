@@ -66,9 +66,10 @@ def test_what_an_earlier_process_left_is_sent_first(master, tmp_path):
 
 def test_a_refused_report_is_raised_at_the_next_call(master):
     master.on("POST", "/metrics", (400, {"error": {"code": 3, "reason": "InvalidArgument", "error": "other value"}}))
-    with pytest.raises(BadRequest, match="other value"), core.init() as context:
+    with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
-        context.train.flush()
+        with pytest.raises(BadRequest, match="other value"):
+            context.train.flush()
 
 
 def test_a_fenced_attempt_ends_its_process(master):
@@ -131,10 +132,8 @@ def test_a_checkpoint_needs_its_steps(master, metadata):
 
 def test_a_failed_checkpoint_leaves_nothing(master, tmp_path):
     with core.init() as context:
-        with pytest.raises(RuntimeError, match="boom"):
-            with context.checkpoint.store_path({"steps_completed": 1}) as (path, _):
-                (path / "half").write_bytes(b"x")
-                raise RuntimeError("boom")
+        with pytest.raises(ZeroDivisionError), context.checkpoint.store_path({"steps_completed": 1}) as (path, _):
+            (path / "half").write_bytes(b"%d" % (1 // 0))
     assert os.listdir(tmp_path / "checkpoints") == []
     assert not master.bodies("/checkpoints")
 

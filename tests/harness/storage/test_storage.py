@@ -71,9 +71,13 @@ def test_nothing_is_seen_before_the_end(made):
 def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
     storage, root, shown = made
     store(storage, "good", a="1")
-    with pytest.raises(StorageError) as failed, storage.store_path("bad", nothing) as path:
+
+    def fill(path):
         (path / "half").write_text("x")
         raise OSError(number, os.strerror(number), str(path / "half"))
+
+    with pytest.raises(StorageError) as failed, storage.store_path("bad", fill):
+        pass
     assert shown in str(failed.value)
     assert "last good checkpoint is kept" in str(failed.value)
     assert os.listdir(root) == ["good"]
@@ -82,7 +86,7 @@ def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
 def test_a_users_own_error_passes(made):
     storage, root, _ = made
     with pytest.raises(FileNotFoundError, match="mine"), storage.store_path("u", nothing):
-        open("/nowhere/mine")
+        os.stat("/nowhere/mine")
     assert os.listdir(root) == []
 
 
