@@ -51,8 +51,14 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     ended = await one.create()
     other = next(w for w in await agent.wished(2) if w.allocation_id != wish.allocation_id)
     await agent.run(other)
-    await one.post("/api/v1/checkpoints", {"uuid": "kept", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}})
-    await one.post("/api/v1/checkpoints", {"uuid": "kept2", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}})
+    await one.post(
+        "/api/v1/checkpoints",
+        {"uuid": "kept", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+    )
+    await one.post(
+        "/api/v1/checkpoints",
+        {"uuid": "kept2", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+    )
     await agent.exit(other)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption")  # warm
     paused = await one.create(CONFIG, activate=False)
@@ -69,13 +75,27 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     from determined.states import ContainerState
 
     await agent.say(waiting, ContainerState.RUNNING)
-    metrics = {"group": "training", "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}}}
-    output = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id, "start": 0, "end": 2, "lines": [{"timestamp": 1.0, "log": "x"}]}
+    metrics = {
+        "group": "training",
+        "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}},
+    }
+    output = {
+        "container_id": wish.container_id,
+        "allocation_id": wish.allocation_id,
+        "task_id": wish.spec.task_id,
+        "start": 0,
+        "end": 2,
+        "lines": [{"timestamp": 1.0, "log": "x"}],
+    }
     joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
     return {
-        ("POST", "/api/v1/auth/login"): ("/api/v1/auth/login", {"username": "admin", "password": "Correct-Horse-7"}, {}),
+        ("POST", "/api/v1/auth/login"): (
+            "/api/v1/auth/login",
+            {"username": "admin", "password": "Correct-Horse-7"},
+            {},
+        ),
         ("POST", "/api/v1/users"): ("/api/v1/users", {"user": {"username": "new"}}, {}),
         ("PATCH", "/api/v1/users/{user_id}"): ("/api/v1/users/2", {"displayName": "D"}, {}),
         ("POST", "/api/v1/experiments"): ("/api/v1/experiments", {"config": CONFIG, "activate": True}, {}),
@@ -92,16 +112,32 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", f"{t}/runner/metadata"): ("/api/v1/trials/1/runner/metadata", {"state": "s"}, task),
         ("POST", f"{t}/early_exit"): ("/api/v1/trials/1/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}, task),
         ("POST", "/api/v1/runs/{trial_id}/metadata"): ("/api/v1/runs/1/metadata", {"metadata": {"a": 1}}, task),
-        ("POST", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"uuid": "new", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}}, task),
+        ("POST", "/api/v1/checkpoints"): (
+            "/api/v1/checkpoints",
+            {"uuid": "new", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}},
+            task,
+        ),
         ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": ["kept2"]}, {}),
-        ("PATCH", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpoints": [{"uuid": "kept", "resources": {"resources": {}}}]}, {}),
+        ("PATCH", "/api/v1/checkpoints"): (
+            "/api/v1/checkpoints",
+            {"checkpoints": [{"uuid": "kept", "resources": {"resources": {}}}]},
+            {},
+        ),
         ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),
         ("POST", f"{a}/signals/ack_preemption"): (f"{w}/signals/ack_preemption", {}, {}),
         ("POST", "/api/v1/agents/{agent_id}/disable"): ("/api/v1/agents/one/disable", {"drain": True}, {}),
-        ("POST", "/api/v1/agents/{agent_id}/slots/{slot_id}/disable"): ("/api/v1/agents/one/slots/2/disable", {"drain": True}, {}),
+        ("POST", "/api/v1/agents/{agent_id}/slots/{slot_id}/disable"): (
+            "/api/v1/agents/one/slots/2/disable",
+            {"drain": True},
+            {},
+        ),
         ("POST", "/detent/drain"): ("/detent/drain", {}, {}),
         ("POST", "/api/v1/trials/{trial_id}/metrics"): ("/api/v1/trials/1/metrics", metrics, task),
-        ("POST", "/api/v1/task/logs"): ("/api/v1/task/logs", {"logs": [{"taskId": wish.spec.task_id, "log": "x"}]}, task),
+        ("POST", "/api/v1/task/logs"): (
+            "/api/v1/task/logs",
+            {"logs": [{"taskId": wish.spec.task_id, "log": "x"}]},
+            task,
+        ),
         ("POST", "/detent/agents/{agent_id}/output"): ("/detent/agents/one/output", output, joined),
         ("POST", "/api/v1/auth/logout"): ("/api/v1/auth/logout", {}, {}),
     }

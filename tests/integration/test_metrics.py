@@ -17,7 +17,13 @@ async def running(one: Cluster) -> tuple[PlayedAgent, Any, dict[str, str]]:
 async def report(one: Cluster, headers, steps, metrics, *, run=1, group="training", trial=1, **more):
     body = {
         "group": group,
-        "metrics": {"trialId": trial, "trialRunId": run, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}, **more},
+        "metrics": {
+            "trialId": trial,
+            "trialRunId": run,
+            "stepsCompleted": steps,
+            "metrics": {"avgMetrics": metrics},
+            **more,
+        },
     }
     return await one.post(f"/api/v1/trials/{trial}/metrics", body, **headers)
 
@@ -82,7 +88,12 @@ async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(
     again, newer = await next_run(one, agent, wish, checkpoint=("c", 3))
     assert again.spec.environment["DET_STEPS_COMPLETED"] == "3"
     assert (await report(one, newer, 4, {"loss": 40.0}, run=2)).status_code == 200
-    assert await stored(one) == [(1, 1, {"loss": 1.0}), (1, 2, {"loss": 2.0}), (1, 3, {"loss": 3.0}), (2, 4, {"loss": 40.0})]
+    assert await stored(one) == [
+        (1, 1, {"loss": 1.0}),
+        (1, 2, {"loss": 2.0}),
+        (1, 3, {"loss": 3.0}),
+        (2, 4, {"loss": 40.0}),
+    ]
     assert await stored(one, "validation") == []
     assert await stored(one, "extra") == []
     trial = (await one.get("/api/v1/trials/1"))["trial"]
