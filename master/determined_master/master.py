@@ -120,7 +120,8 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation)
-    trials = Trials(clock, allocations, pool_hook=settings.startup_hook)
+    metrics = MetricStore()
+    trials = Trials(clock, allocations, metrics.forget, pool_hook=settings.startup_hook)
     verbs = Verbs(database, clock, trials)
     return Master(
         settings=settings,
@@ -139,6 +140,6 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         submit=Submit(database, blobs, clock, settings, trials, verbs),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
-        metrics=MetricStore(),
+        metrics=metrics,
         logs=LogStore(),
     )
