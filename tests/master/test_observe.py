@@ -1,11 +1,11 @@
 """Why an allocation ended, from how its containers did."""
 
 import pytest
-from determined_master.allocations.observe import end_of, further
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState as C
 from determined.states import ExitReason as R
+from determined_master.allocations.observe import end_of, further
 
 OK = ContainerExit(kind="exited", code=0)
 FAILED = ContainerExit(kind="exited", code=3)
