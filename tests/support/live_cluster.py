@@ -28,7 +28,7 @@ def wait_until(question: Callable[[], T | None], *, within: float = 30.0, what: 
         if answer:
             return answer
         assert time.monotonic() < deadline, f"{what or 'it'} did not come true within {within} s"
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 
 class Program:
@@ -90,7 +90,7 @@ class LiveCluster:
         self.data = folder / "data"
         self.environment = environment(folder)
         self.environment |= {f"DET_MASTER_{name.upper()}": str(value) for name, value in settings.items()}
-        self.url = ""
+        self.url = self.cluster_id = ""
         self.master: Program | None = None
         self.agents: dict[str, Program] = {}
         self.session = Session("http://127.0.0.1:1")
@@ -106,6 +106,7 @@ class LiveCluster:
         self.url = self.master.announced("ready: ")
         if self.session.master != self.url:
             self.session = log_in(self.url, self.data)
+            self.cluster_id = str(self.session.get("/api/v1/master")["clusterId"])
 
     def start_agent(self, name: str = "agent-1", *, slots: int = 1, master: str = "", wait: bool = True) -> Program:
         """``master``: the address that agent and tasks use, where it is not the master's own."""

@@ -31,30 +31,30 @@ def parent_of(pid: int) -> int:
         return 0
 
 
-def carriers(task_id: str) -> list[int]:
-    """Living processes that were started for any allocation of a task."""
-    return [
-        pid
-        for pid in _all()
-        if environ_of(pid).get("DET_ALLOCATION_ID", "").rpartition(".")[0] == task_id and _lives(pid)
-    ]
+def carriers(cluster_id: str, task_id: str) -> list[int]:
+    """Living processes that were started for any allocation of a task; two clusters may name a task alike."""
+
+    def carries(environ: dict[str, str]) -> bool:
+        allocation = environ.get("DET_ALLOCATION_ID", "").rpartition(".")[0]
+        return allocation == task_id and environ.get("DET_CLUSTER_ID") == cluster_id
+
+    return [pid for pid in _all() if carries(environ_of(pid)) and _lives(pid)]
 
 
-def workers(task_id: str) -> list[int]:
-    """The training process of a task: the first that runs the harness, not the loader workers below it."""
-    found = {pid for pid in carriers(task_id) if "determined.exec.harness" in command_of(pid)}
-    return [pid for pid in found if parent_of(pid) not in found]
+def without_parents(pids: list[int]) -> list[int]:
+    """Those of ``pids`` whose parent is none of them."""
+    return [pid for pid in pids if parent_of(pid) not in (0, *pids)]
 
 
 def shims(folder: Path) -> list[int]:
     """The shims whose orders lie in ``folder``; where one has forked, the first."""
-    found = {
+    found = [
         pid
         for pid in _all()
         if any(w.endswith("shim.py") for w in command_of(pid))
         and any(w.startswith(str(folder)) for w in command_of(pid))
-    }
-    return [pid for pid in found if parent_of(pid) not in found]
+    ]
+    return without_parents(found)
 
 
 def kill_below(folder: Path) -> None:

@@ -46,6 +46,22 @@ class Experiment:
         return str(wait_until(lambda: self.trials, what="a trial")[0]["taskId"])
 
     @property
+    def processes(self) -> list[int]:
+        """Every living process that carries an allocation of this trial."""
+        return live_processes.carriers(self.cluster.cluster_id, self.task_id)
+
+    @property
+    def worker(self) -> int:
+        """The training process: the first that runs the harness, not the loader workers below it."""
+
+        def look() -> list[int]:
+            running = [pid for pid in self.processes if "determined.exec.harness" in live_processes.command_of(pid)]
+            return live_processes.without_parents(running)
+
+        (pid,) = wait_until(look, what="a training process")
+        return pid
+
+    @property
     def state(self) -> str:
         """Without the wire's prefix."""
         state = self.cluster.session.get(f"/api/v1/experiments/{self.id}")["experiment"]["state"]
@@ -110,8 +126,7 @@ class Experiment:
 
     def nothing_left(self) -> None:
         """No process carries an allocation of this trial."""
-        task_id = self.task_id
-        wait_until(lambda: not live_processes.carriers(task_id), within=10, what="no process of the trial is left")
+        wait_until(lambda: not self.processes, within=10, what="no process of the trial is left")
 
     def reports(self, group: str) -> list[dict[str, Any]]:
         path = f"/api/v1/trials/metrics/{group}_metrics"
