@@ -105,6 +105,7 @@ class LiveCluster:
         self.master = Program(argv, self.folder / "master.log", self.environment)
         self.url = self.master.announced("ready: ")
         if self.session.master != self.url:
+            self.session.close()
             self.session = log_in(self.url, self.data)
             self.cluster_id = str(self.session.get("/api/v1/master")["clusterId"])
 

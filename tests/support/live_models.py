@@ -7,8 +7,6 @@ from typing import Any
 
 import yaml
 
-from determined.context import pack
-
 ROOT = Path(__file__).parents[2]
 E2E = ROOT / "tests" / "e2e"
 # The same number of threads in every run, else sums come in another order and hashes differ.
@@ -37,10 +35,9 @@ class Model:
         folder.mkdir(parents=True, exist_ok=True)
         for file in (*self.files, E2E / "gated" / "gates.py"):
             shutil.copy(file, folder)
-        trial = (
-            f"from gates import gated\nfrom model_def import {self.trial_class}\nTrial = gated({self.trial_class})\n"
-        )
-        (folder / "trial.py").write_text(trial)
+        if self.trial_class:
+            lines = [f"from model_def import {self.trial_class}", "", f"Trial = gated({self.trial_class})"]
+            (folder / "trial.py").write_text("\n".join(["from gates import gated", *lines, ""]))
         for name, text in more.items():
             (folder / name.replace("__", ".").replace("_", "-")).write_text(text)
         return folder
@@ -71,9 +68,17 @@ def _foreign() -> Model:
     )
 
 
-DIGITS, FOREIGN = _digits(), _foreign()
+def _script() -> Model:
+    """A Core API script that imports no torch: quick where the training itself does not matter."""
+    config = {
+        "name": "script",
+        "entrypoint": "python3 steps.py",
+        "searcher": {"name": "single", "metric": "loss"},
+        "hyperparameters": {"number": 0},
+        "max_restarts": 0,
+    }
+    return Model("script", (E2E / "gated" / "steps.py",), "", config, 3, (3,))
+
+
+DIGITS, FOREIGN, SCRIPT = _digits(), _foreign(), _script()
 MODELS = {model.name: model for model in (DIGITS, FOREIGN)}
-
-
-def packed(folder: Path) -> Any:
-    return pack(folder)

@@ -31,7 +31,7 @@ class Experiment:
     def __init__(self, cluster: LiveCluster, experiment_id: int, gates: Path | None = None) -> None:
         self.cluster = cluster
         self.id = experiment_id
-        self._gates = gates
+        self.gates = gates
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -111,18 +111,18 @@ class Experiment:
         assert found == state, "\n".join([f"it ended as {found}", *self.log[-40:]])
 
     def close_gate(self, name: str, *, until_preempted: bool = False) -> None:
-        assert self._gates is not None
-        (self._gates / f"{name}.here").unlink(missing_ok=True)
-        (self._gates / name).write_text("preempted" if until_preempted else "")
+        assert self.gates is not None
+        (self.gates / f"{name}.here").unlink(missing_ok=True)
+        (self.gates / name).write_text("preempted" if until_preempted else "")
 
     def at_gate(self, name: str, *, within: float = 60.0) -> None:
-        assert self._gates is not None
-        here = self._gates / f"{name}.here"
+        assert self.gates is not None
+        here = self.gates / f"{name}.here"
         wait_until(here.exists, within=within, what=f"gate {name}")
 
     def open_gate(self, name: str) -> None:
-        assert self._gates is not None
-        (self._gates / name).unlink(missing_ok=True)
+        assert self.gates is not None
+        (self.gates / name).unlink(missing_ok=True)
 
     def nothing_left(self) -> None:
         """No process carries an allocation of this trial."""
@@ -136,11 +136,11 @@ class Experiment:
     def result(self) -> Result:
         """Fails where a step stands twice."""
         groups = {}
-        for group, key in (("training", "avgMetrics"), ("validation", "validationMetrics")):
+        for group, key in (("training", "avg_metrics"), ("validation", "validation_metrics")):
             reports = [report for report in self.reports(group) if not report["archived"]]
             steps = [report["totalBatches"] for report in reports]
             assert len(steps) == len(set(steps)), f"{group} steps that stand twice: {sorted(steps)}"
-            groups[group] = {report["totalBatches"]: _values(report["metrics"], key) for report in reports}
+            groups[group] = {report["totalBatches"]: dict(report["metrics"][key]) for report in reports}
         finals = wait_until(lambda: _FINAL.findall("\n".join(self.log)), within=10, what="the line of the final hash")
         assert len(set(finals)) == 1, finals
         return Result(finals[-1], groups["training"], groups["validation"])
@@ -170,8 +170,3 @@ def create(
     answer = submissions.create(cluster.session, body, packed.hash, packed.data)
     experiment.id = int(answer["experiment"]["id"])
     return experiment
-
-
-def _values(metrics: dict[str, Any], key: str) -> dict[str, Any]:
-    found = metrics.get(key, metrics)
-    return dict(found)
