@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, Skipped, paired
@@ -15,12 +16,10 @@ EXPERIMENTS = 10
 CONFIG = "name: listed\nentrypoint: 'true'\nsearcher: {name: single, metric: loss}\nhyperparameters: {}\n"
 
 
-def figures(rounds: int = 15) -> list[Figure]:
-    return [
-        _against_pass("det --version / python -c pass", 1.5, ["--version"], 2 * rounds),
-        _against_pass("det experiment create --help / python -c pass", 3.0, ["experiment", "create", "--help"], rounds),
-        *_listing(rounds),
-    ]
+def figures(rounds: int = 15) -> Iterator[Figure]:
+    yield _against_pass("det --version / python -c pass", 1.5, ["--version"], 2 * rounds)
+    yield _against_pass("det experiment create --help / python -c pass", 3.0, ["experiment", "create", "--help"], rounds)
+    yield from _listing(rounds)
 
 
 def _against_pass(name: str, goal: float, words: list[str], rounds: int) -> Figure:
@@ -42,14 +41,15 @@ def _listing(rounds: int) -> list[Figure]:
             for _ in range(EXPERIMENTS):
                 admin.post("/api/v1/experiments", {"config": CONFIG, "activate": False})
         environment = _logged_in(running, Path(name), theirs)
+        apart = _without_ours(environment)
         ours = [det(), "experiment", "list", "--all"]
         reference = [theirs, "experiment", "list", "--all"]
-        for warm in (ours, reference):
-            listed = subprocess.run(warm, env=environment, capture_output=True, text=True)
+        for warm, where in ((ours, environment), (reference, apart)):
+            listed = subprocess.run(warm, env=where, capture_output=True, text=True)
             if listed.stdout.count("listed") != EXPERIMENTS:
                 raise RuntimeError(f"{warm[0]} does not list the experiments: {listed.stdout}{listed.stderr}")
         ratios, note = paired(
-            lambda: seconds(ours, environment) * 1000, lambda: seconds(reference, environment) * 1000, rounds
+            lambda: seconds(ours, environment) * 1000, lambda: seconds(reference, apart) * 1000, rounds
         )
     return [Figure("det experiment list / official det", 0.25, ratios, note=f"{note} ms")]
 
@@ -74,7 +74,7 @@ def _logged_in(running: Running, folder: Path, theirs: str) -> dict[str, str]:
     # Without a terminal the official client reads the password from standard input.
     subprocess.run(
         [theirs, *login],
-        env=environment,
+        env=_without_ours(environment),
         input=f"{password}\n".encode(),
         check=True,
         capture_output=True,
@@ -82,6 +82,11 @@ def _logged_in(running: Running, folder: Path, theirs: str) -> dict[str, str]:
         timeout=60,
     )
     return environment
+
+
+def _without_ours(environment: dict[str, str]) -> dict[str, str]:
+    """The official library has the name of ours: nothing may put ours before it."""
+    return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
 
 
 if __name__ == "__main__":
