@@ -45,6 +45,17 @@ def started(
 
 
 @contextmanager
+def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program whose output nobody reads."""
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
 def master(folder: Path) -> Iterator[Running]:
     argv = [sys.executable, "-m", "determined_master", "--data", str(folder), "--port", "0", "--announce"]
     with started(argv, "ready: ") as (url, process):
