@@ -1,5 +1,1 @@
-"""determined_agent."""
-
-from determined_launch.beside import stop
-
-stop("det-agent")
+"""The agent: one a machine, holds slots and starts containers."""
