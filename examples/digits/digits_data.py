@@ -33,20 +33,20 @@ def make(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _draw(label: int, draw: np.random.RandomState) -> np.ndarray:
     points = []
-    slant, scale = draw.normal(0, 0.12), draw.uniform(0.75, 1.0)
+    slant, scale = draw.normal(0, 0.25), draw.uniform(0.6, 1.0)
     for stroke in _STROKES[label]:
-        corners = np.array(stroke) + draw.normal(0, 0.03, (len(stroke), 2))
+        corners = np.array(stroke) + draw.normal(0, 0.05, (len(stroke), 2))
         for begin, end in pairwise(corners):
             points.append(begin + np.linspace(0, 1, 12)[:, None] * (end - begin))
     path = np.concatenate(points) - 0.5
     path[:, 0] += slant * path[:, 1]
-    path = path * scale + 0.5 + draw.normal(0, 0.03, 2)
+    path = path * scale + 0.5 + draw.normal(0, 0.05, 2)
     axis = (np.arange(SIZE) + 0.5) / SIZE
     # exp of sums stays the same on every machine far beyond the precision that float32 keeps
     x = np.exp(-(((axis[None, :] - path[:, 0:1]) / 0.05) ** 2))
     y = np.exp(-(((axis[None, :] - path[:, 1:2]) / 0.05) ** 2))
     image = np.minimum(1.0, np.einsum("py,px->yx", y, x) / 2)
-    return np.clip(image + draw.normal(0, 0.05, image.shape), 0.0, 1.0)
+    return np.clip(image + draw.normal(0, 0.2, image.shape), 0.0, 1.0)
 
 
 class Digits(torch.utils.data.Dataset):

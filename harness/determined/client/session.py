@@ -11,8 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from determined.errors import ApiError, MasterUnreachable, from_answer
@@ -23,8 +22,7 @@ AWAY = frozenset({502, 503, 504})
 ALLOCATION_HEADER = "Grpc-Metadata-x-allocation-token"
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of its start
     """How often and how fast a call is tried again while the master is away; ``attempts=None`` is for ever."""
 
     attempts: int | None = 5
@@ -82,6 +80,7 @@ class Session:
         self._local = threading.local()
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
+        self._closed = False
 
     def __enter__(self) -> "Session":
         return self
@@ -91,6 +90,7 @@ class Session:
 
     def close(self) -> None:
         """Closes the connections of all threads; a call under way in another thread ends with an error at once."""
+        self._closed = True
         with self._lock:
             connections, self._open = self._open, set()
         for connection in connections:
@@ -143,6 +143,11 @@ class Session:
             try:
                 response = self._send(method, path, body, query, headers, timeout)
                 return _decode(response, self._read(response))
+            except (AttributeError, ValueError) as error:
+                # http.client's own way to say that another thread has closed its socket under it
+                if not self._closed:
+                    raise
+                raise MasterUnreachable("the session is closed") from error
             except MasterUnreachable as error:
                 delay = next(delays, None)
                 if delay is None or not (safe or getattr(error, "unsent", False)):
@@ -196,6 +201,9 @@ class Session:
                 connection.connect()
             except OSError as error:
                 raise self._unreachable(error, unsent=True) from None
+        if self._closed:
+            connection.close()
+            raise MasterUnreachable("the session is closed")
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         kind = {} if data is None or isinstance(body, bytes) else {"Content-Type": "application/json"}
         connection.request(method, url, data, {**self._headers, **kind, **headers})
@@ -232,7 +240,9 @@ class Session:
 
     def _connect(self, timeout: float | None) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        return kind(self._host, self._port, timeout=timeout)
+        connection = kind(self._host, self._port, timeout=timeout)
+        connection.auto_open = 0  # one that another thread has closed must not come back by itself
+        return connection
 
     def _forget(self, connection: http.client.HTTPConnection) -> None:
         self._local.connection = None

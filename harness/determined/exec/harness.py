@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from determined.errors import DeterminedError
+from determined.errors import DeterminedError, StorageError
 from determined_launch import environment
 
 
@@ -19,13 +19,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("usage: python3 -m determined.exec.harness [--test-mode] module:Class", file=sys.stderr)
         return 2
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: [%(process)d] %(name)s: %(message)s")
-    trial_class = find_class(words[0])
-    from determined.pytorch import PyTorchTrial
-    from determined.pytorch._legacy import run
+    try:
+        trial_class = find_class(words[0])
+        from determined.pytorch import PyTorchTrial
+        from determined.pytorch._legacy import run
 
-    if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
-        raise DeterminedError(f"{words[0]} is not a PyTorchTrial; other kinds of trial are not offered yet")
-    run(trial_class, words[0], test_mode=test_mode)
+        if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
+            raise DeterminedError(f"{words[0]} is not a PyTorchTrial; other kinds of trial are not offered yet")
+        run(trial_class, words[0], test_mode=test_mode)
+    except StorageError as error:
+        logging.getLogger(__name__).error("%s", error)
+        return 1
+    except DeterminedError as error:
+        # ours says what is wrong by itself; where it stands in the user's code still helps
+        logging.getLogger(__name__).error("%s", error, exc_info=error.__traceback__ is not None)
+        return 1
     return 0
 
 

@@ -33,6 +33,7 @@ class Keeper:
         self._state = state
         self._streams: dict[str, Any] | None = None
         self.saved_at: int | None = None
+        self.uuid: str | None = None
 
     def save(self, extras: Extras | None = None) -> None:
         """Stores everything; with ``extras`` callbacks and reducers as they were then. No random stream moves."""
@@ -55,7 +56,7 @@ class Keeper:
                         callback.on_checkpoint_end(str(path))
                 logger.info("checkpoint %s after %d batches", uuid, self._state.progress.steps)
             uuid = distributed.broadcast(uuid)
-            self.saved_at = self._state.progress.steps
+            self.saved_at, self.uuid = self._state.progress.steps, str(uuid)
             for callback in self._callbacks:
                 callback.on_checkpoint_upload_end(str(uuid))
 
@@ -86,6 +87,14 @@ class Keeper:
             self._streams = parts["streams"]
         self.saved_at = self._state.progress.steps
         logger.info("continuing from checkpoint %s after %d batches", uuid, self.saved_at)
+
+    def round_trip(self) -> None:
+        """Reads the newest checkpoint back and removes it: what a test of the trial wants to know."""
+        if self.uuid is None:
+            raise RuntimeError("no checkpoint was stored")
+        self.load(self.uuid)
+        if self._context.distributed.rank == 0:
+            self._context._core.checkpoint.delete(self.uuid)
 
     def restore_streams(self) -> None:
         """The last thing before training: whatever was drawn while setting up does not count."""

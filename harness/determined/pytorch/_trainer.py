@@ -70,6 +70,7 @@ class Trainer:
             global_batch_size=context.get_hparams().get("global_batch_size"),
         )
         state = TrainingState(context, callbacks)
+        keeper = Keeper(trial, context, callbacks, state)
         poll = PreemptPoll(context._core)
         loop = Loop(
             trial=trial,
@@ -81,7 +82,7 @@ class Trainer:
             ),
             plan=plan,
             state=state,
-            keeper=Keeper(trial, context, callbacks, state),
+            keeper=keeper,
             poll=poll,
         )
         if profiling_enabled:
@@ -90,6 +91,8 @@ class Trainer:
             logging.getLogger().setLevel(logging.WARNING)
         latest = latest_checkpoint or (info.latest_checkpoint if info is not None else None)
         loop.run(latest, step_zero_validation=step_zero_validation)
+        if test_mode:
+            keeper.round_trip()
 
     def _configured_length(self) -> TrainUnit:
         searcher = self._context.get_experiment_config().get("searcher") or {}

@@ -1,7 +1,8 @@
 """Stores reports of metrics in bulk: idempotent by (trial, run, group, steps), archiving what a newer run overtook."""
 
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +28,41 @@ class _Trial:
     smaller_is_better: bool
     summary: dict[str, Any]
     best_signed: float | None
-    newest: dict[str, int] = field(default_factory=dict)
-    """Group → the largest step that the newest run has reported: a larger one is surely new."""
-    changes: dict[str, Any] = field(default_factory=dict)
+    reported: dict[str, "_Reported"] = field(default_factory=dict)
+    """Group → which steps the newest run has surely not reported yet."""
+    older_steps: int = -1
+    """The largest step that an older run has reported and that still stands."""
+    best_validation_id: int | None = None
+    latest_validation_id: int | None = None
+    searcher_metric_value: float | None = None
+    changed: bool = False
+
+
+class _Reported:
+    """The newest steps that a run has reported in one group, so that most reports are known to be new without a look.
+
+    ``floor``: at or below it anything may have been reported. Above it, exactly what ``steps`` holds. Requests of one
+    trial overtake each other, so the largest step alone would not do.
+    """
+
+    __slots__ = ("floor", "order", "steps")
+    MOST = 1024
+
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
+        self.steps: set[int] = set()
+        self.order: deque[int] = deque()
+
+    def is_new(self, steps: int) -> bool:
+        return steps > self.floor and steps not in self.steps
+
+    def add(self, steps: int) -> None:
+        self.steps.add(steps)
+        self.order.append(steps)
+        if len(self.order) > self.MOST:
+            gone = self.order.popleft()
+            self.steps.discard(gone)
+            self.floor = max(self.floor, gone)
 
 
 class MetricStore:
@@ -41,6 +74,11 @@ class MetricStore:
 
     def rolled_back(self) -> None:
         self._trials.clear()
+
+    def forget(self, trial_ids: Iterable[int]) -> None:
+        """To be called once a transaction has committed that changed a trial's run or removed it."""
+        for trial_id in trial_ids:
+            self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
         topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
@@ -72,22 +110,21 @@ class MetricStore:
             )
         if "." in report.group or not report.group:
             return BadRequest(f"metric group {report.group!r}: a name without a dot is needed")
-        newest = trial.newest.get(report.group, -1)
-        if report.steps is None or report.steps <= newest:
+        reported = trial.reported.setdefault(report.group, _Reported(-1))
+        if report.steps is None or not reported.is_new(report.steps):
             rows.insert_many(connection, fresh)
             fresh.clear()
             existing = rows.find(connection, report)
             if existing is not None:
                 return self._merge(connection, trial, report, existing)
-        if trial.reported_run_id < trial.run_id or (trial.run_id > 1 and report.steps is not None):
+        if trial.reported_run_id < trial.run_id or (report.steps is not None and report.steps <= trial.older_steps):
             self._overtake(connection, trial, report)
         if report.steps is not None:
-            trial.newest[report.group] = max(newest, report.steps)
+            reported.add(report.steps)
             trial.steps_completed = max(trial.steps_completed, report.steps)
-            trial.changes["steps_completed"] = trial.steps_completed
         fresh.append(self._row(trial, report))
         summary.add(trial.summary, report.group, report.metrics)
-        trial.changes["summary_metrics"] = trial.summary
+        trial.changed = True
         if report.group == "validation":
             rows.insert_many(connection, fresh)
             fresh.clear()
@@ -121,7 +158,7 @@ class MetricStore:
             signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
             rows.update_metrics(connection, existing.id, existing.metrics | new, signed)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
-            trial.changes["summary_metrics"] = trial.summary
+            trial.changed = True
         return None
 
     def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:
@@ -132,34 +169,29 @@ class MetricStore:
         if first:
             archived += rows.archive_beyond(connection, report.trial_id, trial.run_id, trial.run_start_steps)
             trial.reported_run_id = trial.run_id
-            trial.changes["reported_run_id"] = trial.run_id
-            trial.changes["system_failures"] = 0
+            rows.clear_system_failures(connection, report.trial_id)
         if archived:
             left = rows.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)
             trial.best_signed = min([row.signed_metric for row in left if row.signed_metric is not None], default=None)
-            trial.changes |= rows.best_and_latest(left)
-            trial.changes["summary_metrics"] = trial.summary
-            trial.changes["steps_completed"] = trial.steps_completed
+            trial.best_validation_id, trial.latest_validation_id = rows.best_and_latest(left)
 
     def _validated(self, connection: Connection, trial: _Trial, report: Report) -> None:
         found = rows.find(connection, report)
         assert found is not None
-        trial.changes["latest_validation_id"] = found.id
+        trial.latest_validation_id = found.id
         signed = found.signed_metric
         if signed is not None and (trial.best_signed is None or signed < trial.best_signed):
             trial.best_signed = signed
-            trial.changes["best_validation_id"] = found.id
-            trial.changes["searcher_metric_value"] = number(report.metrics.get(trial.searcher_metric))
+            trial.best_validation_id = found.id
+            trial.searcher_metric_value = number(report.metrics.get(trial.searcher_metric))
         rows.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
 
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
-        """The run that a trial is at may have changed since: that much is read each time."""
-        for found in rows.load_trials(connection, trial_ids):
-            known = self._trials.get(found.id)
-            if known is not None and known.run_id == found.run_id:
-                continue
+        """Only what is not known: whoever changes the run of a trial, or removes one, says so by ``forget``."""
+        unknown = trial_ids - self._trials.keys()
+        for found in rows.load_trials(connection, unknown) if unknown else ():
             self._trials[found.id] = _Trial(
                 experiment_id=found.experiment_id,
                 run_id=found.run_id,
@@ -170,17 +202,34 @@ class MetricStore:
                 smaller_is_better=found.smaller_is_better,
                 summary=json.loads(json.dumps(found.summary_metrics)),
                 best_signed=rows.best_signed(connection, found.id),
-                newest=rows.newest_steps(connection, found.id, found.run_id),
+                best_validation_id=found.best_validation_id,
+                latest_validation_id=found.latest_validation_id,
+                searcher_metric_value=found.searcher_metric_value,
+                reported={g: _Reported(s) for g, s in rows.newest_steps(connection, found.id, found.run_id).items()},
+                older_steps=rows.older_steps(connection, found.id, found.run_id),
             )
         if len(self._trials) > 10_000:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}
 
     def _save(self, connection: Connection, trial_ids: set[int]) -> None:
-        for trial_id in trial_ids:
-            trial = self._trials.get(trial_id)
-            if trial is not None and trial.changes:
-                rows.save_trial(connection, trial_id, trial.changes)
-                trial.changes = {}
+        changed = [(i, t) for i in trial_ids if (t := self._trials.get(i)) is not None and t.changed]
+        rows.save_trials(
+            connection,
+            [
+                {
+                    "id": trial_id,
+                    "summary_metrics": trial.summary,
+                    "steps_completed": trial.steps_completed,
+                    "reported_run_id": trial.reported_run_id,
+                    "best_validation_id": trial.best_validation_id,
+                    "latest_validation_id": trial.latest_validation_id,
+                    "searcher_metric_value": trial.searcher_metric_value,
+                }
+                for trial_id, trial in changed
+            ],
+        )
+        for _, trial in changed:
+            trial.changed = False
 
 
 def _signed(trial: _Trial, report: Report) -> float | None:

@@ -169,3 +169,9 @@ def test_foreign_model(tmp_path, capsys, moments):
     first, last = straight.trial, parts[-1].trial
     assert (last.temperature.value, last.temperature.reports) == (first.temperature.value, first.temperature.reports)
     assert last.seen.lives == first.seen.lives
+
+
+def test_test_mode_is_one_batch_and_leaves_nothing(tmp_path):
+    made = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
+    assert [(group, step) for group, step, _ in made.reports] == [("training", 1), ("validation", 1)]
+    assert list(tmp_path.iterdir()) == []

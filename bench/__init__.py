@@ -1,0 +1,1 @@
+"""Figures as ratios to a reference in the same run."""

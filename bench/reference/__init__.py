@@ -1,0 +1,1 @@
+"""References: what a figure is measured against, written for the purpose."""

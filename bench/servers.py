@@ -1,0 +1,108 @@
+"""Starts what is measured: a master alone, or a whole cluster, in temporary folders; ended with the block."""
+
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from determined.client.session import Session
+from determined_master.passwords import client_hash
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class Running:
+    """A started master. ``token`` is an admin's."""
+
+    url: str
+    data: Path
+    token: str
+    process: subprocess.Popen[bytes]
+
+    def session(self) -> Session:
+        return Session(self.url, token=self.token)
+
+
+@contextmanager
+def started(
+    argv: Sequence[str], prefix: str, environment: dict[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A program, and what follows ``prefix`` on the first line of its output that begins so."""
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment or dict(os.environ)
+    )
+    try:
+        yield _announcement(process, prefix), process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program whose output nobody reads."""
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def master(folder: Path) -> Iterator[Running]:
+    argv = [sys.executable, "-m", "determined_master", "--data", str(folder), "--port", "0", "--announce"]
+    with started(argv, "ready: ") as (url, process):
+        yield Running(url, folder, _log_in(url, folder), process)
+
+
+@contextmanager
+def cluster(folder: Path, *, slots: int = 1) -> Iterator[Running]:
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder.parent / "config")}
+    argv = [
+        sys.executable,
+        "-m",
+        "determined_cli",
+        "up",
+        "--port",
+        "0",
+        "--data",
+        str(folder),
+        "--slots",
+        str(slots),
+        "--grace",
+        "1",
+    ]
+    with started(argv, "ready: ", environment) as (url, process):
+        yield Running(url, folder, _log_in(url, folder), process)
+
+
+def _log_in(url: str, folder: Path) -> str:
+    password = (folder / "password").read_text().strip()
+    body = {"username": "admin", "password": client_hash(password), "isHashed": True}
+    with Session(url) as session:
+        return str(session.post("/api/v1/auth/login", body)["token"])
+
+
+def _announcement(process: subprocess.Popen[bytes], prefix: str) -> str:
+    assert process.stdout is not None
+    deadline = time.monotonic() + 60
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        text = b""
+        while time.monotonic() < deadline:
+            if selector.select(0.5):
+                chunk = os.read(process.stdout.fileno(), 4096)
+                if not chunk:
+                    break
+                text += chunk
+                for line in text.decode().splitlines():
+                    if line.startswith(prefix):
+                        return line[len(prefix) :].strip()
+    raise RuntimeError(f"nothing began with {prefix!r}: {text!r}")

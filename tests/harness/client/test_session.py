@@ -1,0 +1,96 @@
+"""The session against a small server: tokens, errors, retries, the kept connection."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.support.fake_master import serving
+
+from determined.client.numbers import from_wire, to_wire
+from determined.client.session import Retry, Session
+from determined.errors import Conflict, DeterminedError, MasterUnreachable, NotFound, PreconditionFailed
+
+
+@pytest.fixture
+def master():
+    with serving() as made:
+        yield made
+
+
+def test_query_body_and_token(master):
+    with Session(f"{master.url}/prefix", token="T") as session:
+        session.post("/api/v1/a b", {"é": [1]}, query={"x": [1, 2], "none": None, "yes": True})
+    _, path, query, body, headers = master.calls[0]
+    assert (path, query, body) == ("/prefix/api/v1/a%20b", "x=1&x=2&yes=true", {"é": [1]})
+    assert headers["Authorization"] == "Bearer T"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "text"),
+    [
+        (404, {"error": {"code": 5, "reason": "NotFound", "error": "no trial 9"}}, NotFound, "no trial 9"),
+        (400, {"error": {"code": 9, "reason": "FailedPrecondition", "error": "paused"}}, PreconditionFailed, "paused"),
+        (409, {"message": "there"}, Conflict, "there"),
+        (418, b"<html>", DeterminedError, "<html>"),
+    ],
+)
+def test_errors(master, status, body, kind, text):
+    master.on("GET", "/x", (status, body))
+    with Session(master.url) as session, pytest.raises(kind) as failed:
+        session.get("/x")
+    assert failed.value.message == text
+    assert failed.value.status == status
+
+
+def test_what_may_be_repeated_is(master):
+    answers = iter([(503, {}), (0, None), (200, {"a": 1})])
+    master.on("GET", "/x", lambda _: next(answers))
+    waits = []
+    with Session(master.url, retry=Retry(attempts=3, first_delay=0.5), sleep=waits.append) as session:
+        assert session.get("/x") == {"a": 1}
+    assert waits == [0.5, 1.0]
+
+
+def test_a_post_that_was_sent_is_not_repeated(master):
+    master.on("POST", "/x", (503, {"message": "later"}))
+    with Session(master.url, sleep=lambda _: None) as session, pytest.raises(MasterUnreachable, match="later"):
+        session.post("/x")
+    assert len(master.calls) == 1
+
+
+def test_nobody_there():
+    waits = []
+    with Session("http://127.0.0.1:9", retry=Retry(attempts=4), sleep=waits.append) as session:
+        with pytest.raises(MasterUnreachable, match=r"127\.0\.0\.1:9 does not answer: connection refused"):
+            session.post("/x")
+    assert len(waits) == 3
+
+
+def test_stream(master):
+    lines = (
+        b'{"result": {"n": 1}}\n{"result": {"n": 2}}\n{"error": {"httpCode": 404, "grpcCode": 5, "message": "gone"}}\n'
+    )
+    master.on("GET", "/s", (200, lines))
+    with Session(master.url) as session:
+        items = session.stream("/s")
+        assert [next(items), next(items)] == [{"n": 1}, {"n": 2}]
+        with pytest.raises(NotFound, match="gone"):
+            next(items)
+
+
+def test_numbers():
+    value = {"a": [float("inf"), -float("inf"), 1.0], "b": {"c": float("nan")}}
+    assert str(from_wire(to_wire(value))) == str(value)
+
+
+def test_imports_stay_cheap():
+    code = (
+        "import sys, determined; "
+        "heavy = {'torch', 'numpy', 'pydantic', 'httpx', 'http.client', 'determined.core', 'determined.pytorch'}; "
+        "print(sorted(heavy & set(sys.modules))); "
+        "import determined.client.session; print('torch' in sys.modules, 'asyncio' in sys.modules); "
+        "import determined as det; det.core.init; print('torch' in sys.modules); det.pytorch.Trainer; "
+        "print('pydantic' in sys.modules, 'httpx' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split("\n")[:4] == ["[]", "False False", "False", "False False"]

@@ -1,0 +1,150 @@
+"""Exchanges between real worker processes, and who is kept out."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from determined.core import _star
+
+WORKER = """
+import json, sys
+from determined import core
+d = core.DistributedContext.from_torch_distributed()
+out = [d.rank, d.size, d.local_rank, d.cross_rank, d.gather(d.rank * 10), d.allgather({"r": d.rank}),
+       d.broadcast("from %d" % d.rank), d.allgather_local(d.rank), d.gather_local(d.rank),
+       d.broadcast_local(d.rank)]
+d.close()
+print(json.dumps(out))
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(rank, size, local_rank, local_size, folder, port, key, code=WORKER):
+    environ = {
+        **os.environ,
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(local_size),
+        "DET_RUN_DIR": str(folder),
+        "DET_CHIEF_IP": "127.0.0.1",
+        "INTER_TRAIN_PROCESS_COMM_PORT_1": str(port),
+        "MASTER_PORT": str(port),
+    }
+    environ.pop("DET_ALLOCATION_KEY", None)
+    if key:
+        environ["DET_ALLOCATION_KEY"] = key
+    return subprocess.Popen(
+        [sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(workers):
+    results = []
+    for worker in workers:
+        out, err = worker.communicate(timeout=60)
+        assert worker.returncode == 0, err
+        results.append(json.loads(out))
+    return results
+
+
+@pytest.mark.parametrize("key", ["ab" * 32, ""])
+def test_one_machine(tmp_path, key):
+    port = free_port()
+    results = finish([start(rank, 3, rank, 3, tmp_path, port, key) for rank in range(3)])
+    for rank, (r, size, local, cross, gathered, every, word, locals_, local_gather, local_word) in enumerate(results):
+        assert (r, size, local, cross) == (rank, 3, rank, 0)
+        assert gathered == ([0, 10, 20] if rank == 0 else None)
+        assert every == [{"r": 0}, {"r": 1}, {"r": 2}]
+        assert word == "from 0"
+        assert locals_ == [0, 1, 2]
+        assert local_gather == ([0, 1, 2] if rank == 0 else None)
+        assert local_word == 0
+
+
+def test_two_machines(tmp_path):
+    port = free_port()
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    results = finish([start(r, 4, r % 2, 2, folders[r // 2], port, "cd" * 32) for r in range(4)])
+    assert [item[4] for item in results] == [[0, 10, 20, 30], None, None, None]
+    assert [item[7] for item in results] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    assert [item[9] for item in results] == [0, 0, 2, 2]
+
+
+class Bomb:
+    def __reduce__(self):
+        return (os.abort, ())
+
+
+def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
+    import pickle
+    import threading
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    address = listener.getsockname()
+    made = []
+    chief = threading.Thread(target=lambda: made.append(_star.Chief(listener, 2, b"right")), daemon=True)
+    chief.start()
+    with socket.create_connection(address) as stranger:
+        stranger.recv(64)
+        data = pickle.dumps(Bomb())
+        stranger.sendall(data.ljust(200, b"\0"))
+        # the chief hangs up; what it has not read may show as a reset
+        try:
+            assert stranger.recv(1) == b""
+        except ConnectionResetError:
+            pass
+    with pytest.raises(ConnectionError):
+        _star.Worker(lambda: socket.create_connection(address), 1, b"wrong")
+    worker = _star.Worker(lambda: socket.create_connection(address), 1, b"right")
+    chief.join(20)
+    worker.gather("hello")
+    assert made[0].gather("chief") == ["chief", "hello"]
+    worker.close()
+    made[0].close()
+
+
+def test_a_chief_without_the_key_is_not_believed():
+    import threading
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+
+    def pretend():
+        peer, _ = listener.accept()
+        with peer:
+            peer.sendall(b"n" * 32)
+            peer.recv(1024)
+            peer.sendall(b"x" * 32)
+
+    thread = threading.Thread(target=pretend)
+    thread.start()
+    with pytest.raises(ConnectionError, match="could not prove"):
+        _star.Worker(lambda: socket.create_connection(listener.getsockname()), 1, b"key")
+    thread.join()
+    listener.close()
+
+
+def test_a_dead_worker_is_named(tmp_path):
+    code = (
+        "from determined import core\nimport os\nd = core.DistributedContext.from_torch_distributed()\n"
+        "if d.rank == 1: os._exit(3)\nd.gather(1)\n"
+    )
+    port = free_port()
+    workers = [start(rank, 2, rank, 2, tmp_path, port, "ef" * 32, code) for rank in range(2)]
+    errors = [worker.communicate(timeout=60)[1] for worker in workers]
+    assert "rank 1 is gone" in errors[0]

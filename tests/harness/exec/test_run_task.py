@@ -1,0 +1,93 @@
+"""The boot step: rendezvous, probe, entrypoint."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.support.fake_master import serving, task_environment
+
+from determined.errors import DeterminedError
+from determined.exec.run_task import build
+from determined_launch.environment import RendezvousFacts
+
+ONE = RendezvousFacts(("127.0.0.1",), 0, (1,))
+TWO = RendezvousFacts(("127.0.0.1",), 0, (2,))
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "peers", "argv"),
+    [
+        ("model_def:T", ONE, ["py", "-m", "determined.exec.harness", "model_def:T"]),
+        ("a.b:T", TWO, ["py", "-m", "determined.launch.torch_distributed", "--", "--trial", "a.b:T"]),
+        ("python3 train.py 'a b'", ONE, ["sh", "-c", "python3 train.py 'a b'"]),
+        (["./prog", "a b", ""], TWO, ["./prog", "a b", ""]),
+        (["a:b"], ONE, ["a:b"]),
+    ],
+)
+def test_entrypoints(entrypoint, peers, argv):
+    assert build(entrypoint, peers, "py") == argv
+
+
+@pytest.mark.parametrize("entrypoint", [None, "", " ", []])
+def test_no_entrypoint(entrypoint):
+    with pytest.raises(DeterminedError, match="no entrypoint"):
+        build(entrypoint, ONE, "py")
+
+
+@pytest.fixture
+def master():
+    with serving() as made:
+        info = {"addresses": ["127.0.0.1"], "rank": 0, "slots": [1]}
+        made.on("GET", "/rendezvous", (200, {"rendezvousInfo": info}))
+        yield made
+
+
+def boot(master, folder, entrypoint, **more):
+    environ = {**os.environ, **task_environment(master, folder, DET_ENTRYPOINT_JSON=json.dumps(entrypoint), **more)}
+    return subprocess.run(
+        [sys.executable, "-m", "determined.exec.run_task"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+    )
+
+
+def test_boot(master, tmp_path):
+    done = boot(master, tmp_path, "echo $DET_TRIAL_ID; exit 9")
+    assert (done.stdout, done.returncode) == ("3\n", 9)
+    assert json.loads((tmp_path / "info" / "rendezvous.json").read_text()) == {
+        "container_addrs": ["127.0.0.1"],
+        "container_rank": 0,
+        "container_slot_counts": [1],
+    }
+    assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+@pytest.mark.parametrize(("entrypoint", "text"), [(["nosuch", "x"], "cannot start 'nosuch'"), ("nosuch x", "nosuch")])
+def test_a_program_that_does_not_exist(master, tmp_path, entrypoint, text):
+    done = boot(master, tmp_path, entrypoint)
+    assert done.returncode == 127
+    lines = (done.stdout + done.stderr).splitlines()
+    assert len(lines) == 1
+    assert text in lines[0]
+
+
+def test_storage_that_cannot_be_written(master, tmp_path):
+    (tmp_path / "file").write_text("")
+    config = {"checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "file")}}
+    done = boot(master, tmp_path, ["true"], DET_EXPERIMENT_CONFIG=json.dumps(config))
+    assert done.returncode == 1
+    assert "cannot write in checkpoint storage" in done.stderr
+
+
+@pytest.mark.torch
+def test_a_trial_class_that_cannot_be_imported(master, tmp_path):
+    (tmp_path / "model_def.py").write_text("import nosuchmodule\n")
+    done = boot(master, tmp_path, "model_def:T", DET_TASK_PYTHON=sys.executable)
+    assert done.returncode == 1
+    assert "model_def.py" in done.stderr
+    assert "No module named 'nosuchmodule'" in done.stderr

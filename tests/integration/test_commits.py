@@ -1,0 +1,199 @@
+"""An answer is a promise: where COMMIT fails, every write route answers with a 5xx and nothing has changed."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from starlette.routing import Route
+from tests.support.cluster import CONFIG, Cluster
+
+READ_ONLY_POSTS = {
+    "/detent/contexts/{digest}": "stores a blob by its content, no row",
+    "/api/v1/runs/start": "reads only",
+    "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
+}
+
+
+@contextmanager
+def failing_commits(one: Cluster) -> Iterator[None]:
+    def fail(_connection: Any) -> None:
+        raise sqlite3.OperationalError("disk I/O error (a test's)")
+
+    engines = [one.master.database.write_engine.sync_engine, one.master.database.group_engine]
+    for engine in engines:
+        event.listen(engine, "commit", fail)
+    try:
+        yield
+    finally:
+        for engine in engines:
+            event.remove(engine, "commit", fail)
+
+
+def dump(one: Cluster) -> list[str]:
+    """Every row of every table, but for what the loops write by themselves."""
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    try:
+        return [line for line in connection.iterdump() if 'INTO "events"' not in line]
+    finally:
+        connection.close()
+
+
+async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[str, str]]]:
+    """For each write route one request that would change something: path, body, headers."""
+    agent = await one.join(slots=3)
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    task = one.as_task(wish.allocation_id)
+    ended = await one.create()
+    other = next(w for w in await agent.wished(2) if w.allocation_id != wish.allocation_id)
+    await agent.run(other)
+    await one.post(
+        "/api/v1/checkpoints",
+        {"uuid": "kept", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+    )
+    await one.post(
+        "/api/v1/checkpoints",
+        {"uuid": "kept2", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+    )
+    await agent.exit(other)
+    await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption")  # warm
+    paused = await one.create(CONFIG, activate=False)
+    archived = await one.create(CONFIG, activate=False)
+    await one.post(f"/api/v1/experiments/{archived}/kill")
+    from tests.support.until import until
+
+    async def both() -> bool:
+        return [await one.state(ended), await one.state(archived)] == ["STATE_COMPLETED", "STATE_CANCELED"]
+
+    await until(both)
+    fresh = (await one.create()), (await agent.wished(2))
+    waiting = next(w for w in fresh[1] if w.allocation_id != wish.allocation_id)
+    from determined.states import ContainerState
+
+    await agent.say(waiting, ContainerState.RUNNING)
+    metrics = {
+        "group": "training",
+        "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}},
+    }
+    output = {
+        "container_id": wish.container_id,
+        "allocation_id": wish.allocation_id,
+        "task_id": wish.spec.task_id,
+        "start": 0,
+        "end": 2,
+        "lines": [{"timestamp": 1.0, "log": "x"}],
+    }
+    joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
+    x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
+    return {
+        ("POST", "/api/v1/auth/login"): (
+            "/api/v1/auth/login",
+            {"username": "admin", "password": "Correct-Horse-7"},
+            {},
+        ),
+        ("POST", "/api/v1/users"): ("/api/v1/users", {"user": {"username": "new"}}, {}),
+        ("PATCH", "/api/v1/users/{user_id}"): ("/api/v1/users/2", {"displayName": "D"}, {}),
+        ("POST", "/api/v1/experiments"): ("/api/v1/experiments", {"config": CONFIG, "activate": True}, {}),
+        ("POST", f"{x}/activate"): (f"/api/v1/experiments/{paused}/activate", {}, {}),
+        ("POST", f"{x}/pause"): ("/api/v1/experiments/1/pause", {}, {}),
+        ("POST", f"{x}/cancel"): ("/api/v1/experiments/1/cancel", {}, {}),
+        ("POST", f"{x}/kill"): ("/api/v1/experiments/1/kill", {}, {}),
+        ("POST", f"{x}/archive"): (f"/api/v1/experiments/{ended}/archive", {}, {}),
+        ("DELETE", x): (f"/api/v1/experiments/{ended}", None, {}),
+        ("PATCH", x): ("/api/v1/experiments/1", {"name": "renamed"}, {}),
+        ("PUT", f"{x}/labels/{{label}}"): ("/api/v1/experiments/1/labels/new", {}, {}),
+        ("POST", f"{t}/kill"): ("/api/v1/trials/1/kill", {}, {}),
+        ("POST", f"{t}/progress"): ("/api/v1/trials/1/progress", {"progress": 0.7}, task),
+        ("POST", f"{t}/runner/metadata"): ("/api/v1/trials/1/runner/metadata", {"state": "s"}, task),
+        ("POST", f"{t}/early_exit"): ("/api/v1/trials/1/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}, task),
+        ("POST", "/api/v1/runs/{trial_id}/metadata"): ("/api/v1/runs/1/metadata", {"metadata": {"a": 1}}, task),
+        ("POST", "/api/v1/checkpoints"): (
+            "/api/v1/checkpoints",
+            {"uuid": "new", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}},
+            task,
+        ),
+        ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": ["kept2"]}, {}),
+        ("PATCH", "/api/v1/checkpoints"): (
+            "/api/v1/checkpoints",
+            {"checkpoints": [{"uuid": "kept", "resources": {"resources": {}}}]},
+            {},
+        ),
+        ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),
+        ("POST", f"{a}/signals/ack_preemption"): (f"{w}/signals/ack_preemption", {}, {}),
+        ("POST", "/api/v1/agents/{agent_id}/disable"): ("/api/v1/agents/one/disable", {"drain": True}, {}),
+        ("POST", "/api/v1/agents/{agent_id}/slots/{slot_id}/disable"): (
+            "/api/v1/agents/one/slots/2/disable",
+            {"drain": True},
+            {},
+        ),
+        ("POST", "/detent/drain"): ("/detent/drain", {}, {}),
+        ("POST", "/api/v1/trials/{trial_id}/metrics"): ("/api/v1/trials/1/metrics", metrics, task),
+        ("POST", "/api/v1/task/logs"): (
+            "/api/v1/task/logs",
+            {"logs": [{"taskId": wish.spec.task_id, "log": "x"}]},
+            task,
+        ),
+        ("POST", "/detent/agents/{agent_id}/output"): ("/detent/agents/one/output", output, joined),
+        ("POST", "/api/v1/auth/logout"): ("/api/v1/auth/logout", {}, {}),
+    }
+
+
+UNDOING = {  # the same code path as its twin above, which is tried
+    ("POST", "/api/v1/experiments/{experiment_id}/unarchive"),
+    ("DELETE", "/api/v1/experiments/{experiment_id}/labels/{label}"),
+    ("POST", "/api/v1/agents/{agent_id}/enable"),
+    ("POST", "/api/v1/agents/{agent_id}/slots/{slot_id}/enable"),
+}
+
+
+def served(one: Cluster) -> set[tuple[str, str]]:
+    found = {(m.upper(), path) for path, item in one.app.openapi()["paths"].items() for m in item}
+    for route in one.app.routes:
+        if type(route) is Route:
+            found |= {(method, route.path) for method in route.methods or ()}
+    return {(method, path.replace(":int}", "}")) for method, path in found}
+
+
+def write_routes(one: Cluster) -> set[tuple[str, str]]:
+    changing = {(m, p) for m, p in served(one) if m in ("POST", "PUT", "PATCH", "DELETE")}
+    return {(m, p) for m, p in changing if p not in READ_ONLY_POSTS}
+
+
+async def test_every_write_route_is_tried(one: Cluster):
+    tried = set(await requests(one))
+    assert write_routes(one) - UNDOING <= tried
+
+
+async def test_a_failing_commit_is_a_5xx_and_changes_nothing(one: Cluster):
+    wrong = []
+    for (method, route), (path, body, headers) in (await requests(one)).items():
+        with failing_commits(one):
+            before = dump(one)
+            answer = await one.client.request(method, path, json=body, headers=headers)
+            after = dump(one)
+        if answer.status_code < 500 or before != after:
+            wrong.append((method, route, answer.status_code, answer.text[:200], before == after))
+    assert wrong == []
+
+
+async def test_the_same_requests_do_change_something(one: Cluster):
+    """Else the test above could not fail."""
+    unchanged = []
+    skip = {("POST", "/detent/drain"), ("POST", "/api/v1/experiments/{experiment_id}/cancel")}
+    for (method, route), (path, body, headers) in (await requests(one)).items():
+        before = dump(one)
+        answer = await one.client.request(method, path, json=body, headers=headers)
+        if (method, route) not in skip and (answer.status_code != 200 or dump(one) == before):
+            unchanged.append((method, route, answer.status_code, answer.text[:200]))
+    allowed = {("POST", "/api/v1/experiments/{experiment_id}/kill"), ("POST", "/api/v1/trials/{trial_id}/kill")}
+    assert {(m, r) for m, r, s, _ in unchanged if s != 401} <= allowed, unchanged
+
+
+@pytest.mark.parametrize("route", sorted(READ_ONLY_POSTS))
+async def test_the_exceptions_are_served_at_all(one: Cluster, route: str):
+    assert any(path == route for _, path in served(one))

@@ -1,0 +1,196 @@
+"""Reports of metrics: idempotent, the first value kept, what a newer run overtook hidden, NaN carried."""
+
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster, PlayedAgent
+
+
+async def running(one: Cluster) -> tuple[PlayedAgent, Any, dict[str, str]]:
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    return agent, wish, one.as_task(wish.allocation_id)
+
+
+async def report(one: Cluster, headers, steps, metrics, *, run=1, group="training", trial=1, **more):
+    body = {
+        "group": group,
+        "metrics": {
+            "trialId": trial,
+            "trialRunId": run,
+            "stepsCompleted": steps,
+            "metrics": {"avgMetrics": metrics},
+            **more,
+        },
+    }
+    return await one.post(f"/api/v1/trials/{trial}/metrics", body, **headers)
+
+
+async def stored(one: Cluster, group="training") -> list[tuple[int, int, dict]]:
+    text = (await one.client.get("/api/v1/trials/metrics/trial_metrics", params={"trialIds": 1, "group": group})).text
+    found = []
+    import json
+
+    for line in text.splitlines():
+        for row in json.loads(line)["result"]["metrics"]:
+            metrics = row["metrics"].get("avg_metrics") or row["metrics"].get("validation_metrics") or row["metrics"]
+            found.append((row["trialRunId"], row["totalBatches"], metrics))
+    return sorted(found, key=lambda row: (row[1], row[0]))
+
+
+async def next_run(one: Cluster, agent: PlayedAgent, wish, *, checkpoint: tuple[str, int] | None = None):
+    """The attempt fails; the next one starts."""
+    headers = one.as_task(wish.allocation_id)
+    if checkpoint:
+        body = {"uuid": checkpoint[0], "taskId": wish.spec.task_id, "metadata": {"steps_completed": checkpoint[1]}}
+        assert (await one.post("/api/v1/checkpoints", body, **headers)).status_code == 200
+    await agent.exit(wish, code=1)
+    again = (await agent.wished())[0]
+    await agent.run(again)
+    return again, one.as_task(again.allocation_id)
+
+
+async def test_the_same_report_twice_is_stored_once(one: Cluster):
+    _, _, task = await running(one)
+    for _ in range(2):
+        assert (await report(one, task, 1, {"loss": 0.5})).status_code == 200
+    assert await stored(one) == [(1, 1, {"loss": 0.5})]
+    summary = (await one.get("/api/v1/trials/1"))["trial"]["summaryMetrics"]["avg_metrics"]["loss"]
+    assert summary["count"] == 1
+
+
+async def test_new_keys_merge_and_another_value_is_refused(one: Cluster):
+    _, _, task = await running(one)
+    await report(one, task, 1, {"loss": 0.5})
+    assert (await report(one, task, 1, {"accuracy": 1.0})).status_code == 200
+    refused = await report(one, task, 1, {"loss": 0.6, "new": 1})
+    assert refused.status_code == 400
+    assert "loss" in refused.json()["error"]["error"]
+    assert await stored(one) == [(1, 1, {"loss": 0.5, "accuracy": 1.0})]
+
+
+async def test_nan_and_infinity_come_back_as_they_went(one: Cluster):
+    _, _, task = await running(one)
+    odd = {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5}
+    assert (await report(one, task, 1, odd)).status_code == 200
+    assert (await report(one, task, 1, odd)).status_code == 200
+    assert await stored(one) == [(1, 1, odd)]
+
+
+async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(one: Cluster):
+    agent, wish, task = await running(one)
+    for step in range(1, 6):
+        await report(one, task, step, {"loss": float(step)})
+    await report(one, task, 5, {"loss": 5.0}, group="validation")
+    await report(one, task, 4, {"x": 1.0}, group="extra")
+    again, newer = await next_run(one, agent, wish, checkpoint=("c", 3))
+    assert again.spec.environment["DET_STEPS_COMPLETED"] == "3"
+    assert (await report(one, newer, 4, {"loss": 40.0}, run=2)).status_code == 200
+    assert await stored(one) == [
+        (1, 1, {"loss": 1.0}),
+        (1, 2, {"loss": 2.0}),
+        (1, 3, {"loss": 3.0}),
+        (2, 4, {"loss": 40.0}),
+    ]
+    assert await stored(one, "validation") == []
+    assert await stored(one, "extra") == []
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert trial["totalBatchesProcessed"] == 4
+    assert trial["summaryMetrics"]["avg_metrics"]["loss"]["count"] == 4
+    assert trial["latestValidation"] is None
+
+
+async def test_the_step_of_the_checkpoint_itself_stands_once(one: Cluster):
+    agent, wish, task = await running(one)
+    await report(one, task, 3, {"loss": 3.0}, group="validation")
+    _, newer = await next_run(one, agent, wish, checkpoint=("c", 3))
+    assert (await report(one, newer, 3, {"loss": 30.0}, run=2, group="validation")).status_code == 200
+    assert await stored(one, "validation") == [(2, 3, {"loss": 30.0})]
+
+
+async def test_a_stale_run_is_refused(one: Cluster):
+    agent, wish, _ = await running(one)
+    _, newer = await next_run(one, agent, wish)
+    refused = await report(one, newer, 1, {"loss": 1.0}, run=1)
+    assert refused.status_code == 400
+    assert "stale" in refused.json()["error"]["error"]
+    assert (await report(one, newer, 1, {"loss": 1.0}, run=3)).status_code == 400
+    assert await stored(one) == []
+
+
+async def test_the_token_of_an_ended_attempt_is_refused(one: Cluster):
+    agent, wish, task = await running(one)
+    assert (await report(one, task, 1, {"loss": 1.0})).status_code == 200
+    await next_run(one, agent, wish)
+    late = await report(one, task, 2, {"loss": 1.0})
+    assert late.status_code == 401
+    assert "fenced" in late.json()["error"]["error"]
+
+
+async def test_a_task_may_not_report_for_another_trial(one: Cluster):
+    agent = await one.join(slots=2)
+    await one.create()
+    await one.create()
+    wishes = await agent.wished(2)
+    for wish in wishes:
+        await agent.run(wish)
+    mine = next(w for w in wishes if w.spec.environment["DET_TRIAL_ID"] == "1")
+    refused = await report(one, one.as_task(mine.allocation_id), 1, {"loss": 1.0}, trial=2)
+    assert refused.status_code == 403
+    forged = {"Authorization": "", "Grpc-Metadata-x-allocation-token": f"Bearer dta1.{mine.allocation_id}.{'0' * 64}"}
+    assert (await report(one, forged, 1, {"loss": 1.0})).status_code == 401
+    assert await stored(one) == []
+
+
+async def test_profiler_groups_are_keyed_by_their_time(one: Cluster):
+    _, _, task = await running(one)
+    for at in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z"):
+        answer = await report(one, task, None, {"cpu_util_simple": 1.0}, group="cpu", reportTime=at)
+        assert answer.status_code == 200
+    assert len(await stored(one, "cpu")) == 2
+
+
+async def test_best_validation_follows_the_searcher_metric(one: Cluster):
+    _, _, task = await running(one)
+    for step, loss in ((1, 0.5), (2, 0.1), (3, 0.3)):
+        await report(one, task, step, {"loss": loss}, group="validation")
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert trial["bestValidation"]["totalBatches"] == 2
+    assert trial["latestValidation"]["totalBatches"] == 3
+    assert trial["searcherMetricValue"] == 0.1
+    best = await one.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
+    assert best["metric"] == 0.1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"group": "training"}',
+        b'{"group": "a.b", "metrics": {"trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {}}}}',
+        b'{"group": "t", "metrics": {"trialRunId": "x", "metrics": {}}}',
+        b'{"group": "t", "metrics": {"stepsCompleted": 1, "metrics": {}}}',
+        b'{"group": "t", "metrics": {"trialRunId": 1, "reportTime": "noon", "metrics": {}}}',
+    ],
+)
+async def test_rubbish_is_answered_with_400_and_stored_nowhere(one: Cluster, body: bytes):
+    _, _, task = await running(one)
+    answer = await one.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["code"] == 3
+
+
+async def test_one_bad_report_fails_alone(one: Cluster):
+    import asyncio
+
+    _, _, task = await running(one)
+    await report(one, task, 1, {"loss": 1.0})
+    answers = await asyncio.gather(
+        *(report(one, task, step, {"loss": 2.0}) for step in range(1, 6)), report(one, task, 9, {"loss": 1.0}, run=7)
+    )
+    assert sorted(a.status_code for a in answers) == [200, 200, 200, 200, 400, 400]
+    assert [row[1] for row in await stored(one)] == [1, 2, 3, 4, 5]

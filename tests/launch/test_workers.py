@@ -1,0 +1,107 @@
+"""Real children: prefixes, exit records, codes, signals, and arguments that arrive as given."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from determined_launch.wrap_rank import Prefixer, find_rank
+
+
+def run(argv, tmp_path, **options):
+    environ = {**os.environ, "DET_RUN_DIR": str(tmp_path), **options.pop("environ", {})}
+    return subprocess.run(
+        [sys.executable, "-m", *argv], env=environ, capture_output=True, text=True, timeout=120, cwd=tmp_path, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        ([b"a\nb\n"], [b"[rank=3] a\n", b"[rank=3] b\n"]),
+        ([b"a", b"b\n"], [b"[rank=3] ab\n"]),
+        ([b"10%\r20%\r", b"x"], [b"[rank=3] 10%\r", b"[rank=3] 20%\r", b"[rank=3] x\n"]),
+        ([b"a\r", b"\nb"], [b"[rank=3] a\n", b"[rank=3] b\n"]),
+        ([b"x" * 9000], [b"[rank=3] " + b"x" * 8182 + b"\n", b"[rank=3] " + b"x" * 818 + b"\n"]),
+        ([b"\n"], [b"[rank=3] \n"]),
+        ([], []),
+    ],
+)
+def test_lines(chunks, lines):
+    prefixer = Prefixer(3)
+    got = [line for chunk in chunks for line in prefixer.feed(chunk)]
+    assert got + prefixer.close() == lines
+
+
+def test_find_rank():
+    assert find_rank("4", {}) == 4
+    assert find_rank("A,B", {"B": "2"}) == 2
+    assert find_rank("A", {}) == 0
+
+
+def test_exit_record(tmp_path):
+    code = "import sys; [print(n) for n in range(30)]; print('bad', file=sys.stderr); sys.exit(5)"
+    done = run(["determined_launch.wrap_rank", "2", "--", sys.executable, "-c", code], tmp_path)
+    assert done.returncode == 5
+    assert done.stdout.splitlines()[0] == "[rank=2] 0"
+    assert done.stderr == "[rank=2] bad\n"
+    record = json.loads((tmp_path / "exits" / "rank-2.json").read_text())
+    assert (record["rank"], record["code"], record["signal"]) == (2, 5, None)
+    assert len(record["last_lines"]) == 20
+
+
+def test_killed_worker(tmp_path):
+    code = "import os; os.kill(os.getpid(), 9)"
+    done = run(["determined.launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
+    assert done.returncode == 137
+    assert json.loads((tmp_path / "exits" / "rank-0.json").read_text())["signal"] == "SIGKILL"
+
+
+def test_no_such_program(tmp_path):
+    done = run(["determined_launch.wrap_rank", "0", "--", "no-such-program"], tmp_path)
+    assert done.returncode == 127
+    assert "cannot start 'no-such-program': no such program" in done.stdout
+
+
+def test_signals_are_forwarded(tmp_path):
+    code = "import signal, sys; signal.signal(15, lambda *_: sys.exit(7)); print('up', flush=True); signal.pause()"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code],
+        env={**os.environ, "DET_RUN_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout.readline() == b"[rank=0] up\n"
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert child.returncode == 7
+
+
+@pytest.mark.parametrize("layer", ["horovod", "deepspeed"])
+def test_layers_to_come(tmp_path, layer):
+    done = run([f"determined.launch.{layer}", "--trial", "m:C"], tmp_path)
+    assert done.returncode == 1
+    assert "torch_distributed" in done.stderr
+
+
+def test_autohorovod_is_a_plain_process_for_one_slot(tmp_path):
+    (tmp_path / "show.py").write_text("import sys; print(sys.argv[1:])")
+    done = run(["determined.launch.autohorovod", "show.py", "a b", "--", "é"], tmp_path)
+    assert done.stdout == "['a b', '--', 'é']\n"
+
+
+@pytest.mark.torch
+def test_torch_distributed(tmp_path):
+    (tmp_path / "show.py").write_text(
+        "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['RANK'], os.environ['WORLD_SIZE']]))"
+    )
+    words = ["--nproc_per_node", "2", "--", "show.py", "a b", "", "--", "--trial", "é"]
+    done = run(["determined.launch.torch_distributed", *words], tmp_path, environ={"C10D_PORT": "0"})
+    assert done.returncode == 0, done.stderr
+    rows = sorted(done.stdout.splitlines())
+    assert [row.partition("] ")[0] for row in rows] == ["[rank=0", "[rank=1"]
+    values = [json.loads(row.partition("] ")[2]) for row in rows]
+    assert values == [[["a b", "", "--", "--trial", "é"], str(rank), "2"] for rank in range(2)]
+    assert sorted(os.listdir(tmp_path / "exits")) == ["rank-0.json", "rank-1.json"]

@@ -1,0 +1,125 @@
+"""A small master on localhost: records what a task sends, answers by a table that a test may change."""
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = tuple[int, Any]
+
+
+class FakeMaster:
+    """``calls`` holds (method, path, query, body, headers) in order of arrival."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, str, Any, dict[str, str]]] = []
+        self.answers: dict[tuple[str, str], Callable[[Any], Answer]] = {}
+        self.preempt = threading.Event()
+        self.arrived = threading.Condition()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = False
+        self._server.block_on_close = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def on(self, method: str, path: str, answer: Callable[[Any], Answer] | Answer) -> None:
+        """Answers calls whose path ends with ``path``."""
+        self.answers[method, path] = answer if callable(answer) else lambda _: answer
+
+    def bodies(self, suffix: str) -> list[Any]:
+        """Bodies of the calls so far whose path ends with ``suffix``."""
+        return [body for _, path, _, body, _ in self.calls if path.endswith(suffix)]
+
+    def wait_for(self, suffix: str, count: int = 1) -> list[Any]:
+        """The bodies, when there are ``count`` of them."""
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.bodies(suffix)) >= count, timeout=20)
+        return self.bodies(suffix)
+
+    def _answer(self, method: str, path: str, query: str, body: Any) -> Answer:
+        for (verb, suffix), answer in self.answers.items():
+            if verb == method and path.endswith(suffix):
+                return answer(body)
+        if path.endswith("/signals/preemption"):
+            seconds = float(query.partition("=")[2] or 0)
+            return 200, {"preempt": self.preempt.wait(min(seconds, 20.0))}
+        if path.endswith("/best_searcher_validation_metric"):
+            return 404, {"error": {"code": 5, "reason": "NotFound", "error": "none yet"}}
+        return 200, {}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        master = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _serve(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                data = self.rfile.read(length)
+                path, _, query = self.path.partition("?")
+                body = json.loads(data) if data else None
+                with master.arrived:
+                    master.calls.append((self.command, path, query, body, dict(self.headers)))
+                    master.arrived.notify_all()
+                status, value = master._answer(self.command, path, query, body)
+                if status == 0:  # hang up without an answer
+                    self.close_connection = True
+                    return
+                text = value if isinstance(value, bytes) else json.dumps(value).encode()
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(text)))
+                    self.end_headers()
+                    self.wfile.write(text)
+                except OSError:
+                    self.close_connection = True
+
+            do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = _serve
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+    def close(self) -> None:
+        """Ends all polls and the server."""
+        self.preempt.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@contextmanager
+def serving():
+    """A fake master while the block lasts."""
+    master = FakeMaster()
+    thread = threading.Thread(target=master._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield master
+    finally:
+        master.close()
+        thread.join()
+
+
+def task_environment(master: FakeMaster, run_dir: Any, **more: str) -> dict[str, str]:
+    """What a one-slot trial finds in its environment."""
+    config = {"checkpoint_storage": {"type": "directory", "container_path": f"{run_dir}/checkpoints"}}
+    return {
+        "DET_MASTER": master.url,
+        "DET_ALLOCATION_ID": "7.a.1",
+        "DET_RESOURCES_ID": "r1",
+        "DET_TASK_ID": "7.a",
+        "DET_SESSION_TOKEN": "secret",
+        "DET_SLOT_IDS": "[0]",
+        "DET_RUN_DIR": str(run_dir),
+        "DET_EXPERIMENT_ID": "7",
+        "DET_TRIAL_ID": "3",
+        "DET_TRIAL_RUN_ID": "2",
+        "DET_TRIAL_SEED": "5",
+        "DET_STEPS_COMPLETED": "0",
+        "DET_HPARAMS": json.dumps({"lr": 0.1}),
+        "DET_EXPERIMENT_CONFIG": json.dumps(config),
+        **more,
+    }
