@@ -1,5 +1,1 @@
 """determined_agent."""
-
-from determined_launch.beside import stop
-
-stop("det-agent")
