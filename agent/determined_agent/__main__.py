@@ -4,10 +4,9 @@ The end of the agent ends no task: the next agent on the same data folder takes 
 the master for it (``det up`` does).
 """
 
-from determined_agent import alone  # noqa: F401  # before anything that may have been overwritten
+import determined_agent.alone  # noqa: F401  # before all that may have been overwritten
 
 # isort: split
-
 import asyncio
 import contextlib
 import logging

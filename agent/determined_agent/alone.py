@@ -1,7 +1,4 @@
-"""Imported first by the program: stops it where the older distribution lies beside this one.
-
-Not in the package itself, which the shim imports too, from no environment at all.
-"""
+"""Imported first by the program, and by it alone: the shim imports this package without the others beside it."""
 
 from determined_launch.beside import stop
 
