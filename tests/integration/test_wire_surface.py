@@ -1,0 +1,172 @@
+"""The whole surface of the older API: what is served, what says that it comes later, what was never there."""
+
+import itertools
+import json
+import re
+from typing import Any
+
+from tests.support.cluster import Cluster
+from tests.support.wire_shape import ANSWERS, faults, operations
+
+from determined_master.app import HOT
+from determined_master.wire.not_yet import OPERATIONS
+
+ALL = operations()
+LATER = {name for name, _method, _path in OPERATIONS}
+REQUIRED = {
+    *(name for tier, _method, _path, name in ALL if tier == "T0"),
+    *"DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef".split(),
+    *"DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit".split(),
+    *"GetTrainingMetrics GetMetrics GetValidationMetrics DeleteCheckpoints PatchCheckpoints".split(),
+    *"GetRunMetadata PostRunMetadata GetAgents GetAgent EnableAgent DisableAgent GetSlots GetSlot".split(),
+    *"EnableSlot DisableSlot GetTasks GetTask TaskLogs Logout GetUsers GetUser PostUser PatchUser".split(),
+    *"GetUserByUsername GetMasterConfig MasterLogs GetResourcePools GetWorkspaces GetWorkspace".split(),
+    *"GetProject GetWorkspaceProjects health".split(),
+}
+ABSENT = [
+    "/api/v1/no/such/path",
+    "/api/v1/experiments/1/no-such-verb",
+    "/oauth2/clients",
+    "/oauth2/token",
+    "/saml/initiate",
+    "/oidc/callback",
+    "/scim/v2/Users",
+    "/no-such-path",
+]
+
+
+def shape(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
+
+
+async def page_of(one: Cluster) -> dict[str, Any]:
+    answer = await one.client.get("/detent/openapi.json")
+    assert answer.status_code == 200
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def test_each_operation_is_either_served_or_said_to_come_later(one: Cluster):
+    page = await page_of(one)
+    served = {(method.upper(), shape(path)) for path, verbs in page["paths"].items() for method in verbs}
+    named = {name for _tier, method, path, name in ALL if (method, shape(path)) in served}
+    assert len(ALL) == 261
+    assert named | LATER == {name for *_rest, name in ALL}
+    assert not named & LATER
+    assert named >= REQUIRED
+
+
+async def test_later_ones_are_as_the_client_asks_for_them():
+    asked = {(name, method, path) for _tier, method, path, name in ALL}
+    assert [o for o in OPERATIONS if (o[0], o[1], "/api/v1" + o[2]) not in asked] == []
+
+
+async def test_what_comes_later_answers_501_and_says_so(one: Cluster):
+    for name, method, path in OPERATIONS:
+        real = "/api/v1" + re.sub(r"\{[^}]*\}", "7", path)
+        answer = await one.client.request(method, real, content=b"")
+        assert answer.status_code == 501, (method, real, answer.text)
+        assert answer.json()["error"]["code"] == 12
+        assert name in answer.json()["error"]["error"]
+
+
+async def test_nothing_that_is_served_hides_behind_what_comes_later(one: Cluster):
+    page = await page_of(one)
+    for path, verbs in page["paths"].items():
+        for method in verbs:
+            if method == "delete" or "logs" in path or path.endswith("logout"):
+                continue
+            answer = await one.client.request(method, re.sub(r"\{[^}]*\}", "7", path), json={})
+            assert answer.status_code not in (501, 405, 500), (method, path, answer.text)
+
+
+async def test_unknown_and_identity_paths_answer_404_in_the_standard_form(one: Cluster):
+    for method, path in itertools.product(("GET", "POST", "DELETE"), ABSENT):
+        answer = await one.client.request(method, path)
+        assert answer.status_code == 404, (method, path)
+        assert answer.json() == {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}
+
+
+async def test_the_page_equals_the_table_of_routes(one: Cluster):
+    page = await page_of(one)
+    listed = {(method.upper(), path) for path, verbs in page["paths"].items() for method in verbs}
+    hot = [path.replace(":int", "") for path, _handler in HOT]
+    routes = {("POST", path) for path in hot}
+    for router in one.app.router.routes:
+        for route in getattr(getattr(router, "original_router", None), "routes", ()):
+            routes |= {(method, route.path) for method in route.methods}
+    assert listed == routes
+    for path in hot:
+        body = page["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        name = body["$ref"].rsplit("/", 1)[1] if "$ref" in body else ""
+        assert page["components"]["schemas"][name]["properties"] if name else body["properties"]
+
+
+async def test_every_served_get_emits_every_key(one: Cluster):
+    ids = await _lived_in(one)
+    wrong: list[str] = []
+    for _tier, method, path, name in ALL:
+        if method != "GET" or name in LATER or name not in ANSWERS:
+            continue
+        real = re.sub(r"\{(\w+)\}", lambda found: str(ids[found[1]]), path)
+        answer = await one.client.get(real, params=ids["query"].get(name, {}))
+        assert answer.status_code == 200, (real, answer.text)
+        assert answer.text, real
+        if answer.text.startswith('{"result"'):
+            answers = [json.loads(line)["result"] for line in answer.text.splitlines()]
+        else:
+            answers = [answer.json()]
+        for body in answers:
+            wrong += faults(name, body)
+    assert wrong == []
+
+
+async def _lived_in(one: Cluster) -> dict[str, Any]:
+    """A cluster in which something of everything has happened; gives the ids that paths ask for."""
+    agent = await one.join(slots=2)
+    experiment = await one.create(
+        modelDefinition=[
+            {"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1", "uid": 0, "gid": 0}
+        ]
+    )
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    assert wish.spec is not None
+    task = wish.spec.task_id
+    headers = one.as_task(wish.allocation_id)
+    metrics = {"avgMetrics": {"loss": 0.5, "odd": "NaN"}, "batchMetrics": [{"loss": 0.5}]}
+    for group in ("training", "validation"):
+        report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 2, "metrics": metrics}
+        answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **headers)
+        assert answer.status_code == 200, answer.text
+    checkpoint = {
+        "uuid": "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b",
+        "taskId": task,
+        "allocationId": wish.allocation_id,
+        "metadata": {"steps_completed": 2},
+        "resources": {"weights": "3"},
+        "state": "STATE_COMPLETED",
+        "training": {},
+    }
+    assert (await one.post("/api/v1/checkpoints", checkpoint, **headers)).status_code == 200
+    line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
+    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
+    one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
+    return {
+        "experimentId": experiment,
+        "id": 1,
+        "trialId": 1,
+        "runId": 1,
+        "taskId": task,
+        "allocationId": wish.allocation_id,
+        "resourcesId": wish.container_id,
+        "checkpointUuid": checkpoint["uuid"],
+        "agentId": "one",
+        "slotId": "0",
+        "userId": 1,
+        "username": "admin",
+        "query": {
+            name: {"trialIds": 1, "group": "training"}
+            for name in ("GetTrainingMetrics", "GetValidationMetrics", "GetMetrics")
+        },
+    }
