@@ -13,15 +13,18 @@ from determined_master.wire.not_yet import OPERATIONS
 
 ALL = operations()
 LATER = {name for name, _method, _path in OPERATIONS}
+REQUIRED_OF_T1 = """
+DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef
+DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit
+GetTrainingMetrics GetMetrics GetValidationMetrics DeleteCheckpoints PatchCheckpoints GetRunMetadata
+PostRunMetadata GetAgents GetAgent EnableAgent DisableAgent GetSlots GetSlot EnableSlot DisableSlot
+GetTasks GetTask TaskLogs Logout GetUsers GetUser PostUser PatchUser GetUserByUsername
+GetMasterConfig MasterLogs GetResourcePools GetWorkspaces GetWorkspace GetProject
+GetWorkspaceProjects health
+"""
 REQUIRED = {
     *(name for tier, _method, _path, name in ALL if tier == "T0"),
-    *"DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef".split(),
-    *"DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit".split(),
-    *"GetTrainingMetrics GetMetrics GetValidationMetrics DeleteCheckpoints PatchCheckpoints".split(),
-    *"GetRunMetadata PostRunMetadata GetAgents GetAgent EnableAgent DisableAgent GetSlots GetSlot".split(),
-    *"EnableSlot DisableSlot GetTasks GetTask TaskLogs Logout GetUsers GetUser PostUser PatchUser".split(),
-    *"GetUserByUsername GetMasterConfig MasterLogs GetResourcePools GetWorkspaces GetWorkspace".split(),
-    *"GetProject GetWorkspaceProjects health".split(),
+    *REQUIRED_OF_T1.split(),
 }
 ABSENT = [
     "/api/v1/no/such/path",
