@@ -52,11 +52,13 @@ class OfficialCluster:
             "PATH": os.defpath,
         }
 
-    def det(self, *arguments: object, user: str = USER, password: str | None = None, fails: bool = False) -> str:
-        """What the official ``det`` prints."""
+    def det(
+        self, *arguments: object, user: str = USER, password: str | None = None, typed: str = "", fails: bool = False
+    ) -> str:
+        """What the official ``det`` prints; ``typed`` is what a person would type at its questions."""
         environment = self.environment | {"DET_USER": user, "DET_PASS": password or self.password}
         argv = [OFFICIAL / "bin" / "det", *map(str, arguments)]
-        done = _run(argv, environment, self.folder)
+        done = _run(argv, environment, self.folder, typed)
         assert (done.returncode != 0) == fails, f"det {arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout + (done.stderr if fails else "")
 
@@ -119,12 +121,14 @@ def until(question: Callable[[], T | None], *, within: float = ANSWER) -> T:
     return answer
 
 
-def _run(argv: Sequence[object], environment: dict[str, str], folder: Path) -> "subprocess.CompletedProcess[str]":
+def _run(
+    argv: Sequence[object], environment: dict[str, str], folder: Path, typed: str = ""
+) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [str(word) for word in argv],
         env=environment,
         cwd=folder,
-        stdin=subprocess.DEVNULL,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=ANSWER,

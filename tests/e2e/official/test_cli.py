@@ -37,9 +37,9 @@ def test_log_in_create_and_follow_describe_and_download(official: OfficialCluste
     assert (listed[str(number)]["Owner"], listed[str(number)]["Progress"]) == ("admin", "100.0%")
 
     described = json.loads(official.det("experiment", "describe", number, "--json"))[0]
-    assert described["name"] == "followed"
+    assert described["experiment"]["name"] == "followed"
+    assert described["experiment"]["state"] == "STATE_COMPLETED"
     assert described["config"]["entrypoint"] == "python3 run.py"
-    assert described["state"] == "STATE_COMPLETED"
     told = official.det("experiment", "describe", number, "--metrics")
     assert [row["# of Batches"] for row in table(told.split("Workloads:")[1])] == ["1", "2", "3", "4"]
     trial = table(official.det("experiment", "list-trials", number))[0]
