@@ -1,1 +1,5 @@
 """determined_agent."""
+
+from determined_launch.beside import stop
+
+stop("det-agent")

@@ -11,6 +11,7 @@ from determined_master.checkpoints import endpoints as checkpoints
 from determined_master.experiments import creating, extensions
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot
+from determined_master.ingest.lane import Handler, Lane
 from determined_master.lifespan import lifespan
 from determined_master.logs import endpoints as logs
 from determined_master.master import Master
@@ -39,6 +40,13 @@ ROUTERS = (
     extensions.router,
 )
 
+HOT: tuple[tuple[str, Handler], ...] = (
+    ("/api/v1/trials/{trial_id}/metrics", hot.report_metrics),
+    ("/api/v1/task/logs", hot.post_logs),
+    ("/detent/agents/{agent_id}/output", hot.post_output),
+)
+"""Served in their own lane; routes as well, so that the table of routes names them."""
+
 
 def create_app(master: Master) -> FastAPI:
     app = FastAPI(
@@ -53,14 +61,9 @@ def create_app(master: Master) -> FastAPI:
     app.state.master = master
     errors.install(app)
     app.add_middleware(Dialect)
-    app.router.routes.extend(
-        [
-            Route("/api/v1/trials/{trial_id:int}/metrics", hot.report_metrics, methods=["POST"]),
-            Route("/api/v1/task/logs", hot.post_logs, methods=["POST"]),
-            Route("/detent/agents/{agent_id}/output", hot.post_output, methods=["POST"]),
-            WebSocketRoute(link.PATH, link.serve),
-        ]
-    )
+    app.add_middleware(Lane, routes=HOT)
+    app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
+    app.router.routes.append(WebSocketRoute(link.PATH, link.serve))
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(not_yet.router)

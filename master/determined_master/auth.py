@@ -49,13 +49,16 @@ class Authenticator:
         self._secrets = secrets
         self._clock = clock
         self._sessions: dict[str, _Known] = {}
-        self._tasks: dict[str, Principal] = {}
+        self._tasks: dict[str, tuple[str, Principal]] = {}
+        """Allocation id → its token and who it speaks for."""
+        self._by_token: dict[str, Principal] = {}
 
     def forget_sessions(self) -> None:
         self._sessions.clear()
 
     def forget_allocation(self, allocation_id: str) -> None:
-        self._tasks.pop(allocation_id, None)
+        token, _ = self._tasks.pop(allocation_id, ("", None))
+        self._by_token.pop(token, None)
 
     def is_agent(self, token: str | None) -> bool:
         return token is not None and hmac.compare_digest(token.encode(), self._secrets.join_token.encode())
@@ -72,24 +75,23 @@ class Authenticator:
         raise Unauthenticated("not logged in: no token was sent; run det user login")
 
     def known_task(self, token: str) -> Principal | None:
-        """Without a look at the database: only where this allocation is in the cache. For hot routes."""
-        allocation_id = self._secrets.allocation_of(token)
-        return self._tasks.get(allocation_id) if allocation_id else None
+        """Without a look at the database: only where this very token was checked before. For hot routes."""
+        return self._by_token.get(token)
 
     async def task(self, token: str) -> Principal:
         allocation_id = self._secrets.allocation_of(token)
         if allocation_id is None:
             raise Unauthenticated("this task token is not of this cluster")
-        known = self._tasks.get(allocation_id)
-        if known is not None:
-            return known
+        if allocation_id in self._tasks:
+            return self._tasks[allocation_id][1]
         async with self._database.read() as session:
             row = await allocations.find(session, allocation_id)
             if row is None or row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
             user = await users.get(session, row.user_id)
         principal = Principal(user.id, user.username, user.admin, allocation_id, row.task_id)
-        self._tasks[allocation_id] = principal
+        self._tasks[allocation_id] = (token, principal)
+        self._by_token[token] = principal
         return principal
 
     async def _user(self, token: str) -> Principal:

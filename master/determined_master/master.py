@@ -19,8 +19,7 @@ from determined_master.allocations.service import Allocations
 from determined_master.auth import Authenticator, Principal
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
-from determined_master.db.engine import make_migration_engine
-from determined_master.db.migrate import upgrade
+from determined_master.db.migrate import bring_up
 from determined_master.db.models import ClusterRow
 from determined_master.db.session import Database
 from determined_master.experiments.search import Search
@@ -111,16 +110,15 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
     """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs."""
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine = make_migration_engine(settings.url)
-    upgrade(engine)
-    engine.dispose()
+    bring_up(settings.url)
     hints = Hints()
     database = Database(settings.url, hints)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation)
-    trials = Trials(clock, allocations, pool_hook=settings.startup_hook)
+    metrics = MetricStore()
+    trials = Trials(clock, allocations, metrics.forget, pool_hook=settings.startup_hook)
     verbs = Verbs(database, clock, trials)
     return Master(
         settings=settings,
@@ -139,6 +137,6 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         submit=Submit(database, blobs, clock, settings, trials, verbs),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
-        metrics=MetricStore(),
+        metrics=metrics,
         logs=LogStore(),
     )

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -17,6 +18,14 @@ _PRAGMAS = (
 )
 
 
+def _to_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_JSON: dict[str, Any] = {"json_serializer": _to_json, "json_deserializer": msgspec.json.decode}
+"""JSON columns by msgspec: several times faster than the standard library's."""
+
+
 def sqlite_url(path: Path) -> str:
     return f"sqlite+aiosqlite:///{path}"
 
@@ -25,7 +34,7 @@ def make_read_engine(url: str) -> AsyncEngine:
     """Sessions of this engine see one frozen view and cannot write."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, isolation_level="REPEATABLE READ")
-    engine = create_async_engine(url, pool_size=8, max_overflow=8)
+    engine = create_async_engine(url, pool_size=8, max_overflow=8, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
     return engine
 
@@ -34,7 +43,7 @@ def make_write_engine(url: str) -> AsyncEngine:
     """SQLite has one writer, so this engine has one connection, and a transaction takes the lock at its begin."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url)
-    engine = create_async_engine(url, pool_size=1, max_overflow=0)
+    engine = create_async_engine(url, pool_size=1, max_overflow=0, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
     return engine
 
@@ -44,7 +53,9 @@ def make_group_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return create_engine(parsed.set(drivername=parsed.get_backend_name()))
-    engine = create_engine(_sync(parsed), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        _sync(parsed), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON
+    )
     _configure(engine, begin="BEGIN IMMEDIATE")
     return engine
 

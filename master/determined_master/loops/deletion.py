@@ -2,11 +2,13 @@
 
 import logging
 import shutil
+from functools import partial
 
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.reporting import folder_of
 from determined_master.db.models import ExperimentRow
+from determined_master.db.session import after_commit
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.master import Master
@@ -28,7 +30,8 @@ async def tick(master: Master) -> float | None:
 
 async def _delete(master: Master, row: ExperimentRow) -> None:
     async with master.database.read() as session:
-        tasks = [t.task_id for t in await trial_rows.of_experiment(session, row.id)]
+        trials = await trial_rows.of_experiment(session, row.id)
+        tasks = [t.task_id for t in trials]
         checkpoints = await checkpoint_rows.of_tasks(session, tasks)
     try:
         for checkpoint in checkpoints:
@@ -42,6 +45,7 @@ async def _delete(master: Master, row: ExperimentRow) -> None:
             await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETE_FAILED)
         return
     async with master.database.write() as session:
+        after_commit(session, partial(master.metrics.forget, [t.id for t in trials]))
         await log_rows.drop(session, tasks)
         await checkpoint_rows.drop(session, tasks)
         fresh = await experiment_rows.get(session, row.id)

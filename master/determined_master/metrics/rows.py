@@ -1,17 +1,28 @@
 """SQL of the metric store, synchronous: it runs in the group-commit writer's thread."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
 
 from determined_master.db.models import ExperimentRow, MetricRow, SearchFactRow, TrialRow
 from determined_master.metrics.report import Report
 
-_M = MetricRow.__table__
-_T = TrialRow.__table__
-_X = ExperimentRow.__table__
-_INSERT = insert(MetricRow)
+# As tables, not as ORM classes: a statement that names a class goes through the ORM, which costs more than SQLite does.
+_M = cast(Table, MetricRow.__table__)
+_T = cast(Table, TrialRow.__table__)
+_X = cast(Table, ExperimentRow.__table__)
+_F = cast(Table, SearchFactRow.__table__)
+_INSERT = insert(_M)
+_SAVED = (
+    "summary_metrics",
+    "steps_completed",
+    "reported_run_id",
+    "best_validation_id",
+    "latest_validation_id",
+    "searcher_metric_value",
+)
+_SAVE = update(_T).where(_T.c.id == bindparam("of_trial")).values({name: bindparam(f"new_{name}") for name in _SAVED})
 
 
 class Existing(NamedTuple):
@@ -46,18 +57,18 @@ def find(connection: Connection, report: Report) -> Existing | None:
 
 
 def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, Any], signed: float | None) -> None:
-    connection.execute(update(MetricRow).where(MetricRow.id == metric_id).values(metrics=metrics, signed_metric=signed))
+    connection.execute(update(_M).where(_M.c.id == metric_id).values(metrics=metrics, signed_metric=signed))
 
 
 def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: int) -> int:
     """Older runs' rows beyond the checkpoint that this run started from, in every group."""
     result = connection.execute(
-        update(MetricRow)
+        update(_M)
         .where(
-            MetricRow.trial_id == trial_id,
-            MetricRow.run_id < run_id,
-            MetricRow.steps > steps,
-            MetricRow.archived.is_(False),
+            _M.c.trial_id == trial_id,
+            _M.c.run_id < run_id,
+            _M.c.steps > steps,
+            _M.c.archived.is_(False),
         )
         .values(archived=True)
     )
@@ -67,13 +78,13 @@ def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: in
 def archive_step(connection: Connection, report: Report) -> int:
     """Older runs' rows of the same group and step."""
     result = connection.execute(
-        update(MetricRow)
+        update(_M)
         .where(
-            MetricRow.trial_id == report.trial_id,
-            MetricRow.group == report.group,
-            MetricRow.steps == report.steps,
-            MetricRow.run_id < report.run_id,
-            MetricRow.archived.is_(False),
+            _M.c.trial_id == report.trial_id,
+            _M.c.group == report.group,
+            _M.c.steps == report.steps,
+            _M.c.run_id < report.run_id,
+            _M.c.archived.is_(False),
         )
         .values(archived=True)
     )
@@ -89,15 +100,12 @@ def unarchived(connection: Connection, trial_id: int) -> list[Kept]:
     return [Kept(*row) for row in connection.execute(query)]
 
 
-def best_and_latest(left: Sequence[Kept]) -> dict[str, Any]:
-    """What a trial says of its validations, from those that are left."""
+def best_and_latest(left: Sequence[Kept]) -> tuple[int | None, int | None]:
+    """The ids of a trial's best and of its latest validation, from those that are left."""
     validations = [row for row in left if row.group == "validation"]
     ranked = [row for row in validations if row.signed_metric is not None]
     best = min(ranked, key=lambda row: (row.signed_metric, row.id), default=None)
-    return {
-        "latest_validation_id": validations[-1].id if validations else None,
-        "best_validation_id": best.id if best else None,
-    }
+    return (best.id if best else None, validations[-1].id if validations else None)
 
 
 def best_signed(connection: Connection, trial_id: int) -> float | None:
@@ -135,6 +143,9 @@ _LOAD = (
         _X.c.searcher_metric,
         _X.c.smaller_is_better,
         _T.c.summary_metrics,
+        _T.c.best_validation_id,
+        _T.c.latest_validation_id,
+        _T.c.searcher_metric_value,
     )
     .join(_X, _X.c.id == _T.c.experiment_id)
     .where(_T.c.id.in_(bindparam("ids", expanding=True)))
@@ -145,13 +156,21 @@ def load_trials(connection: Connection, trial_ids: Collection[int]) -> Sequence[
     return connection.execute(_LOAD, {"ids": list(trial_ids)}).all()
 
 
-def save_trial(connection: Connection, trial_id: int, changes: dict[str, Any]) -> None:
-    connection.execute(update(TrialRow).where(TrialRow.id == trial_id).values(**changes))
+def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
+    """One compiled statement for all: building it anew costs more than running it."""
+    renamed = [{f"new_{name}": value[name] for name in _SAVED} | {"of_trial": value["id"]} for value in values]
+    if renamed:
+        connection.execute(_SAVE, renamed)
+
+
+def clear_system_failures(connection: Connection, trial_id: int) -> None:
+    """A report is a sign of life: the back-off starts anew."""
+    connection.execute(update(_T).where(_T.c.id == trial_id).values(system_failures=0))
 
 
 def add_validated_fact(connection: Connection, experiment_id: int, report: Report, metrics: dict[str, Any]) -> None:
     connection.execute(
-        insert(SearchFactRow).values(
+        insert(_F).values(
             experiment_id=experiment_id,
             trial_id=report.trial_id,
             kind="validated",

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,10 @@ class _Trial:
     """Group → which steps the newest run has surely not reported yet."""
     older_steps: int = -1
     """The largest step that an older run has reported and that still stands."""
-    changes: dict[str, Any] = field(default_factory=dict)
+    best_validation_id: int | None = None
+    latest_validation_id: int | None = None
+    searcher_metric_value: float | None = None
+    changed: bool = False
 
 
 class _Reported:
@@ -71,6 +74,11 @@ class MetricStore:
 
     def rolled_back(self) -> None:
         self._trials.clear()
+
+    def forget(self, trial_ids: Iterable[int]) -> None:
+        """To be called once a transaction has committed that changed a trial's run or removed it."""
+        for trial_id in trial_ids:
+            self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
         topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
@@ -114,10 +122,9 @@ class MetricStore:
         if report.steps is not None:
             reported.add(report.steps)
             trial.steps_completed = max(trial.steps_completed, report.steps)
-            trial.changes["steps_completed"] = trial.steps_completed
         fresh.append(self._row(trial, report))
         summary.add(trial.summary, report.group, report.metrics)
-        trial.changes["summary_metrics"] = trial.summary
+        trial.changed = True
         if report.group == "validation":
             rows.insert_many(connection, fresh)
             fresh.clear()
@@ -151,7 +158,7 @@ class MetricStore:
             signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
             rows.update_metrics(connection, existing.id, existing.metrics | new, signed)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
-            trial.changes["summary_metrics"] = trial.summary
+            trial.changed = True
         return None
 
     def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:
@@ -162,34 +169,29 @@ class MetricStore:
         if first:
             archived += rows.archive_beyond(connection, report.trial_id, trial.run_id, trial.run_start_steps)
             trial.reported_run_id = trial.run_id
-            trial.changes["reported_run_id"] = trial.run_id
-            trial.changes["system_failures"] = 0
+            rows.clear_system_failures(connection, report.trial_id)
         if archived:
             left = rows.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)
             trial.best_signed = min([row.signed_metric for row in left if row.signed_metric is not None], default=None)
-            trial.changes |= rows.best_and_latest(left)
-            trial.changes["summary_metrics"] = trial.summary
-            trial.changes["steps_completed"] = trial.steps_completed
+            trial.best_validation_id, trial.latest_validation_id = rows.best_and_latest(left)
 
     def _validated(self, connection: Connection, trial: _Trial, report: Report) -> None:
         found = rows.find(connection, report)
         assert found is not None
-        trial.changes["latest_validation_id"] = found.id
+        trial.latest_validation_id = found.id
         signed = found.signed_metric
         if signed is not None and (trial.best_signed is None or signed < trial.best_signed):
             trial.best_signed = signed
-            trial.changes["best_validation_id"] = found.id
-            trial.changes["searcher_metric_value"] = number(report.metrics.get(trial.searcher_metric))
+            trial.best_validation_id = found.id
+            trial.searcher_metric_value = number(report.metrics.get(trial.searcher_metric))
         rows.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
 
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
-        """The run that a trial is at may have changed since: that much is read each time."""
-        for found in rows.load_trials(connection, trial_ids):
-            known = self._trials.get(found.id)
-            if known is not None and known.run_id == found.run_id:
-                continue
+        """Only what is not known: whoever changes the run of a trial, or removes one, says so by ``forget``."""
+        unknown = trial_ids - self._trials.keys()
+        for found in rows.load_trials(connection, unknown) if unknown else ():
             self._trials[found.id] = _Trial(
                 experiment_id=found.experiment_id,
                 run_id=found.run_id,
@@ -200,6 +202,9 @@ class MetricStore:
                 smaller_is_better=found.smaller_is_better,
                 summary=json.loads(json.dumps(found.summary_metrics)),
                 best_signed=rows.best_signed(connection, found.id),
+                best_validation_id=found.best_validation_id,
+                latest_validation_id=found.latest_validation_id,
+                searcher_metric_value=found.searcher_metric_value,
                 reported={g: _Reported(s) for g, s in rows.newest_steps(connection, found.id, found.run_id).items()},
                 older_steps=rows.older_steps(connection, found.id, found.run_id),
             )
@@ -207,11 +212,24 @@ class MetricStore:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}
 
     def _save(self, connection: Connection, trial_ids: set[int]) -> None:
-        for trial_id in trial_ids:
-            trial = self._trials.get(trial_id)
-            if trial is not None and trial.changes:
-                rows.save_trial(connection, trial_id, trial.changes)
-                trial.changes = {}
+        changed = [(i, t) for i in trial_ids if (t := self._trials.get(i)) is not None and t.changed]
+        rows.save_trials(
+            connection,
+            [
+                {
+                    "id": trial_id,
+                    "summary_metrics": trial.summary,
+                    "steps_completed": trial.steps_completed,
+                    "reported_run_id": trial.reported_run_id,
+                    "best_validation_id": trial.best_validation_id,
+                    "latest_validation_id": trial.latest_validation_id,
+                    "searcher_metric_value": trial.searcher_metric_value,
+                }
+                for trial_id, trial in changed
+            ],
+        )
+        for _, trial in changed:
+            trial.changed = False
 
 
 def _signed(trial: _Trial, report: Report) -> float | None:

@@ -1,6 +1,8 @@
 """What happens to trials: created, paused, activated, stopped, asking for slots, drawing consequences."""
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,7 +14,7 @@ from determined_master.allocations.service import Allocations
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.db.session import hint
+from determined_master.db.session import after_commit, hint
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
@@ -24,8 +26,12 @@ from determined_master.users import repository as users
 class Trials:
     """Every method works inside the caller's session."""
 
-    def __init__(self, clock: Clock, allocations: Allocations, *, pool_hook: str = "") -> None:
+    def __init__(
+        self, clock: Clock, allocations: Allocations, new_run: Callable[[Sequence[int]], None], *, pool_hook: str = ""
+    ) -> None:
+        """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
+        self._new_run = new_run
         self._allocations = allocations
         self._pool_hook = pool_hook
 
@@ -79,6 +85,7 @@ class Trials:
         await repository.change(
             session, row, run_id=row.run_id + 1, run_start_steps=steps, retry_at=None, runner_state=""
         )
+        after_commit(session, partial(self._new_run, [row.id]))
         spec = container_spec(
             experiment,
             row,

@@ -11,7 +11,7 @@ async def refuse() -> None:
     raise NotImplementedYet("this master does not offer that operation yet")
 
 
-OPERATIONS: tuple[tuple[str, str], ...] = ()
+OPERATIONS: tuple[tuple[str, str], ...] = tuple[tuple[str, str]]()
 """Method and path below ``/api/v1``."""
 
 for _method, _path in OPERATIONS:
