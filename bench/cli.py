@@ -18,7 +18,9 @@ CONFIG = "name: listed\nentrypoint: 'true'\nsearcher: {name: single, metric: los
 
 def figures(rounds: int = 15) -> Iterator[Figure]:
     yield _against_pass("det --version / python -c pass", 1.5, ["--version"], 2 * rounds)
-    yield _against_pass("det experiment create --help / python -c pass", 3.0, ["experiment", "create", "--help"], rounds)
+    yield _against_pass(
+        "det experiment create --help / python -c pass", 3.0, ["experiment", "create", "--help"], rounds
+    )
     yield from _listing(rounds)
 
 

@@ -2,9 +2,12 @@
 
 import re
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.figure import Figure, Skipped, paired
@@ -14,7 +17,7 @@ from bench.servers import ROOT, Running, master, started
 
 CONNECTIONS = 16
 SECONDS = 5
-WARM_SECONDS = 1
+LONGEST = 120
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -27,14 +30,20 @@ class Load:
         self._tokens = tokens
         self._from = 0
 
-    def __call__(self, seconds: int = SECONDS) -> float:
-        """Milliseconds: the 99th percentile."""
+    def __call__(self, until: Callable[[], object] | None = None) -> float:
+        """Milliseconds: the 99th percentile, over SECONDS or for as long as ``until`` blocks."""
         quoted = ",".join(f'"{token}"' for token in self._tokens.values())
         self._script.write_text(SCRIPT % (quoted, ",".join(map(str, self._tokens)), self._from))
         self._from += 10_000_000
-        argv = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "--latency"]
-        argv += ["-s", str(self._script), self._url]
-        output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        argv = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{LONGEST if until else SECONDS}s", "--timeout", "30s"]
+        argv += ["--latency", "-s", str(self._script), self._url]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+            if until is not None:
+                try:
+                    until()
+                finally:
+                    process.send_signal(signal.SIGINT)  # it prints what it has
+            output = process.communicate()[0]
         found = re.search(r"99%\s+([\d.]+)(us|ms|s)\b", output)
         if found is None or "Non-2xx" in output:
             raise RuntimeError(output)
@@ -51,7 +60,7 @@ def figures(rounds: int = 7) -> list[Figure]:
         playing(running.url, running.data, admin, 4) as tokens,
     ):
         load = Load(Path(name), running.url, tokens)
-        load(WARM_SECONDS)
+        load()
         creates = Creates(running)
         ratios, note = paired(lambda: creates.beside(load), load, rounds)
     return [
@@ -59,33 +68,32 @@ def figures(rounds: int = 7) -> list[Figure]:
             "report p99 under a 90 MB create / p99 alone",
             3.0,
             ratios,
-            note=f"{note} ms; {creates.done} creates of {creates.seconds / max(1, creates.done):.1f} s",
+            note=f"{note} ms; a create takes {statistics.median(creates.seconds):.1f} s meanwhile",
         )
     ]
 
 
 class Creates:
-    """One official-style create after the other, by a process of its own, for as long as something else runs."""
+    """One official-style create, by a process of its own, and the load for as long as it runs."""
 
     def __init__(self, running: Running) -> None:
         self._argv = [sys.executable, str(ROOT / "bench" / "reference" / "official_create.py"), running.url]
         self._argv.append(running.token)
-        self.done = 0
-        self.seconds = 0.0
+        self.seconds: list[float] = []
 
     def beside(self, load: Load) -> float:
-        with started(self._argv, "creating: ") as (_, process):
-            tail = load()
-            if process.poll() is not None:
-                raise RuntimeError("the creates ended early")
-            process.terminate()
-            assert process.stdout is not None
-            times = [float(line) for line in process.stdout.read().split()]
-        if not times:
-            raise RuntimeError(f"no create was answered within {SECONDS} s")
-        self.done += len(times)
-        self.seconds += sum(times)
-        return tail
+        with started(self._argv, "ready: ") as (_, process):
+            return load(lambda: self._one(process))
+
+    def _one(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        if not answer:
+            raise RuntimeError("the create was refused")
+        self.seconds.append(float(answer))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Creates experiments as the official client does, 90 MB of files in base64 inside JSON, until it is ended.
+"""Creates experiments as the official client does: 90 MB of files in base64 inside JSON.
 
-``official_create.py URL TOKEN``: prints ``creating: URL`` when it begins, then the seconds of each create.
+``official_create.py URL TOKEN``: prints ``ready: URL``, then for each line that it is given the seconds of a create.
 """
 
 import base64
@@ -25,7 +25,15 @@ def body() -> bytearray:
         if not number:
             content = MARK.decode() + content[len(MARK) :]
         files.append(
-            {"path": f"f{number}.bin", "type": 48, "content": content, "mtime": "1700000000", "mode": 0o644, "uid": 0, "gid": 0}
+            {
+                "path": f"f{number}.bin",
+                "type": 48,
+                "content": content,
+                "mtime": "1700000000",
+                "mode": 0o644,
+                "uid": 0,
+                "gid": 0,
+            }
         )
     return bytearray(json.dumps({"config": CONFIG, "modelDefinition": files, "activate": False}).encode())
 
@@ -35,9 +43,9 @@ def main(url: str, token: str) -> None:
     at = data.index(MARK)
     address = urlsplit(url)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    print(f"creating: {url}", flush=True)
+    print(f"ready: {url}", flush=True)
     number = time.time_ns()
-    while True:
+    for _ in sys.stdin:
         number += 1
         data[at : at + len(MARK)] = b"%016d" % (number % 10**16)  # another context each time
         start = time.perf_counter()
