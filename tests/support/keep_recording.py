@@ -112,7 +112,9 @@ def _clean(value: Any, key: str = "") -> Any:
     if _camel(key) in KEYS and value is not None:
         return KEYS[_camel(key)]
     if key == "config" and isinstance(value, str):
-        return "name: recorded\nentrypoint: python3 run.py\nsearcher: {name: single, metric: loss}\nhyperparameters: {}\n"
+        return (
+            "name: recorded\nentrypoint: python3 run.py\nsearcher: {name: single, metric: loss}\nhyperparameters: {}\n"
+        )
     if isinstance(value, dict):
         return {k: _clean(v, k) for k, v in value.items()}
     if isinstance(value, list):
