@@ -76,8 +76,3 @@ def same_as_straight(straight: Callable[[str], Result]) -> Callable[[Experiment,
         experiment.nothing_left()
 
     return check
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path
