@@ -94,7 +94,9 @@ class OfficialCluster:
         try:
             until(lambda: self.experiment(experiment)["state"] == f"STATE_{state}")
         except AssertionError:
-            raise AssertionError(f"{self.experiment(experiment)['state']}, not {state}: {self.logs(experiment)}") from None
+            raise AssertionError(
+                f"{self.experiment(experiment)['state']}, not {state}: {self.logs(experiment)}"
+            ) from None
 
     def gets_past(self, experiment: int, steps: int) -> int:
         """Waits until more than so many steps are reported."""

@@ -131,7 +131,9 @@ def test_names_labels_and_descriptions(official: OfficialCluster):
 
 def test_a_bad_configuration_is_told_with_its_place(official: OfficialCluster):
     path = official.folder / "bad.yaml"
-    path.write_text("name: bad\nentrypoint: python3 run.py\nsearcher: {name: single, metrik: loss}\nhyperparameters: {}\n")
+    path.write_text(
+        "name: bad\nentrypoint: python3 run.py\nsearcher: {name: single, metrik: loss}\nhyperparameters: {}\n"
+    )
     said = official.det("experiment", "create", path, configs.SCRIPT, fails=True)
     assert "metrik" in said
     assert 'did you mean "metric"' in said

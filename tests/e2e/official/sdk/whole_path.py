@@ -1,6 +1,7 @@
 """Creates, waits, reads and downloads with the SDK: ``whole_path.py CONTEXT CONFIG``; prints what it found."""
 
 import json
+import pathlib
 import sys
 
 from determined.experimental import client
@@ -12,7 +13,9 @@ trial = experiment.list_trials()[0]
 checkpoint = experiment.top_checkpoint()
 there = checkpoint.download()
 through_master = checkpoint.download("through-master", mode=client.DownloadMode.MASTER)
-read = {group: [m.metrics for m in client.stream_trials_metrics([trial.id], group)] for group in ("training", "validation")}
+read = {
+    group: [m.metrics for m in client.stream_trials_metrics([trial.id], group)] for group in ("training", "validation")
+}
 experiment.add_label("seen")
 experiment.set_description("by the SDK")
 experiment.archive()
@@ -32,7 +35,7 @@ print(
             "of_trial": [c.uuid for c in trial.list_checkpoints()],
             "top": checkpoint.uuid,
             "metadata": client.get_checkpoint(checkpoint.uuid).metadata,
-            "steps": [open(f"{folder}/steps").read() for folder in (there, through_master)],
+            "steps": [pathlib.Path(folder, "steps").read_text() for folder in (there, through_master)],
             "metrics": read,
             "logs": [line for line in trial.iter_logs() if "library:" in line],
             "me": client.whoami().username,

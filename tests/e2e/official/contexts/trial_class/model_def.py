@@ -4,8 +4,9 @@ import json
 import os
 import time
 
-import determined
 import torch
+
+import determined
 from determined import pytorch
 
 print("library:", determined.__file__, "user:", os.getuid(), flush=True)
