@@ -36,7 +36,7 @@ fmt: install ## format and mend what can be mended
 	$(BIN)/ruff format -q .
 
 unit: install ## the fast tests
-	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration
+	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
 e2e: install official ## real master, agents and tasks; the official client
 	$(BIN)/pytest -n $(WORKERS) -q tests/e2e

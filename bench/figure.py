@@ -5,6 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
+class Skipped(Exception):
+    """A figure that cannot be taken here; the text says why."""
+
+
 @dataclass
 class Figure:
     """``goal`` is a bound on the median ratio; ``at_least`` says from which side."""

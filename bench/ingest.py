@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.figure import Figure, paired
+from bench.figure import Figure, Skipped, paired
 from bench.played_agent import playing
 from bench.servers import ROOT, master, started
 
@@ -53,7 +53,7 @@ class Load:
 
 def figures(rounds: int = 7) -> list[Figure]:
     if shutil.which("wrk") is None:
-        raise SystemExit("bench: wrk is not installed; on Debian: apt install wrk")
+        raise Skipped("wrk is not installed; on Debian: apt install wrk")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reference = [

@@ -35,10 +35,25 @@ def started(
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A program, and what follows ``prefix`` on the first line of its output that begins so."""
     process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment or dict(os.environ)
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment or dict(os.environ),
     )
     try:
         yield _announcement(process, prefix), process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program whose output nobody reads."""
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
     finally:
         process.terminate()
         process.wait(30)
@@ -91,7 +106,8 @@ def _announcement(process: subprocess.Popen[bytes], prefix: str) -> str:
                 if not chunk:
                     break
                 text += chunk
-                for line in text.decode().splitlines():
+                whole = text[: text.rfind(b"\n") + 1]
+                for line in whole.decode().splitlines():
                     if line.startswith(prefix):
                         return line[len(prefix) :].strip()
     raise RuntimeError(f"nothing began with {prefix!r}: {text!r}")

@@ -29,4 +29,27 @@ printf '%s\n' 'name: wheel' 'entrypoint: python3 run.py' 'searcher: {name: singl
 "$det" experiment create "$work/context/config.yaml" "$work/context" --follow
 "$det" experiment logs 1 | grep "trained from the wheel"
 "$det" down --data "$work/data"
+
+# Beside the older distribution, in either order of installation, every program of ours stops with the way out.
+for order in "ours older" "older ours"; do
+    rm -rf "$work/both"
+    "$python" -m venv "$work/both"
+    for which in $order; do
+        case $which in
+            ours) "$work/both/bin/python" -m pip install -q --disable-pip-version-check --no-deps "$work"/wheel/*.whl ;;
+            older) "$work/both/bin/python" -m pip install -q --disable-pip-version-check --no-deps determined==0.38.1 ;;
+        esac
+    done
+    for module in determined_cli determined_master determined_agent; do
+        if text=$("$work/both/bin/python" -m "$module" --version 2>&1); then
+            echo "wheel: $module ran beside the older distribution ($order)" >&2
+            exit 1
+        fi
+        case $text in
+            *"Make a new environment"*) ;;
+            *) printf 'wheel: %s (%s) said: %s\n' "$module" "$order" "$text" >&2; exit 1 ;;
+        esac
+        case $text in *Traceback*) printf '%s\n' "$text" >&2; exit 1 ;; esac
+    done
+done
 echo "wheel: ok"

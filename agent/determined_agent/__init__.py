@@ -1,1 +1,1 @@
-"""determined_agent."""
+"""The agent: one a machine, holds slots and starts containers."""

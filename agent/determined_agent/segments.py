@@ -60,11 +60,22 @@ class SegmentWriter:
         self._pending.append(_HEADER.pack(time.time() if when is None else when, stream, len(line)) + line)
 
     def flush(self) -> None:
-        """Writes what was added. On a full disk what does not fit is lost, never half written."""
+        """Writes what was added. A burst is spread over segments, else the newest lines would go with the middle."""
         pending, self._pending = self._pending, []
-        data = b"".join(pending)
-        if not data:
-            return
+        batch: list[bytes] = []
+        size = self._size
+        for frame in pending:
+            batch.append(frame)
+            size += len(frame)
+            if size >= self._segment_bytes:
+                self._append(batch)
+                self._rotate()
+                batch, size = [], self._size
+        self._append(batch)
+
+    def _append(self, batch: list[bytes]) -> None:
+        """On a full disk what does not fit is lost, never half written."""
+        data = b"".join(batch)
         try:
             done = 0
             while done < len(data):
@@ -72,8 +83,6 @@ class SegmentWriter:
             self._size += done
         except OSError:
             os.ftruncate(self._file, self._size)
-        if self._size >= self._segment_bytes:
-            self._rotate()
 
     def close(self) -> None:
         self.flush()

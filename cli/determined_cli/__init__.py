@@ -1,3 +1,7 @@
 """The command line."""
 
+from determined_launch.beside import stop
+
+stop("det")
+
 __version__ = "0.38.1+detent0.1.0"  # stands here once more because importing determined costs more than --version may

@@ -1,1 +1,5 @@
 """The master: the only one that speaks SQL."""
+
+from determined_launch.beside import stop
+
+stop("det-master")

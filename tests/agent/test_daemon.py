@@ -117,6 +117,15 @@ async def test_no_line_is_lost_or_doubled_when_answers_are(tmp_path: Path) -> No
     assert master.text_of(wish.container_id) == [str(number) for number in range(1, 3001)]
 
 
+async def test_output_that_the_master_did_not_take_is_sent_again(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish("echo one; echo two")
+    master.refuse_posts = 2
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await ended(master, wish)
+    assert master.text_of(wish.container_id) == ["one", "two"]
+
+
 async def test_output_arrives_promptly(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     wish = make_wish(

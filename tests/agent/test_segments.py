@@ -95,3 +95,17 @@ def test_beyond_the_limit_the_middle_goes_and_the_reader_hears_how_much(tmp_path
     assert lines < 300
     assert read_all(tmp_path)[0] == b"0"
     assert read_all(tmp_path)[-1] == b"999"
+
+
+def test_a_burst_beyond_the_limit_keeps_its_newest_lines(tmp_path):
+    writer = SegmentWriter(tmp_path, segment_bytes=1 << 12, limit=1 << 16)
+    for number in range(30000):
+        writer.add(STDOUT, b"%d" % number)
+    writer.close()
+    lines, position = [], 0
+    while (chunk := segments.read(tmp_path, position)).frames:
+        lines += [frame.line for frame in chunk.frames]
+        position = chunk.end
+    assert lines[0] == b"0"
+    assert lines[-1] == b"29999"
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= (1 << 16) + (1 << 13)

@@ -79,6 +79,13 @@ async def run(driver: Driver, launch: Launch) -> Ended:
         return await driver.wait(launch.folder)
 
 
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def shim_of(launch: Launch) -> int:
     return int(json.loads(launch.folder.pid.read_text())["pid"])
 
@@ -157,6 +164,18 @@ async def test_no_child_outlives_the_end_of_its_task(make_real: MakeDriver, tmp_
     launch = make_launch(tmp_path, RUNAWAYS + "exit 5")
     assert await run(make_real(), launch) == Ended("exited", code=5)
     assert left_of(launch) == set()
+
+
+async def test_not_even_a_child_without_environment_outlives_its_task(make_real: MakeDriver, tmp_path: Path) -> None:
+    """It carries no mark and has left the session: the shim has to know whom it descends from."""
+    mark = uuid.uuid4().hex
+    child = f"env -i setsid sh -c 'echo > gone; sleep 1006; : {mark}'"
+    launch = make_launch(tmp_path, f"mkfifo gone; {child} & read -r < gone; exit 0")
+    assert await run(make_real(), launch) == Ended("exited", code=0)
+    left = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in _read(path)}
+    for pid in left:
+        os.killpg(pid, signal.SIGKILL)
+    assert left == set()
 
 
 async def test_no_child_outlives_a_stop(make_real: MakeDriver, tmp_path: Path) -> None:

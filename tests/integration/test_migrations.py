@@ -5,11 +5,12 @@ from pathlib import Path
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import inspect
+
 from determined_master.db import models  # noqa: F401
 from determined_master.db.base import Base
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import alembic_config, bring_up, downgrade, newest_revision, revision_of, upgrade
-from sqlalchemy import inspect
 
 
 def test_models_and_migrations_agree(tmp_path: Path):

@@ -48,6 +48,8 @@ class FakeLinkMaster:
         self.fetched: list[str] = []
         self.drop_answers = 0
         """So many next output posts are committed but not answered."""
+        self.refuse_posts = 0
+        """So many next output posts are neither committed nor answered."""
         self._links: set[WebSocket] = set()
 
     def truth_of(self, container_id: str) -> ContainerTruth | None:
@@ -123,6 +125,9 @@ class FakeLinkMaster:
     async def _output(self, request: Request) -> Response:
         assert request.headers["authorization"] == f"Bearer {TOKEN}"
         batch = OutputBatch.model_validate_json(await request.body())
+        if self.refuse_posts > 0:
+            self.refuse_posts -= 1
+            return JSONResponse({}, status_code=503)
         committed = self.committed.get(batch.container_id, 0)
         if batch.start == committed:
             self.lines.setdefault(batch.container_id, []).extend(batch.lines)

@@ -122,7 +122,7 @@ class PyTorchTrialContext:
         if self._aggregation > 1 and self._average_gradients:
             gradients = [p.grad for p in parameters(optimizer) if p.grad is not None]
             if gradients:
-                torch._foreach_div_(gradients, self._aggregation)
+                torch._foreach_div_(gradients, self._aggregation)  # pyright: ignore[reportPrivateImportUsage]  # one call for all
         if clip_grads is not None:
             if scaler is not None:
                 scaler.unscale_(optimizer)

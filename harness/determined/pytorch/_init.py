@@ -33,7 +33,7 @@ def init(
     info = read(environ)
     config = dict(exp_conf) if exp_conf is not None else _config(info, environ)
     if hparams is None:
-        hparams = info.trial.hparams if info else json.loads(environ.get(environment.HPARAMS) or "{}")
+        hparams = info.trial.hparams if info else dict(json.loads(environ.get(environment.HPARAMS) or "{}"))
     wide = bool(environ.get(environment.USE_TORCH_DISTRIBUTED)) and int(environ.get("WORLD_SIZE") or 1) > 1
     with contextlib.ExitStack() as stack:
         if distributed is None and wide:
@@ -54,7 +54,7 @@ def init(
         _streams.seed_all(_streams.mix(seed, 0))
         yield PyTorchTrialContext(
             context,
-            hparams=hparams,
+            hparams=hparams or {},
             exp_conf=config,
             trial_seed=seed,
             device=device,

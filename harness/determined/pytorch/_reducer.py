@@ -75,16 +75,18 @@ class SimpleMetricReducer(MetricReducer):
 
 def reducer_state(reducer: MetricReducer) -> dict[str, Any]:
     """What must be kept of a reducer: what it says itself, else all its attributes that are data."""
-    if hasattr(reducer, "state_dict"):
-        return copy.deepcopy(dict(reducer.state_dict()))
+    own = getattr(reducer, "state_dict", None)
+    if own is not None:
+        return copy.deepcopy(dict(own()))
     return copy.deepcopy({name: value for name, value in vars(reducer).items() if _is_data(value)})
 
 
 def load_reducer_state(reducer: MetricReducer, state: dict[str, Any]) -> None:
     """The reverse of :func:`reducer_state`."""
     state = copy.deepcopy(state)
-    if hasattr(reducer, "load_state_dict"):
-        reducer.load_state_dict(state)
+    load = getattr(reducer, "load_state_dict", None)
+    if load is not None:
+        load(state)
     else:
         vars(reducer).update(state)
 

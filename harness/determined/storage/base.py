@@ -20,27 +20,35 @@ class Storage(Protocol):
 
     def store_path(self, uuid: str, finish: Finish) -> AbstractContextManager[Path]:
         """A folder to write into; at the end ``finish`` adds its files and the whole becomes the checkpoint."""
+        ...
 
     def upload(self, source: Path, uuid: str, paths: list[str], finish: Finish) -> None:
         """Stores the named files and folders of ``source`` as the checkpoint."""
+        ...
 
     def restore_path(self, uuid: str) -> AbstractContextManager[Path]:
         """A folder with the checkpoint's files, to read only."""
+        ...
 
     def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
         """Copies the checkpoint's files below ``target``."""
+        ...
 
     def resources(self, uuid: str) -> dict[str, int]:
         """Relative path → size; folders end with ``/`` and have size 0."""
+        ...
 
     def read(self, uuid: str, path: str) -> bytes:
         """One file of the checkpoint."""
+        ...
 
     def delete(self, uuid: str) -> None:
         """Removes the checkpoint; it is no error where it is gone already."""
+        ...
 
     def probe(self) -> None:
         """Writes and removes a small file. Raises StorageError where that cannot be done."""
+        ...
 
 
 def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> Storage:

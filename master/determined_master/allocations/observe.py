@@ -36,23 +36,22 @@ def further(current: ContainerState, seen: ContainerState) -> ContainerState:
 
 
 def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) -> End:
-    """Why an allocation ended, from how all its containers did (semantics 2.3)."""
-    for exit_ in exits:
-        if exit_.kind == "system" and not killed:
-            return End(ExitReason.SYSTEM, None, exit_.message)
-    if killed:
-        return End(ExitReason.KILLED, None, "killed as asked")
+    """Why an allocation ended, from how all its containers did (semantics 2.3).
+
+    A container that failed by itself says why, even where its peers were killed for it. One that broke while it was
+    leaving has failed all the same; its last checkpoint holds.
+    """
     for exit_ in exits:
         if exit_.kind == "failed_to_start":
             return End(ExitReason.ERRORED, exit_.code, exit_.message)
-    failed = [e for e in exits if e.kind == "exited" and (e.code or e.signal)]
-    if failed and not acknowledged:
-        return End(ExitReason.ERRORED, _code(failed[0]), failed[0].message or _words(failed[0]))
-    if acknowledged and failed:
-        # A task that broke while it was leaving has failed all the same; its last checkpoint holds.
-        return End(ExitReason.ERRORED, _code(failed[0]), failed[0].message or _words(failed[0]))
-    if any(e.kind == "killed" for e in exits):
-        return End(ExitReason.KILLED, None, "killed")
+    for exit_ in exits:
+        if exit_.kind == "exited" and _has_failed(exit_):
+            return End(ExitReason.ERRORED, _code(exit_), exit_.message or _words(exit_))
+    if killed or any(exit_.kind == "killed" for exit_ in exits):
+        return End(ExitReason.KILLED, None, "killed as asked")
+    for exit_ in exits:
+        if exit_.kind == "system":
+            return End(ExitReason.SYSTEM, None, exit_.message)
     return End(ExitReason.PREEMPTED if acknowledged else ExitReason.COMPLETED, 0, "")
 
 
@@ -104,7 +103,8 @@ async def _follow(session: AsyncSession, allocations: Allocations, container: Co
         end = end_of(exits, killed=row.kill_requested_at is not None, acknowledged=row.preempt_acked_at is not None)
         await allocations.end(session, row, end.reason, code=end.code, message=end.message)
         return
-    if any(c.state is ContainerState.TERMINATED for c in containers):
+    ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
+    if any(exit_.kind != "exited" or _has_failed(exit_) for exit_ in ended):
         # One failed container ends its peers.
         await allocations.kill(session, row)
         return
@@ -117,6 +117,10 @@ async def _follow(session: AsyncSession, allocations: Allocations, container: Co
 async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
     hint(session, hints.logs(row.task_id))
+
+
+def _has_failed(exit_: ContainerExit) -> bool:
+    return bool(exit_.code or exit_.signal)
 
 
 def _code(exit_: ContainerExit) -> int | None:

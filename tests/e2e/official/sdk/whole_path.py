@@ -1,8 +1,8 @@
 """Creates, waits, reads and downloads with the SDK: ``whole_path.py CONTEXT CONFIG``; prints what it found."""
 
 import json
-import pathlib
 import sys
+from pathlib import Path
 
 from determined.experimental import client
 
@@ -35,7 +35,7 @@ print(
             "of_trial": [c.uuid for c in trial.list_checkpoints()],
             "top": checkpoint.uuid,
             "metadata": client.get_checkpoint(checkpoint.uuid).metadata,
-            "steps": [pathlib.Path(folder, "steps").read_text() for folder in (there, through_master)],
+            "steps": [Path(folder, "steps").read_text() for folder in (there, through_master)],
             "metrics": read,
             "logs": [line for line in trial.iter_logs() if "library:" in line],
             "me": client.whoami().username,

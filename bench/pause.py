@@ -1,0 +1,91 @@
+"""From the request to pause to the free slot, against one step, one save and the end of an interpreter."""
+
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.figure import Figure, paired
+from bench.servers import ROOT, Running, cluster, started
+from bench.submitting import context_of, create, rows, until
+from determined.client.session import Session
+
+BENCH = ROOT / "bench"
+SEED = 3
+CONFIG = """
+name: pause
+entrypoint: pause_trial:PauseTrial
+hyperparameters: {global_batch_size: 1}
+searcher: {name: single, metric: loss, max_length: {batches: 1000000}}
+scheduling_unit: 1
+checkpoint_policy: none
+environment: {environment_variables: [OMP_NUM_THREADS=1]}
+"""
+
+
+def figures(rounds: int = 9) -> list[Figure]:
+    moments = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data") as running:
+        context = context_of(Path(name) / "context", [BENCH / "trials" / "pause_trial.py"])
+        with running.session() as session:
+            experiment, trial = create(session, CONFIG, context)
+            paused = Paused(session, experiment, trial, moments)
+            paused()
+            ratios, note = paired(paused, lambda: _bare(running, context), rounds)
+            session.post(f"/api/v1/experiments/{experiment}/kill")
+    return [Figure("pause to free slot / step, save and exit", 1.5, ratios, note=f"{note} s")]
+
+
+class Paused:
+    """Each call lets the trial train some steps, then pauses it at a random moment and leaves it paused."""
+
+    def __init__(self, session: Session, experiment: int, trial: int, moments: random.Random) -> None:
+        self._session = session
+        self._experiment = f"/api/v1/experiments/{experiment}"
+        self._trial = trial
+        self._moments = moments
+
+    def __call__(self) -> float:
+        session = self._session
+        before = self._steps()
+        session.post(f"{self._experiment}/activate")
+        until(lambda: self._steps() >= before + 3, "three more steps")
+        time.sleep(self._moments.uniform(0, 0.1))
+        start = time.perf_counter()
+        session.post(f"{self._experiment}/pause")
+        until(self._is_free, "the free slot", pause=0.002)
+        taken = time.perf_counter() - start
+        checkpoints = session.get(f"{self._experiment}/checkpoints")["checkpoints"]
+        saved = max(int(each["metadata"]["steps_completed"]) for each in checkpoints)
+        if saved != self._steps():
+            raise RuntimeError(f"the newest checkpoint is of step {saved}, the newest report of {self._steps()}")
+        return taken
+
+    def _steps(self) -> int:
+        return max((int(row["totalBatches"]) for row in rows(self._session, self._trial, "training")), default=0)
+
+    def _is_free(self) -> bool:
+        agents = self._session.get("/api/v1/agents")["agents"]
+        return all(slot["container"] is None for agent in agents for slot in agent["slots"].values())
+
+
+def _bare(running: Running, context: Path) -> float:
+    """On the file system that the cluster's checkpoints lie on."""
+    path = os.pathsep.join([str(context), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    argv = [sys.executable, str(BENCH / "reference" / "step_save_exit.py"), str(running.data.parent / "bare")]
+    with started(argv, "ready: ", environment) as (_, process):
+        assert process.stdin is not None
+        start = time.perf_counter()
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        if process.wait(60):
+            raise RuntimeError("the reference failed")
+        return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    for figure in figures():
+        print(figure.line())

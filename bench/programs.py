@@ -1,0 +1,47 @@
+"""Programs run and timed from start to end, and the installed ``det``."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.figure import Skipped
+
+
+def det() -> str:
+    """The console script of this environment."""
+    script = Path(sys.executable).parent / "det"
+    if not script.exists():
+        raise Skipped(f"no det beside {Path(sys.executable).name}: install the distribution first")
+    return str(script)
+
+
+def seconds(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
+    """Wall time from start to end of a program that must succeed."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+    )
+    taken = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv[:4])} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+    return taken
+
+
+def seconds_to(line: str, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> float:
+    """From the start of a program to the first line of its output that holds ``line``; then it is run to its end."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        argv, cwd=cwd, env=environment or dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        taken, heard = 0.0, []
+        for found in process.stdout:
+            if not taken and line in found.decode():
+                taken = time.perf_counter() - start
+            heard.append(found.decode())
+    if not taken or process.returncode:
+        raise RuntimeError(f"{' '.join(argv[:4])} ended with {process.returncode}: {''.join(heard)[-800:]}")
+    return taken

@@ -1,0 +1,33 @@
+"""What a pause has to cost at least: one step, the trainer's own save, the interpreter's exit.
+
+``step_save_exit.py FOLDER``, with the trial on the path: prints ``ready: `` when it is set up, and begins at a line of
+input. The checkpoint goes to a folder below FOLDER.
+"""
+
+import sys
+
+import torch
+from pause_trial import PauseTrial
+
+from determined import pytorch
+from determined.pytorch._keeper import Keeper
+from determined.pytorch._state import TrainingState
+
+
+def main(folder: str) -> None:
+    config = {"checkpoint_storage": {"type": "directory", "container_path": folder}}
+    with pytorch.init(hparams={"global_batch_size": 1}, exp_conf=config) as context:
+        trial = PauseTrial(context)
+        state = TrainingState(context, {})
+        keeper = Keeper(trial, context, {}, state)
+        batch = [torch.ones(1, 1000)]
+        trial.train_batch(batch, 0, 0)  # the first step allocates what later ones find
+        print("ready: ", flush=True)
+        sys.stdin.readline()
+        trial.train_batch(batch, 0, 1)
+        state.progress.steps = 2
+        keeper.save()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,59 @@
+"""Experiments of the figures: from files to a running one, and to its end."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from determined.client import submissions
+from determined.client.session import Session
+from determined.context import pack
+
+T = TypeVar("T")
+
+
+def context_of(folder: Path, files: Sequence[Path]) -> Path:
+    """A folder with these files and no more."""
+    folder.mkdir(parents=True)
+    for file in files:
+        shutil.copy(file, folder)
+    return folder
+
+
+def create(session: Session, config: str, context: Path) -> tuple[int, int]:
+    """Creates and starts it; the ids of the experiment and of its one trial."""
+    packed = pack(context)
+    answer = submissions.create(session, {"config": config, "activate": True}, packed.hash, packed.data)
+    experiment = int(answer["experiment"]["id"])
+    trials = until(lambda: session.get(f"/api/v1/experiments/{experiment}/trials")["trials"], "a trial")
+    return experiment, int(trials[0]["id"])
+
+
+def state(session: Session, experiment: int) -> str:
+    return str(session.get(f"/api/v1/experiments/{experiment}")["experiment"]["state"])
+
+
+def until_completed(session: Session, experiment: int) -> None:
+    ended = ("STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED")
+    found = until(lambda: (now := state(session, experiment)) in ended and now, f"the end of experiment {experiment}")
+    if found != "STATE_COMPLETED":
+        trial = session.get(f"/api/v1/experiments/{experiment}/trials")["trials"][0]["id"]
+        log = [str(line.get("message")) for line in session.stream(f"/api/v1/trials/{trial}/logs")]
+        raise RuntimeError(f"experiment {experiment} ended {found}: {''.join(log)[-1500:]}")
+
+
+def until(question: Callable[[], T], what: str, *, within: float = 120.0, pause: float = 0.05) -> T:
+    """The first answer that is true."""
+    deadline = time.monotonic() + within
+    while not (answer := question()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what} did not come within {within:g} s")
+        time.sleep(pause)
+    return answer
+
+
+def rows(session: Session, trial: int, group: str) -> list[dict[str, Any]]:
+    """Reported metrics that stand, by step."""
+    query = {"trialIds": trial, "group": group}
+    return [row for part in session.stream("/api/v1/trials/metrics/trial_metrics", query) for row in part["metrics"]]

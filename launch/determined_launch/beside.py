@@ -1,0 +1,48 @@
+"""Refuses to run from an environment that holds the older ``determined`` distribution beside this one.
+
+Both bring a package ``determined``; whichever was installed last has overwritten half of the other. pip cannot refuse
+that, so each of our programs looks before it does anything else. This package has a name of its own and is never
+overwritten, which is why the look is here.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+
+OLDER = "determined-"
+OURS = "detent_cluster-"
+
+
+class BothInstalled(ImportError):
+    """One site-packages holds both distributions."""
+
+
+def shared_folder(path: Iterable[str]) -> str | None:
+    """The first folder on ``path`` that holds both distributions' metadata."""
+    for folder in path:
+        try:
+            names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]
+        except OSError:
+            continue
+        if any(n.startswith(OLDER) for n in names) and any(n.startswith(OURS) for n in names):
+            return folder
+    return None
+
+
+def refuse() -> None:
+    """Raises BothInstalled with what to do."""
+    folder = shared_folder(sys.path)
+    if folder is not None:
+        raise BothInstalled(
+            f"{folder} holds both detent-cluster and determined, and each has overwritten files of the other. "
+            "Make a new environment (python3 -m venv NEW) and install only one of them there; "
+            "tasks may use the older library from an environment of its own: environment.image: venv:PATH"
+        )
+
+
+def stop(program: str) -> None:
+    """For programs, before they import anything that may have been overwritten: one line, exit 1."""
+    try:
+        refuse()
+    except BothInstalled as problem:
+        raise SystemExit(f"{program}: {problem}") from None

@@ -1,0 +1,43 @@
+"""Lets a test hold a trial at an exact moment, without a draw from any random stream.
+
+A file ``NAME`` in the folder ``GATES`` closes a gate: who comes to it makes ``NAME.here`` and waits until the file is
+gone, or, if it holds the word ``preempted``, until the trial is asked to leave.
+"""
+
+import os
+import time
+from pathlib import Path
+
+
+def gate(name, core_context=None):
+    """Passes, unless a test has closed it."""
+    folder = os.environ.get("GATES")
+    if not folder or not os.path.exists(os.path.join(folder, name)):
+        return
+    closed = Path(folder, name)
+    until_preempted = closed.read_text() == "preempted"
+    Path(folder, f"{name}.here").touch()
+    while closed.exists() and not (until_preempted and core_context.preempt.should_preempt(auto_ack=False)):
+        time.sleep(0.005)
+    closed.unlink(missing_ok=True)
+
+
+def gated(trial_class):
+    """The same trial with a gate in front of each batch: ``train-N`` and ``validate-STEPS-N``, and at ``init``."""
+
+    class Gated(trial_class):
+        def __init__(self, context):
+            gate("init")
+            super().__init__(context)
+            self.context = context
+
+        def train_batch(self, batch, epoch_idx, batch_idx):
+            gate(f"train-{batch_idx}", self.context._core)
+            return super().train_batch(batch, epoch_idx, batch_idx)
+
+        def evaluate_batch(self, batch, batch_idx):
+            steps = self.context.current_train_batch() + 1
+            gate(f"validate-{steps}-{batch_idx}", self.context._core)
+            return super().evaluate_batch(batch, batch_idx)
+
+    return Gated

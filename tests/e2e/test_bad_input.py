@@ -1,0 +1,88 @@
+"""What goes wrong is said where the user looks, ends in the right state, and loses nothing."""
+
+import math
+
+import pytest
+from tests.support import live_processes
+from tests.support.live_models import SCRIPT
+from tests.support.live_trials import create
+
+from determined.client.session import ONCE, Session
+from determined.errors import BadRequest, Forbidden
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "text"),
+    [
+        (["no-such-program", "--x"], "no-such-program"),
+        ("no-such-program --x", "no-such-program"),
+        ("nowhere:Trial", "No module named 'nowhere'"),
+        ("gates:NoSuch", "gates has no class NoSuch"),
+        ("gates:gated", "gates:gated is not a PyTorchTrial"),
+        ("echo so far; kill -SEGV $$", "SIGSEGV"),
+        ("exit 7", "code 7"),
+    ],
+)
+def test_a_task_that_cannot_run(cluster, tmp_path, entrypoint, text):
+    experiment = create(cluster, SCRIPT, tmp_path, entrypoint=entrypoint)
+    experiment.ended("ERROR")
+    log = "\n".join(experiment.log)
+    assert text in log
+    assert experiment.trials[0]["state"] == "STATE_ERROR"
+    experiment.nothing_left()
+
+
+def test_a_failing_startup_hook_aborts(cluster, tmp_path):
+    hook = "echo before the fall\nfalse\n"
+    experiment = create(cluster, SCRIPT, tmp_path, files={"startup_hook__sh": hook})
+    experiment.ended("ERROR")
+    assert "before the fall" in experiment.log
+    assert experiment.reports("training") == []
+
+
+def test_an_attempt_that_fails_again_and_again(cluster, tmp_path):
+    """Tried again max_restarts times, then given up; each attempt's lines stay."""
+    experiment = create(cluster, SCRIPT, tmp_path, entrypoint="echo attempt; exit 3", max_restarts=2)
+    experiment.ended("ERROR")
+    assert experiment.log.count("attempt") == 3
+    assert experiment.trials[0]["restarts"] == 2
+
+
+def test_a_metric_that_is_no_number(cluster, tmp_path):
+    """Kept, and readable as what it was."""
+    experiment = create(cluster, SCRIPT, tmp_path)
+    experiment.ended()
+    reports = experiment.reports("training")
+    assert [report["totalBatches"] for report in reports] == [1, 2, 3]
+    assert all(math.isnan(float(report["metrics"]["avg_metrics"]["not a number"])) for report in reports)
+
+
+def test_a_report_for_another_trial(cluster, tmp_path):
+    """Refused; the other trial keeps what it has."""
+    other = create(cluster, SCRIPT, tmp_path / "other")
+    other.ended()
+    experiment = create(cluster, SCRIPT, tmp_path / "mine", held=("step-0-1",))
+    experiment.at_gate("step-0-1")
+    environ = live_processes.environ_of(experiment.processes[0])
+    body = {"group": "training", "metrics": {"trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {}}}}
+    with Session(cluster.url, allocation_token=environ["DET_SESSION_TOKEN"], retry=ONCE) as session:
+        with pytest.raises(Forbidden, match=f"may not report for trial {other.trial_id}"):
+            session.post(f"/api/v1/trials/{other.trial_id}/metrics", body)
+        with pytest.raises(Forbidden):
+            session.post(f"/api/v1/experiments/{other.id}/kill")
+    assert [report["totalBatches"] for report in other.reports("training")] == [1, 2, 3]
+    experiment.open_gate("step-0-1")
+    experiment.ended()
+
+
+def test_a_configuration_with_mistakes(cluster, tmp_path):
+    """All of them at once, and nothing is stored."""
+    before = cluster.session.get("/api/v1/experiments")["pagination"]["total"]
+    with pytest.raises(BadRequest) as caught:
+        create(cluster, SCRIPT, tmp_path, searcher={"name": "single", "metrik": "loss"}, max_restarts=-1)
+    text = str(caught.value)
+    assert "metrik" in text
+    assert "max_restarts" in text
+    assert cluster.session.get("/api/v1/experiments")["pagination"]["total"] == before

@@ -1,0 +1,63 @@
+"""A network that loses answers, and one that is cut for longer than the reconnect window."""
+
+import pytest
+from tests.support import live_processes
+from tests.support.live_cluster import live_cluster, wait_until
+from tests.support.live_models import MODELS
+from tests.support.live_proxy import proxy
+from tests.support.live_trials import create
+
+from determined.client.session import ONCE, Session
+from determined.errors import Unauthenticated
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+def test_every_third_answer_is_lost(tmp_path, same_as_straight, moments):
+    """Requests arrive and are carried out; their answers do not come back, so each is sent again."""
+    with live_cluster(tmp_path / "cluster", slots=0) as cluster, proxy(cluster.port, lose_every=3) as bad:
+        cluster.start_agent(master=bad.url)
+        batch = moments.randrange(2, 38)
+        experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
+        experiment.at_gate(f"train-{batch}")
+        experiment.pause()
+        experiment.do("activate")
+        same_as_straight(experiment)
+        assert bad.lost > 20
+        assert experiment.trials[0]["restarts"] == 0
+
+
+def test_an_agent_cut_off_beyond_its_window(tmp_path, same_as_straight):
+    """Its trial goes on elsewhere from the checkpoint; the old attempt is fenced, and ended when the agent is back."""
+    settings = {"agent_reconnect_wait": 0.5, "heartbeat_seconds": 0.3}
+    with live_cluster(tmp_path / "cluster", slots=0, **settings) as cluster, proxy(cluster.port) as cable:
+        cluster.start_agent("agent-1", master=cable.url)
+        experiment = create(cluster, MODELS["digits"], tmp_path, held=("train-17",))
+        experiment.at_gate("train-17")
+        old = experiment.worker
+        told = live_processes.environ_of(old)
+        cable.go_dark()
+        cluster.start_agent("agent-2")
+        wait_until(lambda: experiment.progress["runId"] == 2, what="the second attempt")
+        assert old in experiment.processes  # its agent cannot be told
+        with Session(cluster.url, allocation_token=told["DET_SESSION_TOKEN"], retry=ONCE) as session:
+            for path, body in stale_posts(experiment.trial_id, told):
+                with pytest.raises(Unauthenticated, match="fenced"):
+                    session.post(path, body)
+        cable.go_light()
+        wait_until(lambda: old not in experiment.processes, what="the old attempt is ended")
+        experiment.open_gate("train-17")
+        same_as_straight(experiment)
+        assert {report["trialRunId"] for report in experiment.reports("training")} == {1, 2}
+        assert experiment.trials[0]["restarts"] == 0
+
+
+def stale_posts(trial_id, told):
+    metrics = {"trialId": trial_id, "trialRunId": 1, "stepsCompleted": 18, "metrics": {"avgMetrics": {"loss": 1.0}}}
+    allocation = told["DET_ALLOCATION_ID"]
+    return [
+        (f"/api/v1/trials/{trial_id}/metrics", {"metrics": metrics, "group": "training"}),
+        (f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5}),
+        ("/api/v1/checkpoints", {"uuid": "x", "taskId": told["DET_TASK_ID"], "allocationId": allocation}),
+        (f"/api/v1/allocations/{allocation}/signals/ack_preemption", {}),
+    ]

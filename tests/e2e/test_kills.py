@@ -1,0 +1,96 @@
+"""Any process killed with -9 at a drawn moment: the same bits, each step once, nothing left behind."""
+
+import os
+import signal
+
+import pytest
+from tests.support import live_processes
+from tests.support.live_cluster import wait_until
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+def runs_of(experiment):
+    return {report["trialRunId"] for report in experiment.reports("training")}
+
+
+@pytest.mark.parametrize("model", ["digits", "foreign"])
+def test_worker(cluster, tmp_path, same_as_straight, moments, model):
+    experiment = create(cluster, MODELS[model], tmp_path)
+    experiment.at_step(moments.randrange(1, 36))
+    os.kill(experiment.worker, signal.SIGKILL)
+    same_as_straight(experiment, model)
+    assert experiment.trials[0]["restarts"] == 1
+    assert any("signal 9" in line or "SIGKILL" in line for line in experiment.log), experiment.log
+
+
+def test_agent(cluster, tmp_path, same_as_straight, moments):
+    """The task runs on; the agent that comes back finds it, and nothing is restarted."""
+    experiment = create(cluster, MODELS["digits"], tmp_path)
+    experiment.at_step(moments.randrange(1, 36))
+    cluster.agents["agent-1"].end(signal.SIGKILL)
+    cluster.start_agent("agent-1", slots=2)
+    same_as_straight(experiment)
+    assert runs_of(experiment) == {1}
+
+
+def test_agent_away_for_the_rest_of_the_training(cluster, tmp_path, same_as_straight, moments):
+    """The task ends while no agent looks; its end and its last lines are found afterwards."""
+    experiment = create(cluster, MODELS["digits"], tmp_path)
+    experiment.at_step(moments.randrange(20, 36))
+    cluster.agents["agent-1"].end(signal.SIGKILL)
+    wait_until(lambda: not experiment.processes, what="the task ends by itself")
+    cluster.start_agent("agent-1", slots=2)
+    same_as_straight(experiment)
+    assert runs_of(experiment) == {1}
+
+
+def test_master(cluster, tmp_path, same_as_straight, moments):
+    """The task trains on and delivers later what it reported meanwhile."""
+    experiment = create(cluster, MODELS["digits"], tmp_path)
+    experiment.at_step(moments.randrange(1, 36))
+    cluster.kill_master()
+    cluster.start_master()
+    same_as_straight(experiment)
+    assert runs_of(experiment) == {1}
+
+
+def test_shim(cluster, tmp_path, same_as_straight, moments):
+    """Its task ends with it; that is a failure of the system and no restart that counts."""
+    experiment = create(cluster, MODELS["digits"], tmp_path)
+    experiment.at_step(moments.randrange(1, 36))
+    (pid,) = live_processes.shims(cluster.folder / "agent-1")
+    os.kill(pid, signal.SIGKILL)
+    same_as_straight(experiment)
+    assert experiment.trials[0]["restarts"] == 0
+    assert experiment.progress["runId"] == 2
+
+
+def test_log_of_a_killed_task(cluster, tmp_path):
+    """Every line that it had printed is there."""
+    entrypoint = "seq 1 3000; touch $GATES/printed.here; sleep 600"
+    experiment = create(cluster, MODELS["script"], tmp_path, entrypoint=entrypoint)
+    experiment.at_gate("printed")
+    experiment.do("kill")
+    experiment.ended("CANCELED")
+    wait_until(lambda: "3000" in experiment.log, within=10, what="the last line")
+    assert [line for line in experiment.log if line.isdigit()] == [str(n) for n in range(1, 3001)]
+    experiment.nothing_left()
+
+
+def test_master_away_until_the_training_is_over(cluster, tmp_path, same_as_straight, moments):
+    """The task waits for it with what it has to say."""
+    batch = moments.randrange(37, 40)
+    experiment = create(cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    worker = experiment.worker
+    cluster.kill_master()
+    experiment.open_gate(f"train-{batch}")
+    spool = cluster.folder / "agent-1" / "runs"
+    wait_until(lambda: list(spool.glob("*/run/spool/metrics.jsonl")), what="reports kept on disk")
+    os.kill(worker, 0)
+    cluster.start_master()
+    same_as_straight(experiment)
+    assert runs_of(experiment) == {1}

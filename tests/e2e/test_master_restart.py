@@ -1,0 +1,139 @@
+"""The master stopped and killed: polls are answered, and what was answered with 200 is there on return."""
+
+import http.client
+import signal
+import subprocess
+import time
+
+import pytest
+from tests.support.live_cluster import live_cluster, python, wait_until
+from tests.support.live_models import SCRIPT
+from tests.support.live_trials import create
+
+pytestmark = pytest.mark.e2e
+
+
+def test_restart_with_100_open_polls(tmp_path):
+    """Answered, exited and up again within two seconds, or, on a busy machine, a second beyond its bare start."""
+    with live_cluster(tmp_path / "cluster") as cluster:
+        experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
+        experiment.at_gate("step-0-1")
+        path = f"/api/v1/allocations/{experiment.task_id}.1/signals/preemption?timeoutSeconds=60"
+        token = {"Authorization": cluster.session._headers["Authorization"]}
+        polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30) for _ in range(100)]
+        for poll in polls:
+            poll.request("GET", path, headers=token)
+        experiment.at_step(1)  # asked behind them, so they all wait by now
+        bare = time.monotonic()
+        subprocess.run(python("determined_master", "--help"), env=cluster.environment, check=True, capture_output=True)
+        began = time.monotonic()
+        bare = began - bare
+        # an orderly end, after which uvicorn raises the signal once more
+        assert cluster.master.end(signal.SIGTERM) in (0, -signal.SIGTERM)
+        exited = time.monotonic() - began
+        cluster.start_master()
+        took = time.monotonic() - began
+        print(f"exited after {exited:.2f} s, up again after {took:.2f} s, bare start {bare:.2f} s")
+        for poll in polls:
+            assert poll.getresponse().read() == b'{"preempt":false}'
+            poll.close()
+        assert took <= max(2.0, bare + 1.0)
+        experiment.open_gate("step-0-1")
+        experiment.ended()
+        assert experiment.progress["runId"] == 1
+
+
+@pytest.fixture
+def lonely(tmp_path):
+    """A master without agents, an experiment in it that waits, and one that is paused."""
+    with live_cluster(tmp_path / "cluster", slots=0) as cluster:
+        folder = cluster.folder / "experiments"
+        cluster.waiting = create(cluster, SCRIPT, folder / "waiting")
+        cluster.paused = create(cluster, SCRIPT, folder / "paused", activate=False)
+        wait_until(lambda: cluster.waiting.progress["runId"] == 1, what="an attempt that waits for slots")
+        yield cluster
+
+
+def metric(cluster):
+    values = {"trialRunId": 1, "stepsCompleted": 4, "metrics": {"avgMetrics": {"loss": 0.5}}}
+    path = f"/api/v1/trials/{cluster.waiting.trial_id}/metrics"
+    return "POST", path, {"group": "training", "metrics": values}
+
+
+def checkpoint(cluster):
+    body = {
+        "uuid": "11111111-2222-3333-4444-555555555555",
+        "taskId": cluster.waiting.task_id,
+        "allocationId": f"{cluster.waiting.task_id}.1",
+        "resources": {"state.json": "2"},
+        "metadata": {"steps_completed": 4},
+        "state": "STATE_COMPLETED",
+        "reportTime": "2026-01-01T00:00:00Z",
+    }
+    return "POST", "/api/v1/checkpoints", body
+
+
+def log_line(cluster):
+    line = {"taskId": cluster.waiting.task_id, "log": "a line that stays", "timestamp": "2026-01-01T00:00:00Z"}
+    return "POST", "/api/v1/task/logs", {"logs": [line]}
+
+
+def shown(cluster, experiment):
+    return cluster.session.get(f"/api/v1/experiments/{experiment.id}")["experiment"]
+
+
+def users(cluster):
+    return {user["username"]: user for user in cluster.session.get("/api/v1/users")["users"]}
+
+
+WRITES = {
+    "metric": (metric, lambda c: [r["totalBatches"] for r in c.waiting.reports("training")] == [4]),
+    "checkpoint": (checkpoint, lambda c: c.session.get(f"/api/v1/checkpoints/{checkpoint(c)[2]['uuid']}")),
+    "log": (log_line, lambda c: "a line that stays" in c.waiting.log),
+    "metadata": (
+        lambda c: ("POST", f"/api/v1/runs/{c.waiting.trial_id}/metadata", {"metadata": {"a": 1}}),
+        lambda c: c.session.get(f"/api/v1/runs/{c.waiting.trial_id}/metadata")["metadata"] == {"a": 1},
+    ),
+    "label": (
+        lambda c: ("PUT", f"/api/v1/experiments/{c.paused.id}/labels/kept", None),
+        lambda c: shown(c, c.paused)["labels"] == ["kept"],
+    ),
+    "patch": (
+        lambda c: ("PATCH", f"/api/v1/experiments/{c.paused.id}", {"name": "renamed"}),
+        lambda c: shown(c, c.paused)["name"] == "renamed",
+    ),
+    "create": (
+        lambda c: ("POST", "/api/v1/experiments", {"config": SCRIPT.configured(), "parentId": c.paused.id}),
+        lambda c: c.session.get("/api/v1/experiments")["pagination"]["total"] == 3,
+    ),
+    "activate": (
+        lambda c: ("POST", f"/api/v1/experiments/{c.paused.id}/activate", {}),
+        lambda c: c.paused.state in ("ACTIVE", "QUEUED"),
+    ),
+    "pause": (
+        lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/pause", {}),
+        lambda c: c.waiting.state == "PAUSED",
+    ),
+    "user": (
+        lambda c: ("POST", "/api/v1/users", {"user": {"username": "ann", "active": True}, "password": "Aa-34567890"}),
+        lambda c: "ann" in users(c),
+    ),
+    "kill": (
+        lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/kill", {}),
+        lambda c: wait_until(lambda: c.waiting.state == "CANCELED"),
+    ),
+    "archive": (
+        lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/archive", {}),
+        lambda c: shown(c, c.waiting)["archived"],
+    ),
+}
+
+
+def test_killed_right_after_its_200(lonely):
+    """One after the other: some need what another left."""
+    for name, (request, is_there) in WRITES.items():
+        method, path, body = request(lonely)
+        lonely.session.request(method, path, body)
+        lonely.kill_master()
+        lonely.start_master()
+        assert is_there(lonely), name

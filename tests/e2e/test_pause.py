@@ -1,0 +1,89 @@
+"""Paused at every kind of moment and activated: the same bits, each step once, nothing left behind."""
+
+import pytest
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+def steps_of_checkpoints(experiment):
+    answer = experiment.cluster.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints")
+    return sorted(int(each["metadata"]["steps_completed"]) for each in answer["checkpoints"])
+
+
+@pytest.mark.parametrize(
+    ("model", "batch"),
+    [("digits", 17), ("digits", 22), ("digits", 31), ("foreign", 8), ("foreign", 26)],
+    ids=["digits-inside-epoch", "digits-inside-accumulation", "digits-epoch-end", "foreign-even", "foreign-odd"],
+)
+def test_while_training(cluster, tmp_path, same_as_straight, model, batch):
+    """The pause comes while batch number ``batch`` is trained; the trial leaves right after it."""
+    experiment = create(cluster, MODELS[model], tmp_path, gates=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    experiment.pause()
+    assert max(steps_of_checkpoints(experiment)) == batch + 1
+    experiment.do("activate")
+    same_as_straight(experiment, model)
+
+
+@pytest.mark.parametrize(("model", "steps", "batch"), [("digits", 24, 2), ("digits", 40, 0), ("foreign", 14, 1)])
+def test_inside_a_validation(cluster, tmp_path, same_as_straight, model, steps, batch):
+    """Left at its next batch with the checkpoint of the last training step; run again whole afterwards."""
+    name = f"validate-{steps}-{batch}"
+    experiment = create(cluster, MODELS[model], tmp_path, gates=(name,))
+    experiment.at_gate(name)
+    experiment.pause()
+    assert steps not in {report["totalBatches"] for report in experiment.reports("validation")}
+    assert max(steps_of_checkpoints(experiment)) == steps
+    # one gate a batch: the validation begins again with its first
+    experiment.close_gate(f"validate-{steps}-0")
+    experiment.do("activate")
+    experiment.at_gate(f"validate-{steps}-0")
+    experiment.open_gate(f"validate-{steps}-0")
+    same_as_straight(experiment, model)
+
+
+def test_during_start_up(cluster, tmp_path, same_as_straight):
+    """The trial class is being built: nothing is trained yet, nothing is lost."""
+    experiment = create(cluster, MODELS["digits"], tmp_path, held=("init",))
+    experiment.at_gate("init")
+    experiment.do("pause")
+    experiment.open_gate("init")
+    experiment.left()
+    experiment.do("activate")
+    same_as_straight(experiment)
+
+
+def test_during_the_startup_hook(cluster, tmp_path, same_as_straight):
+    """Not ready yet, so it is killed at once, however long the hook would still take."""
+    gates = tmp_path / "gates"
+    hook = f"if [ ! -e {gates}/hook.here ]; then touch {gates}/hook.here; sleep 600 & wait; fi\n"
+    experiment = create(cluster, MODELS["digits"], tmp_path, files={"startup_hook__sh": hook})
+    experiment.at_gate("hook")
+    experiment.pause()
+    experiment.nothing_left()
+    assert experiment.trials[0]["restarts"] == 0
+    experiment.do("activate")
+    same_as_straight(experiment)
+
+
+def test_twice_in_a_row(cluster, tmp_path, same_as_straight, moments):
+    first = moments.randrange(1, 20)
+    second = moments.randrange(first + 1, 39)
+    experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{first}", f"train-{second}"))
+    for batch in (first, second):
+        experiment.at_gate(f"train-{batch}")
+        experiment.pause()
+        experiment.do("activate")
+    same_as_straight(experiment)
+
+
+def test_activated_within_100_ms(cluster, tmp_path, same_as_straight, moments):
+    """The attempt that was asked to leave leaves, and the next one goes on."""
+    batch = moments.randrange(2, 38)
+    experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    experiment.do("pause")
+    experiment.do("activate")
+    same_as_straight(experiment)

@@ -1,0 +1,91 @@
+"""``det up`` killed with -9: master and agent end with it, the task runs on, the next ``det up`` takes it up."""
+
+import contextlib
+import os
+import signal
+
+import pytest
+from tests.support import live_processes
+from tests.support.live_cluster import LiveCluster, Program, log_in, python, wait_until
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+class Upped(LiveCluster):
+    """A cluster under ``det up``."""
+
+    supervisor: Program
+
+    def up(self) -> None:
+        argv = python("determined_cli", "up", "--data", str(self.data), "--port", str(self.port), "--slots", "1")
+        self.supervisor = Program(argv, self.folder / "up.log", self.environment)
+        self.url = self.supervisor.announced("ready: ")
+        self.session.close()
+        self.session = log_in(self.url, self.data)
+        self.cluster_id = str(self.session.get("/api/v1/master")["clusterId"])
+
+    def close(self) -> None:
+        self.supervisor.end(signal.SIGKILL)
+        wait_until(lambda: not self.services(), what="master and agent end with their supervisor")
+        super().close()
+
+    def services(self) -> dict[str, int]:
+        """Module → pid of what runs on this data folder."""
+        found = {}
+        for name in os.listdir("/proc"):
+            words = live_processes.command_of(int(name)) if name.isdigit() else []
+            if any(word.startswith(str(self.data)) for word in words):
+                found |= {word: int(name) for word in words if word in ("determined_master", "determined_agent")}
+        return found
+
+
+@pytest.fixture
+def upped(tmp_path):
+    cluster = Upped(tmp_path / "up")
+    cluster.up()
+    with contextlib.closing(cluster):
+        yield cluster
+
+
+def test_killed_and_started_again(upped, tmp_path, same_as_straight, moments):
+    batch = moments.randrange(1, 36)
+    experiment = create(upped, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    worker = experiment.worker
+    upped.supervisor.end(signal.SIGKILL)
+    wait_until(lambda: not upped.services(), what="master and agent end with their supervisor")
+    assert live_processes.environ_of(worker), "the task runs on"
+    upped.up()
+    experiment.open_gate(f"train-{batch}")
+    same_as_straight(experiment)
+    assert experiment.progress["runId"] == 1
+
+
+@pytest.mark.parametrize("name", ["determined_master", "determined_agent"])
+def test_restarts_what_died(upped, name):
+    old = upped.services()[name]
+    os.kill(old, signal.SIGKILL)
+    wait_until(lambda: upped.services().get(name, old) != old, what=f"another {name}")
+    wait_until(lambda: upped.connected(), what="the agent is connected")
+
+
+def test_ended_gently_and_started_again(upped, tmp_path, same_as_straight, moments):
+    """Trials save first, the experiment stays ACTIVE, the next ``det up`` goes on from the very next step."""
+    batch = moments.randrange(1, 36)
+    experiment = create(upped, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    assert upped.supervisor.end(signal.SIGTERM, within=20) == 0
+    assert not upped.services()
+    upped.up()
+    same_as_straight(experiment)
+    assert experiment.progress["runId"] == 2
+    assert not [report for report in experiment.reports("training") if report["archived"]]
+
+
+def test_a_second_one_is_refused(upped):
+    argv = python("determined_cli", "up", "--data", str(upped.data), "--port", "0")
+    second = Program(argv, upped.folder / "second.log", upped.environment)
+    assert second.process.wait(20) == 7
+    assert str(upped.supervisor.pid) in second.log.read_text()

@@ -1,0 +1,128 @@
+"""`det up`: one line when ready, a private password, the CLI logged in, one supervisor a folder, an orderly end."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+class Up:
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config")}
+        self.process: subprocess.Popen[str] | None = None
+
+    def det(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "determined_cli", *arguments]
+        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=check, timeout=90)
+
+    def start(self) -> str:
+        argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(self.data), "--slots", "1"]
+        self.process = subprocess.Popen(
+            argv, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    made = Up(tmp_path)
+    yield made
+    made.det("down", "--now", "--data", str(made.data), check=False)
+    if made.process is not None:
+        made.process.kill()
+        made.process.communicate()
+
+
+def auth(up: Up) -> dict:
+    return json.loads((Path(up.environment["XDG_CONFIG_HOME"]) / "detent" / "auth.json").read_text())
+
+
+def test_from_ready_to_the_end(up: Up):
+    line = up.start()
+    assert line.startswith("ready: http://127.0.0.1:")
+    password = up.data / "password"
+    assert stat.S_IMODE(password.stat().st_mode) == 0o600
+    text = password.read_text().strip()
+    assert len(text) >= 16
+    assert any(c.isupper() for c in text)
+    assert any(c.islower() for c in text)
+    assert any(c.isdigit() for c in text)
+    assert json.loads(up.det("agent", "list", "--json").stdout)[0]["slots"] == 1
+    assert "'admin'" in up.det("user", "whoami").stdout
+    assert auth(up)["default_master"] == line.split()[1]
+    second = up.det("up", "--port", "0", "--data", str(up.data), check=False)
+    assert second.returncode == 7
+    assert f"pid {up.process.pid}" in second.stderr
+    assert up.stop() == 0
+    assert auth(up)["default_master"] is None
+
+
+def test_detached_it_outlives_its_starter_and_down_ends_it(up: Up):
+    done = up.det("up", "--detach", "--port", "0", "--data", str(up.data))
+    assert done.stdout.startswith("ready: ")
+    assert up.det("experiment", "list").returncode == 0
+    assert up.det("down", "--data", str(up.data)).returncode == 0
+    assert "nothing runs" in up.det("down", "--data", str(up.data)).stderr
+
+
+def test_a_port_in_use_is_said(up: Up, tmp_path: Path):
+    port = up.start().strip().rsplit(":", 1)[1]
+    other = up.det("up", "--port", port, "--data", str(tmp_path / "other"), check=False)
+    assert other.returncode == 1
+    assert "cannot listen" in other.stderr
+    assert "Traceback" not in other.stderr
+
+
+def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_path: Path):
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "run.py").write_text(
+        "import determined as det\n"
+        "with det.core.init() as core:\n"
+        "    info = det.get_cluster_info()\n"
+        "    start = 0\n"
+        "    if info.latest_checkpoint:\n"
+        "        with core.checkpoint.restore_path(info.latest_checkpoint) as path:\n"
+        "            start = int((path / 'step').read_text())\n"
+        "        print('going on from', start, flush=True)\n"
+        "        raise SystemExit(0)\n"
+        "    step = 0\n"
+        "    print('training', flush=True)\n"
+        "    while not core.preempt.should_preempt():\n"
+        "        step += 1\n"
+        "    with core.checkpoint.store_path({'steps_completed': step}) as (path, uuid):\n"
+        "        (path / 'step').write_text(str(step))\n"
+    )
+    (context / "config.yaml").write_text(
+        "name: x\nentrypoint: python3 run.py\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+    )
+    up.start()
+    up.det("experiment", "create", str(context / "config.yaml"), str(context))
+    argv = [sys.executable, "-m", "determined_cli", "experiment", "logs", "-f", "1"]
+    following = subprocess.Popen(argv, env=up.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert following.stdout is not None
+    for line in following.stdout:
+        if "training" in line:
+            break
+    assert up.stop() == 0
+    following.communicate(timeout=30)
+    up.start()
+    assert up.det("experiment", "wait", "1").returncode == 0
+    assert "going on from" in up.det("experiment", "logs", "1").stdout
+    assert json.loads(up.det("trial", "describe", "1", "--json").stdout)["restarts"] == 0

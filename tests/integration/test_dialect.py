@@ -1,0 +1,87 @@
+"""The outer dialect: both spellings, no content type, no body, trailing slashes; errors in one shape."""
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster
+
+
+async def test_a_body_without_or_with_a_wrong_content_type_is_json(one: Cluster):
+    for content_type in ({}, {"Content-Type": "application/x-www-form-urlencoded"}):
+        answer = await one.client.post(
+            "/api/v1/auth/login", content=b'{"username": "admin", "password": "Correct-Horse-7"}', headers=content_type
+        )
+        assert answer.status_code == 200, answer.text
+
+
+async def test_both_spellings_are_taken(one: Cluster):
+    for body in ({"config": CONFIG, "validateOnly": True}, {"config": CONFIG, "validate_only": True}):
+        assert (await one.post("/api/v1/experiments", body)).status_code == 200
+    assert (await one.get("/api/v1/experiments"))["experiments"] == []
+    await one.create()
+    for name in ("orderBy", "order_by"):
+        listed = await one.get("/api/v1/experiments", **{name: "ORDER_BY_DESC"})
+        assert len(listed["experiments"]) == 1
+
+
+async def test_an_empty_body_is_an_empty_object(one: Cluster):
+    experiment = await one.create(activate=False)
+    assert (await one.client.post(f"/api/v1/experiments/{experiment}/activate")).json() == {}
+
+
+async def test_a_trailing_slash_is_dropped_and_never_redirected(one: Cluster):
+    assert (await one.client.get("/api/v1/me/")).status_code == 200
+
+
+async def test_keys_inside_a_body_are_left_alone(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    task = one.as_task(wish.allocation_id)
+    odd = {"snake_case": 1, "camelCase": {"in_side": 2}}
+    assert (await one.post("/api/v1/runs/1/metadata", {"metadata": odd}, **task)).status_code == 200
+    assert (await one.get("/api/v1/runs/1/metadata"))["metadata"] == odd
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/v1/nothing", 404, 5),
+        ("GET", "/nothing", 404, 5),
+        ("GET", "/oauth2/clients", 404, 5),
+        ("GET", "/scim/v2/Users", 404, 5),
+        ("GET", "/api/v1/experiments/99", 404, 5),
+        ("GET", "/api/v1/experiments/abc", 400, 3),
+        ("GET", "/api/v1/trials/99", 404, 5),
+        ("POST", "/api/v1/experiments/99/pause", 404, 5),
+        ("GET", "/api/v1/experiments?states=STATE_NONSENSE", 400, 3),
+        ("GET", "/api/v1/checkpoints/none", 404, 5),
+    ],
+)
+async def test_errors_have_one_shape(one: Cluster, method: str, path: str, status: int, code: int):
+    answer = await one.client.request(method, path)
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == code
+    assert error["error"]
+    assert set(error) == {"code", "reason", "error"}
+
+
+async def test_a_body_that_is_no_json_is_a_400(one: Cluster):
+    for path in ("/api/v1/auth/login", "/api/v1/experiments"):
+        assert (await one.client.post(path, content=b"{nonsense")).status_code == 400
+        assert (await one.client.post(path, content=b"[1]")).status_code == 400
+
+
+async def test_pages_end_where_the_client_expects(one: Cluster):
+    for _ in range(5):
+        await one.create(activate=False)
+    seen, offset = [], 0
+    while True:
+        page = await one.get("/api/v1/experiments", offset=offset, limit=2)
+        seen += [e["id"] for e in page["experiments"]]
+        offset = page["pagination"]["endIndex"]
+        if offset >= page["pagination"]["total"]:
+            break
+    assert seen == [1, 2, 3, 4, 5]
+    assert (await one.get("/api/v1/experiments", limit=-2))["experiments"] == []
+    assert [e["id"] for e in (await one.get("/api/v1/experiments", offset=-2))["experiments"]] == [4, 5]

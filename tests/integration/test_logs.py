@@ -1,0 +1,99 @@
+"""Output: lines and offset in one transaction; filters; follow ends when all of it is here."""
+
+import asyncio
+import json
+
+from tests.support.cluster import Cluster
+
+
+async def setup(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    return agent, wish
+
+
+async def ship(one: Cluster, wish, start, end, *texts, **more):
+    lines = [{"timestamp": 1_700_000_000.5 + i, "log": text, **more} for i, text in enumerate(texts)]
+    body = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id}
+    headers = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    answer = await one.client.post(
+        "/detent/agents/one/output", json={**body, "start": start, "end": end, "lines": lines}, headers=headers
+    )
+    assert answer.status_code == 200, answer.text
+    return answer.json()["committed"]
+
+
+async def read(one: Cluster, **query) -> list[dict]:
+    answer = await one.client.get("/api/v1/trials/1/logs", params=query)
+    assert answer.status_code == 200, answer.text
+    assert "\n\n" not in answer.text
+    return [json.loads(line)["result"] for line in answer.text.splitlines()]
+
+
+async def test_a_batch_sent_twice_is_stored_once(one: Cluster):
+    _, wish = await setup(one)
+    assert await ship(one, wish, 0, 10, "a") == 10
+    assert await ship(one, wish, 0, 10, "a") == 10
+    assert await ship(one, wish, 10, 20, "b") == 20
+    assert [line["log"] for line in await read(one)] == ["a", "b"]
+
+
+async def test_a_gap_is_not_stored_and_the_agent_is_told_where_to_go_on(one: Cluster):
+    _, wish = await setup(one)
+    assert await ship(one, wish, 50, 60, "later") == 0
+    assert await read(one) == []
+
+
+async def test_the_message_is_what_people_see(one: Cluster):
+    _, wish = await setup(one)
+    await ship(one, wish, 0, 1, "hello", level="INFO", rank_id=3)
+    line = (await read(one))[0]
+    assert line["message"] == f"[2023-11-14T22:13:20.500000Z] {wish.container_id[:8]} [rank=3] || INFO: hello\n"
+    assert (line["level"], line["rankId"], line["trialId"]) == ("LOG_LEVEL_INFO", 3, 1)
+
+
+async def test_filters(one: Cluster):
+    _, wish = await setup(one)
+    await ship(one, wish, 0, 1, "one", level="INFO", rank_id=0)
+    await ship(one, wish, 1, 2, "two", level="ERROR", rank_id=1, stdtype="stderr")
+    await ship(one, wish, 2, 3, "three 100%")
+
+    async def texts(**query):
+        return [line["log"] for line in await read(one, **query)]
+
+    assert await texts(levels=["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"]) == ["two"]
+    assert await texts(rankIds=[1]) == ["two"]
+    assert await texts(rankIds=[-1]) == ["three 100%"]
+    assert await texts(stdtypes=["stderr"]) == ["two"]
+    assert await texts(searchText="0%") == ["three 100%"]
+    assert await texts(searchText="t.o$", enableRegex=True) == ["two"]
+    assert await texts(limit=1) == ["one"]
+    assert await texts(limit=2, orderBy="ORDER_BY_DESC") == ["three 100%", "two"]
+    assert (
+        await one.client.get("/api/v1/trials/1/logs", params={"searchText": "(", "enableRegex": True})
+    ).text.startswith('{"error"')
+
+
+async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
+    agent, wish = await setup(one)
+    following = asyncio.ensure_future(one.client.get("/api/v1/trials/1/logs", params={"follow": True}))
+    await ship(one, wish, 0, 1, "a")
+    await agent.exit(wish)
+    answer = await asyncio.wait_for(following, 20)
+    assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == ["a"]
+
+
+async def test_a_task_may_not_write_another_tasks_log(one: Cluster):
+    _, wish = await setup(one)
+    task = one.as_task(wish.allocation_id)
+    own = {
+        "logs": [
+            {"task_id": wish.spec.task_id, "log": "x", "level": "ERROR", "timestamp": "2026-01-01T00:00:00.123456789Z"}
+        ]
+    }
+    assert (await one.post("/api/v1/task/logs", own, **task)).status_code == 200
+    assert (await read(one))[0]["level"] == "LOG_LEVEL_ERROR"
+    other = {"logs": [{"taskId": "2.other", "log": "x"}]}
+    assert (await one.post("/api/v1/task/logs", other, **task)).status_code == 403

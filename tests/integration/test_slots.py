@@ -1,0 +1,20 @@
+"""No bug gives a slot twice: the database itself refuses it."""
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+from tests.support.cluster import Cluster
+
+from determined_master.scheduling.plan import Placement
+
+
+async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    held = (await agent.wished())[0]
+    await one.create()
+    tasks = [(await one.get(f"/api/v1/trials/{trial}"))["trial"]["taskId"] for trial in (1, 2)]
+    waiting = next(f"{task}.1" for task in tasks if f"{task}.1" != held.allocation_id)
+    with pytest.raises(IntegrityError):
+        async with one.master.database.write() as session:
+            await one.master.allocations.place(session, Placement(waiting, "one", (0,)))
+    assert [w.allocation_id for w in await agent.wish()] == [held.allocation_id]

@@ -1,0 +1,151 @@
+"""Seeded breakages: each patch beside this file breaks one promise, and the tests that it names must turn red.
+
+``python tests/mutants/run.py [NAME…]``. A patch survives where its tests stay green, where they cannot be run at all,
+or where it no longer applies. First the same tests have to be green on the tree as it is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from determined_agent import processes
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+ROOTS = ("launch", "harness", "master", "agent", "cli")
+AT_ONCE = 2
+SECONDS = 180
+TESTS_FAILED = 1  # pytest's code; others mean that it did not come to a verdict
+NO_END = 124
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A patch with what its first lines say of it."""
+
+    path: Path
+    tests: tuple[str, ...]
+    why: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+@dataclass(frozen=True)
+class Verdict:
+    mutant: Mutant
+    is_caught: bool
+    text: str
+    seconds: float
+
+
+def read(path: Path) -> Mutant:
+    """Raises ValueError where a header is missing."""
+    heads = dict(
+        line[2:].split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines()[:2] if line.startswith("# ")
+    )
+    if not heads.get("tests") or not heads.get("why"):
+        raise ValueError(f"{path.name}: the first two lines must be '# tests: …' and '# why: …'")
+    return Mutant(path, tuple(heads["tests"].split()), heads["why"])
+
+
+def all_mutants() -> list[Mutant]:
+    return [read(path) for path in sorted(HERE.glob("*.patch"))]
+
+
+def copy_tree(target: Path) -> None:
+    """The tracked files as they are in the working tree."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        source = ROOT / name
+        if source.is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target / name)
+
+
+def apply(mutant: Mutant, tree: Path, *, check: bool = False) -> str:
+    """The complaint of ``git apply``; empty where the patch applies."""
+    argv = ["git", "apply", *(["--check"] if check else []), str(mutant.path)]
+    done = subprocess.run(argv, cwd=tree, capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else ""
+
+
+def run_tests(tree: Path, tests: Sequence[str], *more: str) -> tuple[int, str]:
+    """Pytest's exit code and the end of what it said, with the packages of ``tree`` before all others."""
+    environment = dict(os.environ)
+    paths = [str(tree / root) for root in ROOTS] + [str(tree)]
+    environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout", "60", *more, *tests]
+    try:
+        done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return NO_END, f"did not end within {SECONDS} s"
+    return done.returncode, (done.stdout + done.stderr)[-3000:]
+
+
+def judge(mutant: Mutant) -> Verdict:
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        tree = Path(name)
+        copy_tree(tree)
+        complaint = apply(mutant, tree)
+        if complaint:
+            return Verdict(mutant, False, f"no longer applies: {complaint}", time.monotonic() - start)
+        code, text = run_tests(tree, mutant.tests)
+    is_caught = code == TESTS_FAILED
+    if is_caught:
+        text = ""
+    elif code:
+        text = f"pytest came to no verdict (exit code {code}):\n{text}"
+    else:
+        text = "its tests stay green"
+    return Verdict(mutant, is_caught, text, time.monotonic() - start)
+
+
+def is_green(mutants: Sequence[Mutant]) -> bool:
+    """Whether all named tests pass on the tree as it is; says so where they do not."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        copy_tree(Path(name))
+        code, text = run_tests(Path(name), tests, "-n", str(AT_ONCE))
+    if code:
+        print(f"The tests are not green without any patch:\n{text}", flush=True)
+    return code == 0
+
+
+def main(names: Sequence[str]) -> int:
+    start = time.monotonic()
+    mutants = [mutant for mutant in all_mutants() if not names or mutant.name in names]
+    if not mutants:
+        print(f"no patch of these names: {' '.join(names)}", file=sys.stderr)
+        return 2
+    processes.become_subreaper()  # a breakage may leave processes behind: they are to end with this one
+    try:
+        return judge_all(mutants, start) if is_green(mutants) else 1
+    finally:
+        processes.kill_all(lambda: processes.descendants(os.getpid()))
+
+
+def judge_all(mutants: Sequence[Mutant], start: float) -> int:
+    caught = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for verdict in pool.map(judge, mutants):
+            caught += verdict.is_caught
+            word = "caught" if verdict.is_caught else "SURVIVED"
+            print(f"{word:<9} {verdict.mutant.name:<32} {verdict.seconds:5.1f} s  {verdict.mutant.why}", flush=True)
+            if verdict.text:
+                print(f"          {verdict.text}", flush=True)
+    print(f"{caught}/{len(mutants)} caught in {time.monotonic() - start:.0f} s", flush=True)
+    return 0 if caught == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

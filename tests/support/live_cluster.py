@@ -1,0 +1,177 @@
+"""A cluster of real processes: a master, agents beside it, and a login; each can be killed and started again."""
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.support import live_processes
+
+from determined.client.session import ONCE, Retry, Session
+
+T = TypeVar("T")
+CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
+_QUIET = {"DET_MASTER", "DET_DATA"}
+
+
+def wait_until(question: Callable[[], T | None], *, within: float = 30.0, what: str = "") -> T:
+    """The first true answer. Fails the test after ``within`` seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"{what or 'it'} did not come true within {within} s"
+        time.sleep(0.03)
+
+
+class Program:
+    """One child process whose output goes to a file."""
+
+    def __init__(self, argv: list[str], log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        self._from = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd=log.parent,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def announced(self, prefix: str, *, within: float = 30.0) -> str:
+        """The rest of the first line of this process's output that begins with ``prefix``."""
+
+        def look() -> str | None:
+            with self.log.open("rb") as file:
+                file.seek(self._from)
+                lines = file.read().decode(errors="replace").splitlines(keepends=True)
+            found = [line[len(prefix) :].strip() for line in lines if line.startswith(prefix) and line.endswith("\n")]
+            assert found or self.is_running, f"ended without {prefix!r}: {''.join(lines)[-2000:]}"
+            return found[0] if found else None
+
+        return wait_until(look, within=within, what=f"a line {prefix!r} in {self.log}")
+
+    def end(self, number: int = signal.SIGTERM, *, within: float = 20.0) -> int:
+        """Its exit code after the signal."""
+        if self.is_running:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"pid {self.pid} did not end within {within} s after signal {number}") from None
+
+
+class LiveCluster:
+    """A master on a free port, kept over its restarts, and any number of agents."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        """``settings`` are the master's, by name."""
+        self.folder = folder
+        self.data = folder / "data"
+        self.environment = environment(folder)
+        self.environment |= {f"DET_MASTER_{name.upper()}": str(value) for name, value in settings.items()}
+        self.url = self.cluster_id = ""
+        self.master: Program | None = None
+        self.agents: dict[str, Program] = {}
+        self.session = Session("http://127.0.0.1:1")
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1]) if self.url else 0
+
+    def start_master(self) -> None:
+        argv = python("determined_master", "--data", str(self.data), "--port", str(self.port), "--announce")
+        self.master = Program(argv, self.folder / "master.log", self.environment)
+        self.url = self.master.announced("ready: ")
+        if self.session.master != self.url:
+            self.session.close()
+            self.session = log_in(self.url, self.data)
+            self.cluster_id = str(self.session.get("/api/v1/master")["clusterId"])
+
+    def start_agent(self, name: str = "agent-1", *, slots: int = 1, master: str = "", wait: bool = True) -> Program:
+        """``master``: the address that agent and tasks use, where it is not the master's own."""
+        argv = python(
+            "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
+        )
+        argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots)]
+        started = self.agents[name] = Program(argv, self.folder / f"{name}.log", self.environment)
+        if wait:
+            wait_until(lambda: name in self.connected(), what=f"{name} connected")
+        return started
+
+    def connected(self) -> set[str]:
+        return {agent["id"] for agent in self.session.get("/api/v1/agents")["agents"] if agent["connected"]}
+
+    def kill_master(self) -> None:
+        assert self.master is not None
+        self.master.end(signal.SIGKILL)
+
+    def mend(self) -> None:
+        """Whatever a test left broken runs again."""
+        if self.master is None or not self.master.is_running:
+            self.start_master()
+        for name, agent in list(self.agents.items()):
+            if not agent.is_running:
+                self.start_agent(name)
+
+    def close(self) -> None:
+        """Everything ends, tasks too."""
+        for agent in self.agents.values():
+            agent.end(signal.SIGKILL)
+        if self.master is not None:
+            self.master.end(signal.SIGKILL)
+        self.session.close()
+        live_processes.kill_below(self.folder)
+
+
+@contextlib.contextmanager
+def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[LiveCluster]:
+    """A master, and one agent unless ``slots`` is 0."""
+    cluster = LiveCluster(folder, **settings)
+    try:
+        cluster.start_master()
+        if slots:
+            cluster.start_agent(slots=slots)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """This process's environment with a home of the test's own, and without a cluster that it may speak of."""
+    kept = {name: value for name, value in os.environ.items() if name not in _QUIET and not name.startswith("DET_")}
+    return kept | {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_DATA_HOME": str(folder / "share")}
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def log_in(url: str, data: Path, username: str = "admin") -> Session:
+    password = (data / "password").read_text().strip()
+    hashed = hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest()
+    with Session(url, retry=ONCE) as session:
+        body = {"username": username, "password": hashed, "isHashed": True}
+        # long enough for a master that is being started again on a busy machine
+        return Session(url, token=session.post("/api/v1/auth/login", body)["token"], retry=Retry(attempts=15))

@@ -1,0 +1,84 @@
+"""The models that the end-to-end tests train, as contexts with gates, and their configurations."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+E2E = ROOT / "tests" / "e2e"
+# The same number of threads in every run, else sums come in another order and hashes differ.
+ONE_THREAD = ["OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained: files, the class in ``model_def``, and what differs from its own configuration."""
+
+    name: str
+    files: tuple[Path, ...]
+    trial_class: str
+    config: dict[str, Any]
+    steps: int
+    validation_steps: tuple[int, ...]
+
+    def configured(self, gates: Path | None = None, **changes: Any) -> str:
+        """The configuration as YAML; ``gates`` is the folder in which a test closes gates."""
+        variables = [*ONE_THREAD, *([f"GATES={gates}"] if gates else [])]
+        config = self.config | {"environment": {"environment_variables": variables}} | changes
+        return yaml.safe_dump(config, sort_keys=False)
+
+    def context(self, folder: Path, **more: str) -> Path:
+        """The context as a folder; ``more`` are further files, ``_`` standing for ``.`` in their names."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in (*self.files, E2E / "gated" / "gates.py"):
+            shutil.copy(file, folder)
+        if self.trial_class:
+            lines = [f"from model_def import {self.trial_class}", "", f"Trial = gated({self.trial_class})"]
+            (folder / "trial.py").write_text("\n".join(["from gates import gated", *lines, ""]))
+        for name, text in more.items():
+            (folder / name.replace("__", ".").replace("_", "-")).write_text(text)
+        return folder
+
+
+def _digits() -> Model:
+    folder = ROOT / "examples" / "digits"
+    config = yaml.safe_load((folder / "const.yaml").read_text())
+    steps = 40  # an epoch is 32 batches
+    config["searcher"]["max_length"] = {"batches": steps}
+    config["hyperparameters"] |= {"batches": steps, "hidden": 32}
+    config |= {
+        "entrypoint": "trial:Trial",
+        "scheduling_unit": 1,
+        "min_validation_period": {"batches": 12},
+        "min_checkpoint_period": {"batches": 5},
+        "max_restarts": 3,
+    }
+    files = (folder / "model_def.py", folder / "digits_data.py")
+    return Model("digits", files, "DigitsTrial", config, steps, (12, 24, 36, 40))
+
+
+def _foreign() -> Model:
+    config = yaml.safe_load((E2E / "foreign" / "config.yaml").read_text())
+    config["entrypoint"] = "trial:Trial"
+    return Model(
+        "foreign", (E2E / "foreign" / "model_def.py",), "ForeignTrial", config, 45, (7, 14, 21, 28, 35, 42, 45)
+    )
+
+
+def _script() -> Model:
+    """A Core API script that imports no torch: quick where the training itself does not matter."""
+    config = {
+        "name": "script",
+        "entrypoint": "python3 steps.py",
+        "searcher": {"name": "single", "metric": "loss"},
+        "hyperparameters": {"number": 0},
+        "max_restarts": 0,
+    }
+    return Model("script", (E2E / "gated" / "steps.py",), "", config, 3, (3,))
+
+
+DIGITS, FOREIGN, SCRIPT = _digits(), _foreign(), _script()
+MODELS = {model.name: model for model in (DIGITS, FOREIGN, SCRIPT)}

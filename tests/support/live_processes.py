@@ -1,0 +1,83 @@
+"""Processes of this machine, by what /proc tells of them."""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def environ_of(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty where it has ended."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.decode(errors="replace").partition("=") for item in data.split(b"\0") if item)
+    return {name: value for name, _, value in pairs}
+
+
+def command_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def carriers(cluster_id: str, task_id: str) -> list[int]:
+    """Living processes that were started for any allocation of a task; two clusters may name a task alike."""
+
+    def carries(environ: dict[str, str]) -> bool:
+        allocation = environ.get("DET_ALLOCATION_ID", "").rpartition(".")[0]
+        return allocation == task_id and environ.get("DET_CLUSTER_ID") == cluster_id
+
+    return [pid for pid in _all() if carries(environ_of(pid)) and _lives(pid)]
+
+
+def without_parents(pids: list[int]) -> list[int]:
+    """Those of ``pids`` whose parent is none of them."""
+    return [pid for pid in pids if parent_of(pid) not in (0, *pids)]
+
+
+def shims(folder: Path) -> list[int]:
+    """The shims whose orders lie in ``folder``; where one has forked, the first."""
+    found = [
+        pid
+        for pid in _all()
+        if any(w.endswith("shim.py") for w in command_of(pid))
+        and any(w.startswith(str(folder)) for w in command_of(pid))
+    ]
+    return without_parents(found)
+
+
+def kill_below(folder: Path) -> None:
+    """Ends all shims of ``folder`` and all tasks that have their run folder there."""
+    mark = str(folder)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        left = [pid for pid in _all() if _lives(pid) and environ_of(pid).get("DET_RUN_DIR", "").startswith(mark)]
+        left += shims(folder)
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _all() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]

@@ -1,0 +1,112 @@
+"""A TCP proxy that loses answers or goes dark; it runs in a thread of its own."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class Proxy:
+    """Forwards to a master. ``lose_every`` cuts the connection instead of delivering that answer: the request was
+    carried out. Dark, it takes connections and bytes and passes nothing on; light again, it cuts what it held."""
+
+    def __init__(self, port: int, *, lose_every: int = 0) -> None:
+        self._target = port
+        self._lose_every = lose_every
+        self._answers = 0
+        self.lost = 0
+        self._dark = asyncio.Event()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def go_dark(self) -> None:
+        self._loop.call_soon_threadsafe(self._dark.set)
+
+    def go_light(self) -> None:
+        def light() -> None:
+            self._dark.clear()
+            self._cut()
+
+        self._loop.call_soon_threadsafe(light)
+
+    def close(self) -> None:
+        async def end() -> None:
+            self._server.close()
+            self._cut()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _listen(self) -> asyncio.Server:
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    def _cut(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        there_writer = None
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            self._writers.add(there_writer)
+            talk = _Talk()
+            forth = asyncio.create_task(self._forth(reader, there_writer, talk))
+            back = asyncio.create_task(self._back(there_reader, writer, talk))
+            await asyncio.wait({forth, back}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (forth, back):
+                task.cancel()
+            await asyncio.gather(forth, back, return_exceptions=True)
+        for each in (writer, there_writer):
+            if each is not None:
+                self._writers.discard(each)
+                each.transport.abort()
+
+    async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, talk: "_Talk") -> None:
+        while data := await reader.read(65536):
+            if self._dark.is_set():
+                continue
+            if data.startswith(b"GET /agents"):
+                talk.is_link = True
+            talk.is_asked = True
+            writer.write(data)
+            await writer.drain()
+
+    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, talk: "_Talk") -> None:
+        while data := await reader.read(65536):
+            if self._dark.is_set():
+                continue
+            if talk.is_asked and not talk.is_link:
+                talk.is_asked = False
+                self._answers += 1
+                if self._lose_every and self._answers % self._lose_every == 0:
+                    self.lost += 1
+                    return
+            writer.write(data)
+            await writer.drain()
+
+
+class _Talk:
+    """What is known of one connection: a request is under way; it is an agent's link, not HTTP."""
+
+    is_asked = False
+    is_link = False
+
+
+@contextlib.contextmanager
+def proxy(port: int, *, lose_every: int = 0) -> Iterator[Proxy]:
+    made = Proxy(port, lose_every=lose_every)
+    try:
+        yield made
+    finally:
+        made.close()
