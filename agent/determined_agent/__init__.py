@@ -1,5 +1,8 @@
 """determined_agent."""
 
-from determined_launch.beside import stop
+import sys
 
-stop("det-agent")
+if not sys.flags.no_site:  # the shim runs with the standard library alone: nothing lies beside it, nor can be imported
+    from determined_launch.beside import stop
+
+    stop("det-agent")
