@@ -4,6 +4,9 @@ The end of the agent ends no task: the next agent on the same data folder takes 
 the master for it (``det up`` does).
 """
 
+import determined_agent.alone  # noqa: F401  # before all that may have been overwritten
+
+# isort: split
 import asyncio
 import contextlib
 import logging

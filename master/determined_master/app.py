@@ -1,5 +1,7 @@
 """``create_app``: routers, hot routes, error handler, lifespan."""
 
+from typing import Any
+
 from fastapi import FastAPI
 from starlette.routing import Route, WebSocketRoute
 
@@ -12,6 +14,7 @@ from determined_master.experiments import creating, extensions
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot
 from determined_master.ingest.lane import Handler, Lane
+from determined_master.ingest.schema import add_hot
 from determined_master.lifespan import lifespan
 from determined_master.logs import endpoints as logs
 from determined_master.master import Master
@@ -41,15 +44,24 @@ ROUTERS = (
 )
 
 HOT: tuple[tuple[str, Handler], ...] = (
-    ("/api/v1/trials/{trial_id}/metrics", hot.report_metrics),
+    ("/api/v1/trials/{trial_id:int}/metrics", hot.report_metrics),
     ("/api/v1/task/logs", hot.post_logs),
     ("/detent/agents/{agent_id}/output", hot.post_output),
 )
 """Served in their own lane; routes as well, so that the table of routes names them."""
 
 
+class App(FastAPI):
+    """FastAPI whose page names the hot routes too."""
+
+    def openapi(self) -> dict[str, Any]:
+        if not self.openapi_schema:
+            add_hot(super().openapi(), (path.replace(":int", "") for path, _handler in HOT))
+        return super().openapi()
+
+
 def create_app(master: Master) -> FastAPI:
-    app = FastAPI(
+    app = App(
         title="Detent",
         version=cluster.WIRE_VERSION,
         lifespan=lifespan,
@@ -62,9 +74,9 @@ def create_app(master: Master) -> FastAPI:
     errors.install(app)
     app.add_middleware(Dialect)
     app.add_middleware(Lane, routes=HOT)
+    app.router.routes.append(not_yet.NotYet())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
     app.router.routes.append(WebSocketRoute(link.PATH, link.serve))
     for router in ROUTERS:
         app.include_router(router)
-    app.include_router(not_yet.router)
     return app

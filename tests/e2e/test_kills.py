@@ -66,3 +66,31 @@ def test_shim(cluster, tmp_path, same_as_straight, moments):
     same_as_straight(experiment)
     assert experiment.trials[0]["restarts"] == 0
     assert experiment.progress["runId"] == 2
+
+
+def test_log_of_a_killed_task(cluster, tmp_path):
+    """Every line that it had printed is there."""
+    entrypoint = "seq 1 3000; touch $GATES/printed.here; sleep 600"
+    experiment = create(cluster, MODELS["script"], tmp_path, entrypoint=entrypoint)
+    experiment.at_gate("printed")
+    experiment.do("kill")
+    experiment.ended("CANCELED")
+    wait_until(lambda: "3000" in experiment.log, within=10, what="the last line")
+    assert [line for line in experiment.log if line.isdigit()] == [str(n) for n in range(1, 3001)]
+    experiment.nothing_left()
+
+
+def test_master_away_until_the_training_is_over(cluster, tmp_path, same_as_straight, moments):
+    """The task waits for it with what it has to say."""
+    batch = moments.randrange(37, 40)
+    experiment = create(cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
+    experiment.at_gate(f"train-{batch}")
+    worker = experiment.worker
+    cluster.kill_master()
+    experiment.open_gate(f"train-{batch}")
+    spool = cluster.folder / "agent-1" / "runs"
+    wait_until(lambda: list(spool.glob("*/run/spool/metrics.jsonl")), what="reports kept on disk")
+    os.kill(worker, 0)
+    cluster.start_master()
+    same_as_straight(experiment)
+    assert runs_of(experiment) == {1}

@@ -35,15 +35,7 @@ def start(cluster, tmp_path, **options):
 ENTRYPOINT = "python3 -c 'import leaving' && exec python3 -m determined.exec.harness trial:Trial"
 
 
-def test_after_the_end(cluster, tmp_path, same_as_straight):
-    experiment = start(cluster, tmp_path, held=("train-3",))
-    experiment.at_gate("train-3")
-    wait_until(lambda: len(sleepers(experiment)) == 2, what="both strays")
-    experiment.open_gate("train-3")
-    same_as_straight(experiment)
-
-
-def test_after_a_pause(cluster, tmp_path, same_as_straight):
+def test_after_a_pause_and_after_the_end(cluster, tmp_path, same_as_straight):
     experiment = start(cluster, tmp_path, gates=("train-7",))
     experiment.at_gate("train-7")
     wait_until(lambda: len(sleepers(experiment)) == 2, what="both strays")

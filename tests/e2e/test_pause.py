@@ -87,13 +87,3 @@ def test_activated_within_100_ms(cluster, tmp_path, same_as_straight, moments):
     experiment.do("pause")
     experiment.do("activate")
     same_as_straight(experiment)
-
-
-def test_paused_again_and_again_without_a_gate(cluster, tmp_path, same_as_straight, moments):
-    """Wherever it stands: five pauses and activations at drawn steps."""
-    experiment = create(cluster, MODELS["digits"], tmp_path)
-    for step in sorted(moments.sample(range(1, 36), 3)):
-        experiment.at_step(step)
-        experiment.do("pause")
-        experiment.do("activate")
-    same_as_straight(experiment)

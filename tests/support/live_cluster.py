@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tests.support import live_processes
 
-from determined.client.session import ONCE, Session
+from determined.client.session import ONCE, Retry, Session
 
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
@@ -173,4 +173,5 @@ def log_in(url: str, data: Path, username: str = "admin") -> Session:
     hashed = hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest()
     with Session(url, retry=ONCE) as session:
         body = {"username": username, "password": hashed, "isHashed": True}
-        return Session(url, token=session.post("/api/v1/auth/login", body)["token"])
+        # long enough for a master that is being started again on a busy machine
+        return Session(url, token=session.post("/api/v1/auth/login", body)["token"], retry=Retry(attempts=15))

@@ -81,4 +81,4 @@ def _script() -> Model:
 
 
 DIGITS, FOREIGN, SCRIPT = _digits(), _foreign(), _script()
-MODELS = {model.name: model for model in (DIGITS, FOREIGN)}
+MODELS = {model.name: model for model in (DIGITS, FOREIGN, SCRIPT)}

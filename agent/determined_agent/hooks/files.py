@@ -38,6 +38,8 @@ class FilesHook:
             path = await self._fetch(draft.spec.context)
             try:
                 await asyncio.to_thread(unpack, path, draft.folder.workdir)
+                if draft.has_private_paths:
+                    await asyncio.to_thread(unpack, path, _model_copy(draft))
             except ContextError as problem:
                 raise NotStarted(f"the context cannot be unpacked: {problem.message}") from problem
         for name, value in info_files(draft).items():
@@ -46,7 +48,8 @@ class FilesHook:
             file.chmod(0o600)
 
     async def undo(self, draft: Draft) -> None:
-        await asyncio.to_thread(shutil.rmtree, draft.folder.workdir, True)
+        for folder in (draft.folder.workdir, _model_copy(draft)):
+            await asyncio.to_thread(shutil.rmtree, folder, True)
 
     async def _fetch(self, context: ContextRef) -> Path:
         """The file with the context's bytes, checked against its hash; the master is asked until it answers."""
@@ -99,6 +102,11 @@ class FilesHook:
             raise NotStarted(f"the context cannot be kept in {path.parent}: {error.strerror}") from error
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _model_copy(draft: Draft) -> Path:
+    """The context as it was submitted: the installed library puts it beside a trial's checkpoint."""
+    return draft.folder.run / "train" / "model"
 
 
 def info_files(draft: Draft) -> dict[str, dict[str, Any]]:

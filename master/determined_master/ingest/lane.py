@@ -14,9 +14,9 @@ class Lane:
     """ASGI middleware. Handlers answer every error themselves."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[tuple[str, Handler]]) -> None:
-        """``routes``: path patterns with ``{name}`` for a segment, all of them POST."""
+        """``routes``: path patterns with ``{name}`` or ``{name:int}`` for a segment, all of them POST."""
         self._app = app
-        self._routes = [(re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path) + r"/?"), h) for path, h in routes]
+        self._routes = [(_compiled(path), handler) for path, handler in routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -29,3 +29,8 @@ class Lane:
                     await response(scope, receive, send)
                     return
         await self._app(scope, receive, send)
+
+
+def _compiled(path: str) -> re.Pattern[str]:
+    path = re.sub(r"\{(\w+):int\}", r"(?P<\1>[0-9]+)", path)
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path) + r"/?")

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.auth import TASK_HEADER, Principal, bearer
 from determined_master.errors import response_of, translate
@@ -78,7 +78,7 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 async def report_metrics(request: Request) -> Response:
     master: Master = request.app.state.master
     try:
-        trial_id = _number(request.path_params["trial_id"])
+        trial_id = int(request.path_params["trial_id"])
         await _may_report(request, master, trial_id)
         body = await decode(request, _METRICS)
         await master.writer.write(master.metrics, _report(trial_id, body))
@@ -118,12 +118,6 @@ async def post_output(request: Request) -> Response:
     except Exception as error:
         return response_of(translate(error))
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
-
-
-def _number(text: str) -> int:
-    if not text.isdigit():
-        raise NotFound("no such path")
-    return int(text)
 
 
 async def _may_report(request: Request, master: Master, trial_id: int) -> Principal:

@@ -7,6 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import Forbidden
 from determined.states import AllocationState
+from determined_master.agents import repository as agent_rows
+from determined_master.agents.wire import device
 from determined_master.allocations import repository as allocation_rows
 from determined_master.auth import Anyone
 from determined_master.db.models import AllocationRow
@@ -58,13 +60,12 @@ class ContextAnswer(Wire):
 
 @router.get("/api/v1/tasks")
 async def list_tasks(_principal: Anyone, session: Read) -> TasksAnswer:
-    found = {a.id: await _summary(session, a) for a in await allocation_rows.live(session)}
-    return TasksAnswer(allocation_id_to_summary={k: _camel(v) for k, v in found.items()})
+    return TasksAnswer(allocation_id_to_summary={k: _camel(v) for k, v in (await _summaries(session)).items()})
 
 
 @router.get("/tasks")
 async def list_tasks_plain(_principal: Anyone, session: Read) -> dict[str, Any]:
-    return {a.id: await _summary(session, a) for a in await allocation_rows.live(session)}
+    return await _summaries(session)
 
 
 @router.get("/api/v1/tasks/{task_id}")
@@ -104,7 +105,12 @@ def _allocation(row: AllocationRow) -> Allocation:
     )
 
 
-async def _summary(session: AsyncSession, row: AllocationRow) -> dict[str, Any]:
+async def _summaries(session: AsyncSession) -> dict[str, Any]:
+    devices = {(s.agent_id, s.slot_id): device(s).model_dump() for s in await agent_rows.slots(session)}
+    return {a.id: await _summary(session, a, devices) for a in await allocation_rows.live(session)}
+
+
+async def _summary(session: AsyncSession, row: AllocationRow, devices: dict[tuple[str, int], Any]) -> dict[str, Any]:
     trial = await repository.find_by_task(session, row.task_id)
     containers = await allocation_rows.containers_of(session, row.id)
     return {
@@ -119,7 +125,7 @@ async def _summary(session: AsyncSession, row: AllocationRow) -> dict[str, Any]:
                 "resources_id": c.id,
                 "resources_type": "docker-container",
                 "allocation_id": row.id,
-                "agent_devices": {c.agent_id: {"devices": [{"id": i} for i in c.slot_ids]}},
+                "agent_devices": {c.agent_id: {"devices": [devices[c.agent_id, i] for i in c.slot_ids]}},
                 "container_id": c.id,
                 "started": None,
                 "exited": None,

@@ -1,0 +1,19 @@
+from collections.abc import Iterator
+
+import pytest
+from tests.support.official_cluster import OFFICIAL, OfficialCluster, official_cluster
+
+
+@pytest.fixture(scope="session")
+def official() -> Iterator[OfficialCluster]:
+    """Master and agent of whoever runs the tests."""
+    assert (OFFICIAL / "bin" / "det").exists(), f"no official client in {OFFICIAL}: run make official"
+    with official_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def of_nobody() -> Iterator[OfficialCluster]:
+    """Master and agent of an ordinary user."""
+    with official_cluster(as_ordinary_user=True) as cluster:
+        yield cluster

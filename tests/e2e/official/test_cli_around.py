@@ -1,0 +1,64 @@
+"""The unmodified command line of 0.38.1 around experiments: users, agents, slots, places, the master, what comes later."""
+
+import json
+
+import pytest
+from tests.e2e.official.test_cli import rows, table
+from tests.support.official_cluster import OfficialCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.official]
+LATER = ["job list", "model list", "notebook list"]
+SECRET = "Another-Word-9"
+
+
+def test_users_come_log_in_and_go(official: OfficialCluster):
+    official.det("user", "create", "bob", "--password", SECRET)
+    assert "'bob'" in official.det("user", "whoami", user="bob", password=SECRET)
+    official.det("user", "edit", "bob", "--display-name", "Bobby")
+    official.det("user", "rename", "bob", "rob")
+    users = {row["Username"]: row for row in table(official.det("user", "list"))}
+    assert (users["rob"]["Display Name"], users["rob"]["Admin"], users["rob"]["Active"]) == ("Bobby", "False", "True")
+    official.det("user", "list", user="rob", password=SECRET)
+    assert "admin" in official.det("master", "config", "show", user="rob", password=SECRET, fails=True)
+    official.det("user", "deactivate", "rob")
+    assert "not active" in official.det("user", "whoami", user="rob", password=SECRET, fails=True)
+    official.det("user", "activate", "rob")
+    new = SECRET + "x"
+    official.det("user", "change-password", "rob", typed=f"{new}\n{new}\n")
+    assert "Invalid username/password" in official.det("user", "login", "rob", typed=f"{SECRET}\n", fails=True)
+    official.det("user", "login", "rob", typed=f"{new}\n")
+    official.det("user", "logout", user="rob", password=new)
+    official.det("user", "login", "admin", typed=f"{official.password}\n")
+
+
+def test_agents_and_slots_are_listed_disabled_and_enabled(official: OfficialCluster):
+    agent = rows(official.det("agent", "list", "--csv"))[0]
+    assert (agent["Slots"], agent["Resource Pool"], agent["Enabled"]) == ("2", "default", "True")
+    name = agent["Agent ID"]
+    assert json.loads(official.det("agent", "list", "--json"))[0]["id"] == name
+    assert [row["Slot ID"] for row in rows(official.det("slot", "list", "--csv"))] == ["000", "001"]
+    official.det("slot", "disable", name, "1")
+    assert [row["Enabled"] for row in rows(official.det("slot", "list", "--csv"))] == ["True", "False"]
+    official.det("slot", "enable", name, "1")
+    official.det("agent", "disable", name)
+    assert rows(official.det("agent", "list", "--csv"))[0]["Enabled"] == "False"
+    official.det("agent", "enable", name)
+    assert rows(official.det("agent", "list", "--csv"))[0]["Enabled"] == "True"
+
+
+def test_the_master_and_its_places(official: OfficialCluster):
+    assert official.det("--version").strip() == "det 0.38.1"
+    assert official.det("version").count("0.38.1") >= 2
+    assert "clusterId" in official.det("master", "info")
+    assert json.loads(official.det("master", "config", "show", "--json"))["resource_manager"]["type"] == "agent"
+    assert "Application startup complete" in official.det("master", "logs")
+    assert [row["Name"] for row in table(official.det("workspace", "list"))] == ["Uncategorized"]
+    assert [row["Name"] for row in table(official.det("project", "list", "Uncategorized"))] == ["Uncategorized"]
+    official.det("workspace", "describe", "Uncategorized")
+    official.det("project", "describe", "Uncategorized", "Uncategorized")
+    official.det("project", "list-experiments", "Uncategorized", "Uncategorized")
+
+
+def test_what_comes_later_says_so(official: OfficialCluster):
+    for verb in LATER:
+        assert "does not offer" in official.det(*verb.split(), fails=True)

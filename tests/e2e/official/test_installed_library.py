@@ -1,0 +1,98 @@
+"""Trials whose environment holds the official library: paused, resumed and killed, as root and as an ordinary user."""
+
+import json
+import os
+
+import pytest
+from tests.e2e.official import configs
+from tests.e2e.official.steering import as_read_by_the_sdk, pause_resume_kill
+from tests.e2e.official.test_sdk import reported
+from tests.support import ordinary_user
+from tests.support.official_cluster import OFFICIAL, OfficialCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.official]
+LAYER = "python3 -m determined.launch.torch_distributed"
+PACE = 0.1
+WHO = ["official", pytest.param("of_nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already"))]
+
+
+@pytest.fixture(params=WHO)
+def cluster(request: pytest.FixtureRequest) -> OfficialCluster:
+    made: OfficialCluster = request.getfixturevalue(request.param)
+    return made
+
+
+def is_of_the_environment(log: str, cluster: OfficialCluster) -> bool:
+    user = os.stat(cluster.folder).st_uid
+    lines = [line for line in log.splitlines() if "library:" in line and "user:" in line]
+    return bool(lines) and all(f"{OFFICIAL}/lib/" in line and f"user: {user}" in line for line in lines)
+
+
+def test_a_script(cluster: OfficialCluster):
+    config = configs.script("script", steps=configs.ENDLESS, seconds=PACE)
+    experiment, paused_at, log = pause_resume_kill(cluster, config, configs.SCRIPT)
+    assert is_of_the_environment(log, cluster)
+    assert f"preempted at {paused_at}\n" in log
+    assert f"resumed at {paused_at}\n" in log
+    read = as_read_by_the_sdk(cluster, experiment)
+    assert [metrics for _step, metrics in read] == [reported(step) for step, _metrics in read]
+
+
+def test_a_script_behind_its_own_launch_layer(cluster: OfficialCluster):
+    config = configs.script("layer", steps=configs.ENDLESS, seconds=PACE, entrypoint=f"{LAYER} python3 run.py")
+    experiment, paused_at, log = pause_resume_kill(cluster, config, configs.SCRIPT)
+    assert is_of_the_environment(log, cluster)
+    assert f"[rank=0] || resumed at {paused_at}\n" in log
+    read = as_read_by_the_sdk(cluster, experiment)
+    assert [metrics for _step, metrics in read] == [reported(step) for step, _metrics in read]
+
+
+def test_a_trial_class_by_its_legacy_entrypoint(cluster: OfficialCluster):
+    config = configs.trial_class("class", batches=configs.ENDLESS, seconds=PACE)
+    # The library of 0.38.1 restores with a torch.load that torch 2.13 refuses by default.
+    config["environment"]["environment_variables"] = ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"]
+    experiment, _paused_at, log = pause_resume_kill(cluster, config, configs.TRIAL_CLASS)
+    assert is_of_the_environment(log, cluster)
+    told = [json.loads(line.split("reported ")[1]) for line in log.splitlines() if "|| reported " in line]
+    read = as_read_by_the_sdk(cluster, experiment)
+    # The last of them may have been killed between its line and its report.
+    assert [metrics["loss"] for _step, metrics in read] == pytest.approx([one["loss"] for one in told][: len(read)])
+    assert len(told) - len(read) <= 1
+
+
+def test_our_library_where_the_environment_holds_none(cluster: OfficialCluster):
+    config = configs.script("ours", steps=4, official=False)
+    experiment = cluster.create(config, configs.SCRIPT)
+    cluster.reaches(experiment, "COMPLETED")
+    log = cluster.logs(experiment)
+    assert f"library: {OFFICIAL}" not in log
+    assert f"library: {cluster.folder}/data/agent/harness/" in log
+    read = as_read_by_the_sdk(cluster, experiment)
+    assert read == [(step, reported(step)) for step in range(1, 5)]
+
+
+def test_a_folder_of_the_machine_at_another_path(cluster: OfficialCluster):
+    source = cluster.folder / "data-a"
+    source.mkdir(exist_ok=True)
+    (source / "samples").write_text("1 2 3")
+    source.chmod(0o755)
+    target = f"/detent-b-{os.getpid()}/within"
+    for library in (False, True):
+        config = configs.script(
+            f"mounts-{library}",
+            steps=2,
+            official=library,
+            bind_mounts=[{"host_path": str(source), "container_path": target}],
+        )
+        config["environment"]["environment_variables"] = [f"LOOK_AT={target}"]
+        experiment = cluster.create(config, configs.SCRIPT)
+        cluster.reaches(experiment, "COMPLETED")
+        assert f"found: {target} ['samples']" in cluster.logs(experiment)
+    assert not os.path.exists(target)
+
+
+def test_the_ordinary_user_is_one(request: pytest.FixtureRequest):
+    if os.getuid() != 0:
+        pytest.skip("is no root already")
+    cluster: OfficialCluster = request.getfixturevalue("of_nobody")
+    assert os.stat(cluster.folder / "data" / "password").st_uid == ordinary_user.USER

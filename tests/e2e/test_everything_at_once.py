@@ -1,0 +1,63 @@
+"""A drawn sequence of pauses and kills, some of them while another is still being mended."""
+
+import os
+import signal
+
+import pytest
+from tests.support import live_processes
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+def kill(pids):
+    """What has ended meanwhile is as good as killed."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def pause(experiment):
+    experiment.do("pause")
+    experiment.do("activate")
+
+
+def kill_task(experiment):
+    kill(experiment.processes[:1])
+
+
+def kill_shim(experiment):
+    kill(live_processes.shims(experiment.cluster.folder / "agent-1"))
+
+
+def kill_agent(experiment):
+    experiment.cluster.agents["agent-1"].end(signal.SIGKILL)
+    experiment.cluster.start_agent("agent-1", slots=2, wait=False)
+
+
+def kill_master(experiment):
+    experiment.cluster.kill_master()
+    experiment.cluster.start_master()
+
+
+def kill_both(experiment):
+    """The task, too, while nobody looks."""
+    experiment.cluster.agents["agent-1"].end(signal.SIGKILL)
+    kill_task(experiment)
+    kill_master(experiment)
+    experiment.cluster.start_agent("agent-1", slots=2, wait=False)
+
+
+def test_a_drawn_sequence(cluster, tmp_path, same_as_straight, moments):
+    model = moments.choice(["digits", "foreign"])
+    experiment = create(cluster, MODELS[model], tmp_path, max_restarts=10)
+    deeds = moments.choices([pause, kill_task, kill_shim, kill_agent, kill_master, kill_both], k=4)
+    steps = sorted(moments.sample(range(1, 36), 3))
+    for deed, step in zip(deeds, [*steps, steps[-1]], strict=True):
+        experiment.at_step(step)
+        print(f"at step {step}: {deed.__name__}")
+        deed(experiment)
+    same_as_straight(experiment, model)

@@ -1,0 +1,120 @@
+"""The whole surface of the older API: what is served, what says that it comes later, what was never there."""
+
+import itertools
+import re
+from typing import Any
+
+from tests.support.cluster import Cluster
+from tests.support.lived_in import live_in
+from tests.support.wire_shape import bodies, faults, operations
+
+from determined_master.app import HOT
+from determined_master.wire.not_yet import OPERATIONS
+
+ALL = operations()
+LATER = {name for name, _method, _path in OPERATIONS}
+REQUIRED_OF_T1 = """
+DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef
+DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit
+GetTrainingMetrics GetMetrics GetValidationMetrics DeleteCheckpoints PatchCheckpoints GetRunMetadata
+PostRunMetadata GetAgents GetAgent EnableAgent DisableAgent GetSlots GetSlot EnableSlot DisableSlot
+GetTasks GetTask TaskLogs Logout GetUsers GetUser PostUser PatchUser GetUserByUsername
+GetMasterConfig MasterLogs GetResourcePools GetWorkspaces GetWorkspace GetProject
+GetWorkspaceProjects health
+"""
+REQUIRED = {
+    *(name for tier, _method, _path, name in ALL if tier == "T0"),
+    *REQUIRED_OF_T1.split(),
+}
+ABSENT = [
+    "/api/v1/no/such/path",
+    "/api/v1/experiments/1/no-such-verb",
+    "/oauth2/clients",
+    "/oauth2/token",
+    "/saml/initiate",
+    "/oidc/callback",
+    "/scim/v2/Users",
+    "/no-such-path",
+]
+
+
+def shape(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
+
+
+async def page_of(one: Cluster) -> dict[str, Any]:
+    answer = await one.client.get("/detent/openapi.json")
+    assert answer.status_code == 200
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def test_each_operation_is_either_served_or_said_to_come_later(one: Cluster):
+    page = await page_of(one)
+    served = {(method.upper(), shape(path)) for path, verbs in page["paths"].items() for method in verbs}
+    named = {name for _tier, method, path, name in ALL if (method, shape(path)) in served}
+    assert len(ALL) == 261
+    assert named | LATER == {name for *_rest, name in ALL}
+    assert not named & LATER
+    assert named >= REQUIRED
+
+
+async def test_later_ones_are_as_the_client_asks_for_them():
+    asked = {(name, method, path) for _tier, method, path, name in ALL}
+    assert [o for o in OPERATIONS if (o[0], o[1], "/api/v1" + o[2]) not in asked] == []
+
+
+async def test_what_comes_later_answers_501_and_says_so(one: Cluster):
+    for name, method, path in OPERATIONS:
+        real = "/api/v1" + re.sub(r"\{[^}]*\}", "7", path)
+        answer = await one.client.request(method, real, content=b"")
+        assert answer.status_code == 501, (method, real, answer.text)
+        assert answer.json()["error"]["code"] == 12
+        assert name in answer.json()["error"]["error"]
+
+
+async def test_nothing_that_is_served_hides_behind_what_comes_later(one: Cluster):
+    page = await page_of(one)
+    for path, verbs in page["paths"].items():
+        for method in verbs:
+            if method == "delete" or "logs" in path or path.endswith("logout"):
+                continue
+            answer = await one.client.request(method, re.sub(r"\{[^}]*\}", "7", path), json={})
+            assert answer.status_code not in (501, 405, 500), (method, path, answer.text)
+
+
+async def test_unknown_and_identity_paths_answer_404_in_the_standard_form(one: Cluster):
+    for method, path in itertools.product(("GET", "POST", "DELETE"), ABSENT):
+        answer = await one.client.request(method, path)
+        assert answer.status_code == 404, (method, path)
+        assert answer.json() == {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}
+
+
+async def test_the_page_equals_the_table_of_routes(one: Cluster):
+    page = await page_of(one)
+    listed = {(method.upper(), path) for path, verbs in page["paths"].items() for method in verbs}
+    hot = [path.replace(":int", "") for path, _handler in HOT]
+    routes = {("POST", path) for path in hot}
+    for router in one.app.router.routes:
+        for route in getattr(getattr(router, "original_router", None), "routes", ()):
+            routes |= {(method, route.path) for method in route.methods}
+    assert listed == routes
+    for path in hot:
+        body = page["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        name = body["$ref"].rsplit("/", 1)[1] if "$ref" in body else ""
+        assert page["components"]["schemas"][name]["properties"] if name else body["properties"]
+
+
+async def test_every_served_get_emits_every_key(one: Cluster):
+    lived_in = await live_in(one)
+    wrong: list[str] = []
+    for _tier, method, path, name in ALL:
+        if method != "GET" or name in LATER:
+            continue
+        real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
+        query = {"trialIds": 1, "group": "training"} if "/trials/metrics/" in path else {}
+        answer = await one.client.get(real, params=query)
+        assert answer.status_code == 200, (real, answer.text)
+        assert answer.text, real
+        wrong += [fault for body in bodies(answer.text) for fault in faults(name, body)]
+    assert wrong == []

@@ -1,0 +1,140 @@
+"""Makes test inputs of what a recording proxy saw: ``python -m tests.support.keep_recording RECORDING FOLDER``.
+
+One sample for each way in which an operation was asked for. Names of this run become placeholders, secrets go, what is
+bulky is cut: what is kept is the form of a request.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from tests.support.wire_shape import operations
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+NAMES = {
+    "experiments": "{experiment}",
+    "experiment": "{experiment}",
+    "trials": "{trial}",
+    "runs": "{trial}",
+    "tasks": "{task}",
+    "allocations": "{allocation}",
+    "resources": "{container}",
+    "checkpoints": "{checkpoint}",
+    "agents": "{agent}",
+    "slots": "0",
+    "users": "{user}",
+    "workspaces": "1",
+    "projects": "1",
+    "labels": "blue",
+}
+KEYS = {
+    "taskId": "{task}",
+    "allocationId": "{allocation}",
+    "containerId": "{container}",
+    "agentId": "{agent}",
+    "uuid": "{checkpoint}",
+    "checkpointUuids": ["{checkpoint}"],
+    "password": "{password}",
+    "username": "{username}",
+    "trialId": "{trial}",
+    "runId": "{trial}",
+    "trialIds": "{trial}",
+    "experimentId": "{experiment}",
+    "experimentIds": ["{experiment}"],
+    "slotId": "0",
+    "userId": "{user}",
+    "nodeName": "{agent}",
+}
+LAST = ["PauseExperiment", "ActivateExperiment", "CancelExperiment", "KillTrial", "KillExperiment"]
+LAST += ["ArchiveExperiment", "UnarchiveExperiment", "DeleteCheckpoints", "DeleteExperiment", "Logout"]
+
+
+def main() -> None:
+    source, folder = map(Path, sys.argv[1:])
+    kept: dict[str, dict[str, Any]] = {}
+    for line in source.read_text().splitlines():
+        seen = json.loads(line)
+        found = _operation(seen["method"], urlsplit(seen["target"]).path)
+        if found is None or not 200 <= seen["status"] < 300:
+            continue
+        sample = _sample(seen, *found)
+        kept.setdefault(json.dumps([sample["operation"], sorted(sample["query"]), _form(sample["body"])]), sample)
+    samples = sorted(kept.values(), key=lambda s: (_rank(s["operation"]), s["operation"]))
+    folder.mkdir(exist_ok=True)
+    (folder / f"{source.stem}.json").write_text(json.dumps(samples, indent=1) + "\n")
+    print(len(samples), "samples")
+
+
+def _rank(operation: str) -> int:
+    return 1 + LAST.index(operation) if operation in LAST else 0
+
+
+def _operation(method: str, path: str) -> tuple[str, str] | None:
+    """Name and path template; a literal segment wins over a named one."""
+    best: tuple[int, str, str] | None = None
+    for _tier, verb, template, name in operations():
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+        if verb == method and re.fullmatch(pattern, path):
+            weight = template.count("{")
+            if best is None or weight < best[0]:
+                best = weight, name, template
+    return best and (best[1], best[2])
+
+
+def _sample(seen: dict[str, Any], name: str, template: str) -> dict[str, Any]:
+    url = urlsplit(seen["target"])
+    path, before = [], ""
+    for part in template.split("/"):
+        path.append(NAMES[before] if part.startswith("{") else part)
+        if part == "{username}":
+            path[-1] = "{username}"
+        before = part
+    query = [[k, KEYS.get(_camel(k), v) if "Ids" in _camel(k) else v] for k, v in parse_qsl(url.query)]
+    return {
+        "operation": name,
+        "method": seen["method"],
+        "path": "/".join(path),
+        "query": [[k, v if isinstance(v, str) else v[0]] for k, v in query],
+        "content_type": seen["content_type"],
+        "body": _clean(json.loads(seen["body"])) if seen["body"] else None,
+    }
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _clean(value: Any, key: str = "") -> Any:
+    if _camel(key) in KEYS and value is not None:
+        return KEYS[_camel(key)]
+    if key == "config" and isinstance(value, str):
+        return (
+            "name: recorded\nentrypoint: python3 run.py\nsearcher: {name: single, metric: loss}\nhyperparameters: {}\n"
+        )
+    if isinstance(value, dict):
+        return {k: _clean(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value[:2]]
+    if key == "content" and isinstance(value, str):
+        return "cHJpbnQoMSkK"
+    if isinstance(value, str):
+        return re.sub(UUID, "{uuid}", re.sub(r"(/[\w.@-]+){2,}", "/somewhere", value))[:200]
+    return value
+
+
+def _form(body: Any) -> Any:
+    if isinstance(body, dict):
+        return {k: _form(v) for k, v in sorted(body.items())}
+    return [_form(body[0])] if isinstance(body, list) and body else ""
+
+
+def query_of(sample: dict[str, Any]) -> str:
+    return urlencode([tuple(pair) for pair in sample["query"]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""A cluster in which something of everything has happened."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.cluster import Cluster
+
+FILE = {"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1", "uid": 0, "gid": 0}
+CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
+
+
+@dataclass
+class LivedIn:
+    """Ids of the one trial that runs, by the names that paths and bodies ask for."""
+
+    experiment: int
+    trial: int
+    task: str
+    allocation: str
+    container: str
+    checkpoint: str = CHECKPOINT
+    agent: str = "one"
+    user: int = 1
+    username: str = "admin"
+
+    def for_path(self, name: str) -> str:
+        """What ``{name}`` of a path template stands for."""
+        named: dict[str, Any] = {
+            "experimentId": self.experiment,
+            "experiment_id": self.experiment,
+            "id": self.trial,
+            "trialId": self.trial,
+            "runId": self.trial,
+            "taskId": self.task,
+            "allocationId": self.allocation,
+            "resourcesId": self.container,
+            "checkpointUuid": self.checkpoint,
+            "agentId": self.agent,
+            "slotId": "0",
+            "userId": self.user,
+            "username": self.username,
+        }
+        return str(named[name])
+
+
+async def live_in(one: Cluster) -> LivedIn:
+    agent = await one.join(slots=2)
+    experiment = await one.create(modelDefinition=[FILE])
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    assert wish.spec is not None
+    task = wish.spec.task_id
+    headers = one.as_task(wish.allocation_id)
+    metrics = {"avgMetrics": {"loss": 0.5, "odd": "NaN"}, "batchMetrics": [{"loss": 0.5}]}
+    for group in ("training", "validation"):
+        report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 2, "metrics": metrics}
+        answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **headers)
+        assert answer.status_code == 200, answer.text
+    checkpoint = {
+        "uuid": CHECKPOINT,
+        "taskId": task,
+        "allocationId": wish.allocation_id,
+        "metadata": {"steps_completed": 2},
+        "resources": {"weights": "3"},
+        "state": "STATE_COMPLETED",
+        "training": {},
+    }
+    assert (await one.post("/api/v1/checkpoints", checkpoint, **headers)).status_code == 200
+    line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
+    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
+    one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
+    return LivedIn(experiment, 1, task, wish.allocation_id, wish.container_id)

@@ -1,0 +1,77 @@
+"""Whether an answer has the shape that the official client's bindings index: ``tests/integration/wire_answers.json``.
+
+A field ``name?`` may be null, but its key is there as well: this master emits every key.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent.parent / "integration"
+_TOLD: dict[str, Any] = json.loads((TESTS / "wire_answers.json").read_text())
+ANSWERS: dict[str, str] = _TOLD["answers"]
+TYPES: dict[str, dict[str, str]] = _TOLD["types"]
+
+
+def operations() -> list[tuple[str, str, str, str]]:
+    """Tier, method, path and name of every operation that the bindings know."""
+    lines = (TESTS / "wire_operations.txt").read_text().splitlines()
+    return [tuple(line.split()) for line in lines]  # type: ignore[misc]
+
+
+def bodies(text: str) -> list[Any]:
+    """The answer, or the results of its lines where it is a stream."""
+    if text.startswith('{"result"'):
+        return [json.loads(line)["result"] for line in text.splitlines()]
+    return [json.loads(text)]
+
+
+def faults(operation: str, body: Any) -> list[str]:
+    """What the client would stumble over in this answer to ``operation``."""
+    spec = ANSWERS.get(operation)
+    if spec is None:
+        return [] if body == {} else [f"{operation}: {body!r}, not {{}}"]
+    if ":" not in spec:
+        return list(_of_type(spec, body, operation))
+    return list(_of_fields(dict(part.split(":", 1) for part in spec.split(", ")), body, operation))
+
+
+def _of_fields(fields: dict[str, str], value: Any, where: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{where}: not an object: {value!r}"
+        return
+    for name, kind in fields.items():
+        key = name.removesuffix("?")
+        if key not in value:
+            yield f"{where}.{key}: no such key"
+        elif value[key] is None:
+            # Required scalars may be null, required objects and lists may not.
+            if not name.endswith("?") and (kind in TYPES or kind[0] in "[{"):
+                yield f"{where}.{key}: null"
+        else:
+            yield from _of_type(kind, value[key], f"{where}.{key}")
+
+
+def _of_type(kind: str, value: Any, where: str) -> Iterator[str]:
+    if kind.startswith("[") and kind.endswith("]"):
+        if not isinstance(value, list):
+            yield f"{where}: not a list: {value!r}"
+            return
+        for number, item in enumerate(value):
+            yield from _of_type(kind[1:-1], item, f"{where}[{number}]")
+    elif kind.startswith("{"):
+        if not isinstance(value, dict):
+            yield f"{where}: not an object: {value!r}"
+        elif kind[1:-1] in TYPES:
+            for key, item in value.items():
+                yield from _of_type(kind[1:-1], item, f"{where}.{key}")
+    elif kind in TYPES:
+        yield from _of_fields(TYPES[kind], value, where)
+    elif kind == "bool" and not isinstance(value, bool):
+        yield f"{where}: not a boolean: {value!r}"
+    elif kind in ("int", "num") and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if not (kind == "num" and value in ("NaN", "Infinity", "-Infinity")):
+            yield f"{where}: not a number: {value!r}"
+    elif kind == "str" and not isinstance(value, str):
+        yield f"{where}: not a text: {value!r}"
