@@ -5,9 +5,14 @@ that, so each of our programs looks before it does anything else. This package h
 overwritten, which is why the look is here.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterable
+
+TYPE_CHECKING = False  # `det --version` waits for this module: it imports no more than it needs
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 OLDER = "determined-"
 OURS = "detent_cluster-"
@@ -20,6 +25,8 @@ class BothInstalled(ImportError):
 def shared_folder(path: Iterable[str]) -> str | None:
     """The first folder on ``path`` that holds both distributions' metadata."""
     for folder in path:
+        if not os.path.isdir(os.path.join(folder, "determined")):  # a look at one name, where a listing takes longer
+            continue
         try:
             names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]
         except OSError:

@@ -6,7 +6,7 @@ from determined_launch import beside
 
 
 def make(folder, *names):
-    folder.mkdir(exist_ok=True)
+    (folder / "determined").mkdir(parents=True)
     for name in names:
         (folder / f"{name}.dist-info").mkdir()
     return str(folder)
