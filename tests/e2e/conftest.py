@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster, live_cluster
