@@ -138,6 +138,19 @@ async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) 
     assert environment["DET_SHARED_FS"] == storage["host_path"]
 
 
+async def test_an_installed_library_finds_the_model_definition_where_it_copies_it_from(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip("this machine allows no namespaces")
+    master = FakeLinkMaster()
+    context = make_context(master, file="text")
+    image = f"venv:{make_venv(tmp_path / 'venv', official=True)}"
+    exit_, lines, _ = await outcome(
+        tmp_path / "a", "cat /run/determined/train/model/file", master=master, image=image, context=context
+    )
+    assert (exit_.code, lines) == (0, ["text"])
+    assert not list(tmp_path.glob("a/data/runs/*/run/train/model"))
+
+
 async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     exit_, _, notes = await outcome(tmp_path, "true", image=f"venv:{folder}", harness="installed")

@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster, live_cluster
@@ -76,8 +75,3 @@ def same_as_straight(straight: Callable[[str], Result]) -> Callable[[Experiment,
         experiment.nothing_left()
 
     return check
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 from tests.support import live_processes
@@ -94,3 +95,29 @@ def test_master_away_until_the_training_is_over(cluster, tmp_path, same_as_strai
     cluster.start_master()
     same_as_straight(experiment)
     assert runs_of(experiment) == {1}
+
+
+ASKS = """
+from gates import gate
+from determined import core
+with core.init() as context:
+    gate("asks")
+    context.train.set_metadata({"kept": 1})
+    gate("asks-again")
+    print("it is", context.train.get_metadata())
+"""
+
+
+def test_master_away_when_a_task_asks_it(cluster, tmp_path):
+    """A question waits for its answer; no trial fails because its master is away."""
+    files, gates = {"asks__py": ASKS}, ("asks", "asks-again")
+    experiment = create(cluster, MODELS["script"], tmp_path, files=files, held=gates, entrypoint="python3 asks.py")
+    for name in gates:
+        experiment.at_gate(name)
+        cluster.kill_master()
+        experiment.open_gate(name)
+        until = time.monotonic() + 2.0  # a person's client has given up by then
+        wait_until(lambda t=until: time.monotonic() > t)
+        cluster.start_master()
+    experiment.ended()
+    assert "it is {'kept': 1}" in experiment.log

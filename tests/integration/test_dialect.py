@@ -27,6 +27,12 @@ async def test_an_empty_body_is_an_empty_object(one: Cluster):
     assert (await one.client.post(f"/api/v1/experiments/{experiment}/activate")).json() == {}
 
 
+async def test_an_empty_body_that_comes_in_two_messages_is_one_too(one: Cluster):
+    agent = await one.join()
+    answer = await one.client.post(f"/api/v1/agents/{agent.id}/disable", content=b"")
+    assert answer.status_code == 200, answer.text
+
+
 async def test_a_trailing_slash_is_dropped_and_never_redirected(one: Cluster):
     assert (await one.client.get("/api/v1/me/")).status_code == 200
 

@@ -144,6 +144,7 @@ async def test_failures_restart_until_max_restarts(one: Cluster):
         await agent.exit(wish, code=3)
     await reaches(one, experiment, "STATE_ERROR")
     assert (await one.get("/api/v1/trials/1"))["trial"]["restarts"] == 1
+    assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["progress"] == 0.0
 
 
 async def test_cancel_and_kill(one: Cluster):
@@ -165,6 +166,8 @@ async def test_cancel_and_kill(one: Cluster):
     await agent.say(wishes[str(killed)], ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
     await reaches(one, canceled, "STATE_CANCELED")
     await reaches(one, killed, "STATE_CANCELED")
+    for experiment in (canceled, killed):
+        assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["progress"] == 0.0
 
 
 async def test_delete_takes_all_of_it(one: Cluster):

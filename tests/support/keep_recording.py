@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from tests.support.wire_shape import operations
 
@@ -41,8 +41,10 @@ KEYS = {
     "username": "{username}",
     "trialId": "{trial}",
     "runId": "{trial}",
+    "trialRunId": "{run}",
     "trialIds": "{trial}",
     "experimentId": "{experiment}",
+    "id": "{experiment}",
     "experimentIds": ["{experiment}"],
     "slotId": "0",
     "userId": "{user}",
@@ -130,10 +132,6 @@ def _form(body: Any) -> Any:
     if isinstance(body, dict):
         return {k: _form(v) for k, v in sorted(body.items())}
     return [_form(body[0])] if isinstance(body, list) and body else ""
-
-
-def query_of(sample: dict[str, Any]) -> str:
-    return urlencode([tuple(pair) for pair in sample["query"]])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, PlayedAgent
+
+from determined.link.messages import ContainerWish
 
 FILE = {"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1", "uid": 0, "gid": 0}
 CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
@@ -13,6 +15,8 @@ CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
 class LivedIn:
     """Ids of the one trial that runs, by the names that paths and bodies ask for."""
 
+    played: PlayedAgent
+    wish: ContainerWish
     experiment: int
     trial: int
     task: str
@@ -22,6 +26,10 @@ class LivedIn:
     agent: str = "one"
     user: int = 1
     username: str = "admin"
+
+    async def end(self) -> None:
+        """The container ends, as its agent would say."""
+        await self.played.exit(self.wish)
 
     def for_path(self, name: str) -> str:
         """What ``{name}`` of a path template stands for."""
@@ -69,4 +77,4 @@ async def live_in(one: Cluster) -> LivedIn:
     line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
     assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
     one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    return LivedIn(experiment, 1, task, wish.allocation_id, wish.container_id)
+    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id)

@@ -21,8 +21,8 @@ def operations() -> list[tuple[str, str, str, str]]:
 
 
 def bodies(text: str) -> list[Any]:
-    """The answer, or the results of its lines where it is a stream."""
-    if text.startswith('{"result"'):
+    """The answer, or the results of its lines where it is a stream, of which an empty one has none."""
+    if not text or text.startswith('{"result"'):
         return [json.loads(line)["result"] for line in text.splitlines()]
     return [json.loads(text)]
 

@@ -42,4 +42,4 @@ def get_metadata(session: Session, trial_id: int) -> dict[str, Any]:
 def set_metadata(session: Session, trial_id: int, metadata: dict[str, Any]) -> dict[str, Any]:
     """Replaces the run's metadata; what is kept is returned."""
     body = {"runId": trial_id, "metadata": metadata}
-    return dict(session.post(f"/api/v1/runs/{trial_id}/metadata", body).get("metadata") or {})
+    return dict(session.post(f"/api/v1/runs/{trial_id}/metadata", body, retry=FOR_EVER).get("metadata") or {})

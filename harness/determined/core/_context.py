@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from determined.client.session import Session
+from determined.client.session import FOR_EVER, Session
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
 from determined.core._cluster_info import ClusterInfo, read
 from determined.core._distributed import DistributedContext, DummyDistributedContext
@@ -135,7 +135,8 @@ def _managed(
             )
         distributed = DummyDistributedContext()
     trial = info.trial
-    session = Session(info.master_url, allocation_token=info.session_token)
+    # a trial never fails because its master is away; whoever has a better use for the time says so at the call
+    session = Session(info.master_url, allocation_token=info.session_token, retry=FOR_EVER)
     shipper = Shipper(
         Session(info.master_url, allocation_token=info.session_token),
         trial.trial_id,

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from determined.errors import Forbidden, NotFound, Unauthenticated
+from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenticated
 from determined.states import ContainerState
 from determined_master import hints
 from determined_master.allocations import repository
@@ -49,7 +49,8 @@ async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, m
             if all(c.state is ContainerState.RUNNING for c in containers):
                 break
             if master.hints.closing:
-                raise NotFound("the master is stopping; ask again")
+                # no 404, by which the task would take itself for forgotten and fail
+                raise MasterUnreachable("the master is stopping; ask again")
             await listener.wait(30.0)
     mine = next((c for c in containers if c.id == resources_id), None)
     if mine is None:

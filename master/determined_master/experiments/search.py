@@ -61,7 +61,7 @@ class Search:
             row,
             searcher_cursor=decision.cursor,
             searcher_snapshot=decision.snapshot,
-            progress=decision.progress,
+            progress=row.progress if _is_cut_short(row, decision) else decision.progress,
         )
         await facts.mark_heard(session, experiment_id, decision.cursor)
         for action in decision.actions:
@@ -87,6 +87,12 @@ class Search:
         progress = 1.0 if to is ExperimentState.COMPLETED else row.progress
         await repository.move(session, self._clock, row, to, end_time=self._clock.now(), progress=progress)
         hint(session, hints.DELETE)
+
+
+def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
+    """To a search a closed trial is a trial done; people are not told 100 % of what failed or was canceled."""
+    stopped = row.state.is_stopping and row.state is not ExperimentState.STOPPING_COMPLETED
+    return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
 def decide(row: ExperimentRow, news: list[SearchFactRow] | Any, trials: list[TrialRow] | Any) -> Decision:

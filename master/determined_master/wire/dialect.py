@@ -14,7 +14,7 @@ def camel(name: str) -> str:
 
 
 class Dialect:
-    """ASGI middleware. The body's first message is looked at only to tell an empty body."""
+    """ASGI middleware. Of a body only its first bytes are waited for, to tell an empty one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,9 +44,11 @@ def _never_empty(receive: Receive) -> Receive:
     async def wrapped() -> Message:
         nonlocal first
         message = await receive()
-        if first and message["type"] == "http.request":
+        if first:
             first = False
-            if not message.get("body") and not message.get("more_body"):
+            while message["type"] == "http.request" and not message.get("body") and message.get("more_body"):
+                message = await receive()
+            if message["type"] == "http.request" and not message.get("body"):
                 return {"type": "http.request", "body": b"{}", "more_body": False}
         return message
 

@@ -52,7 +52,7 @@ def test_log_in_create_and_follow_describe_and_download(official: OfficialCluste
     best = rows(official.det("experiment", "list-checkpoints", number, "--csv", "--best", 1))
     assert [row["UUID"] for row in best] == [checkpoint["UUID"]]
     assert checkpoint["UUID"] in official.det("checkpoint", "describe", checkpoint["UUID"])
-    for mode in ("direct", "master", "auto"):
+    for mode in ("auto", "master"):
         official.det("checkpoint", "download", checkpoint["UUID"], "-o", tmp_path / mode, "--mode", mode)
         assert (tmp_path / mode / "steps").read_text() == "4"
     official.det("experiment", "download", number, "-o", tmp_path / "best", "--top-n", 1)
@@ -116,8 +116,8 @@ def test_pause_activate_cancel_kill_archive_delete(official: OfficialCluster):
 
 def test_names_labels_and_descriptions(official: OfficialCluster):
     number = official.create(configs.script("plain"), configs.SCRIPT, "--paused")
-    official.det("experiment", "label", "add", number, "blue sky")
     official.det("experiment", "label", "add", number, "green")
+    official.det("experiment", "label", "add", number, "blue sky")
     official.det("experiment", "label", "remove", number, "green")
     official.det("experiment", "set", "name", number, "renamed")
     official.det("experiment", "set", "description", number, "as said")

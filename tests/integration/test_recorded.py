@@ -1,0 +1,107 @@
+"""Requests that the official client, and the official library inside trials, were seen to send, sent again."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.support.cluster import PASSWORD, Cluster
+from tests.support.lived_in import LivedIn, live_in
+from tests.support.until import until
+from tests.support.wire_shape import bodies, faults
+
+from determined_master.passwords import client_hash
+
+RECORDED = Path(__file__).resolve().parent / "recorded"
+ENDING = ["PauseExperiment", "ActivateExperiment", "CancelExperiment", "KillTrial", "KillExperiment"]
+AFTER_THE_END = ["ArchiveExperiment", "UnarchiveExperiment", "DeleteCheckpoints", "DeleteExperiment", "Logout"]
+Sample = dict[str, Any]
+
+
+async def test_the_command_line_and_the_sdk(one: Cluster):
+    lived_in = await live_in(one)
+    samples = load("cli.json")
+    following = [s for s in samples if ["follow", "true"] in s["query"]]
+    wrong = []
+    for sample in pick(samples, lambda s: s["operation"] not in ENDING + AFTER_THE_END and s not in following):
+        wrong += await replay(one, lived_in, sample)
+    for sample in pick(samples, lambda s: s["operation"] in ENDING):
+        wrong += await replay(one, lived_in, sample)
+    await lived_in.end()
+
+    async def over() -> bool:
+        return await one.state(lived_in.experiment) == "STATE_CANCELED"
+
+    await until(over)
+    for sample in [*following, *pick(samples, lambda s: s["operation"] in AFTER_THE_END)]:
+        wrong += await replay(one, lived_in, sample)
+    assert wrong == []
+
+
+async def test_the_library_inside_a_trial(one: Cluster):
+    lived_in = await live_in(one)
+    samples = load("task.json")
+    headers = one.as_task(lived_in.allocation)
+    wrong = []
+    for sample in pick(samples, lambda s: "reemption" not in s["operation"]):
+        wrong += await replay(one, lived_in, sample, headers)
+    await one.post(f"/api/v1/experiments/{lived_in.experiment}/pause")
+    for sample in pick(samples, lambda s: "reemption" in s["operation"]):
+        wrong += await replay(one, lived_in, sample, headers)
+    assert wrong == []
+
+
+def load(name: str) -> list[Sample]:
+    samples: list[Sample] = json.loads((RECORDED / name).read_text())
+    assert samples
+    return samples
+
+
+def pick(samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> list[Sample]:
+    return [sample for sample in samples if wanted(sample)]
+
+
+async def replay(one: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[str, str] | None = None) -> list[str]:
+    """Sends it as it was sent, with the names of this cluster; gives what is wrong with the answer."""
+    operation = sample["operation"]
+    names: dict[str, Any] = {
+        "experiment": lived_in.experiment,
+        "trial": lived_in.trial,
+        "run": 1,
+        "task": lived_in.task,
+        "allocation": lived_in.allocation,
+        "container": lived_in.container,
+        "checkpoint": str(uuid.uuid4()) if operation == "ReportCheckpoint" else lived_in.checkpoint,
+        "agent": lived_in.agent,
+        "user": 2,
+        "username": {"PostUser": "newcomer", "PatchUser": "renamed"}.get(operation, "admin"),
+        "password": client_hash(PASSWORD),
+        "uuid": str(uuid.uuid4()),
+    }
+    query = urlencode([(key, filled(value, names)) for key, value in sample["query"]])
+    body = b"" if sample["body"] is None else json.dumps(filled(sample["body"], names)).encode()
+    kind = {"content-type": sample["content_type"]} if sample["content_type"] else {}
+    answer = await one.client.request(
+        sample["method"],
+        filled(sample["path"], names) + (f"?{query}" if query else ""),
+        content=body,
+        headers={**kind, **(headers or {})},
+    )
+    if answer.status_code != 200:
+        return [f"{operation}: {answer.status_code} {answer.text}"]
+    return [fault for one_body in bodies(answer.text) for fault in faults(operation, one_body)]
+
+
+def filled(value: Any, names: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, names) for item in value]
+    if isinstance(value, str):
+        if value[:1] == "{" and value[1:-1] in names:
+            return names[value[1:-1]]
+        for name, known in names.items():
+            value = value.replace(f"{{{name}}}", str(known))
+    return value
