@@ -90,8 +90,13 @@ class Master:
         allocates does not stay with the master."""
         loop = asyncio.get_running_loop()
         async with self._offloading:
-            with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+            try:
                 return await loop.run_in_executor(pool, partial(work, *arguments))
+            finally:
+                pool.shutdown(
+                    wait=False
+                )  # waiting for the process to end would hold every request for a third of a second
 
     async def raise_epoch(self) -> None:
         """Every start of a master counts; agents obey the newest."""
