@@ -94,9 +94,8 @@ class Master:
             try:
                 return await loop.run_in_executor(pool, partial(work, *arguments))
             finally:
-                pool.shutdown(
-                    wait=False
-                )  # waiting for the process to end would hold every request for a third of a second
+                # Waiting for the process to end would hold every request for a third of a second.
+                pool.shutdown(wait=False)
 
     async def raise_epoch(self) -> None:
         """Every start of a master counts; agents obey the newest."""
