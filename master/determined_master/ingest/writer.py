@@ -10,6 +10,9 @@ from sqlalchemy import Connection
 
 from determined_master.db.session import Database
 
+SIBLINGS = 4
+PATIENCE_SECONDS = 0.0005
+
 
 class Store(Protocol):
     """Stores operations of one kind in bulk.
@@ -51,16 +54,23 @@ class GroupWriter:
 
     async def run(self) -> None:
         """Until cancelled; what waits then is written first."""
+        last = 0
         try:
             while True:
-                await self._commit(await self._take())
+                group = await self._take(last)
+                last = len(group)
+                await self._commit(group)
         finally:
             while not self._queue.empty():
-                await self._commit(await self._take())
+                await self._commit(await self._take(0))
             self._thread.shutdown(wait=True)
 
-    async def _take(self) -> list[_Waiting]:
+    async def _take(self, last: int) -> list[_Waiting]:
+        """All that waits. Where the last group was large its senders are about to send again: a moment's patience makes
+        one group of what would be two, and a group costs more than its members. Who sends alone never waits."""
         group = [await self._queue.get()]
+        if last >= SIBLINGS:
+            await asyncio.sleep(PATIENCE_SECONDS)
         while len(group) < self._most and not self._queue.empty():
             group.append(self._queue.get_nowait())
         return group
