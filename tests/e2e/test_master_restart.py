@@ -1,7 +1,10 @@
 """The master stopped and killed: polls are answered, and what was answered with 200 is there on return."""
 
+import contextlib
+import hashlib
 import http.client
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -10,7 +13,10 @@ from tests.support.live_cluster import live_cluster, python, wait_until
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 
+from determined.client.session import Session
+
 pytestmark = pytest.mark.e2e
+UUID = "11111111-2222-3333-4444-555555555555"
 
 
 def test_restart_with_100_open_polls(tmp_path):
@@ -62,7 +68,7 @@ def metric(cluster):
 
 def checkpoint(cluster):
     body = {
-        "uuid": "11111111-2222-3333-4444-555555555555",
+        "uuid": UUID,
         "taskId": cluster.waiting.task_id,
         "allocationId": f"{cluster.waiting.task_id}.1",
         "resources": {"state.json": "2"},
@@ -80,6 +86,45 @@ def log_line(cluster):
 
 def shown(cluster, experiment):
     return cluster.session.get(f"/api/v1/experiments/{experiment.id}")["experiment"]
+
+
+def trial(cluster):
+    return cluster.session.get(f"/api/v1/trials/{cluster.waiting.trial_id}")["trial"]
+
+
+def state_of_checkpoint(cluster):
+    return cluster.session.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["state"]
+
+
+def attempt(cluster):
+    """The newest allocation of the trial that waits, whatever became of it."""
+    return stored(cluster, "SELECT id FROM allocations ORDER BY created_at LIMIT 1")
+
+
+def newest(cluster, *, create=False):
+    """The newest experiment; a new one, active, where ``create``."""
+    if create:
+        body = {"config": SCRIPT.configured(), "parentId": cluster.paused.id, "activate": True}
+        cluster.session.post("/api/v1/experiments", body)
+    return cluster.session.get("/api/v1/experiments", {"orderBy": "ORDER_BY_DESC"})["experiments"][0]
+
+
+def joined(cluster):
+    """An agent that offers one slot; it stays over the master's restarts."""
+    if "late" not in cluster.agents:
+        cluster.start_agent("late", slots=1)
+    return "late"
+
+
+def name_of(url, token):
+    with Session(url, token=token) as session:
+        return session.get("/api/v1/me")["user"]["username"]
+
+
+def stored(cluster, query):
+    """What only the database shows; one value."""
+    with contextlib.closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
+        return connection.execute(query).fetchone()[0]
 
 
 def users(cluster):
@@ -118,6 +163,62 @@ WRITES = {
         lambda c: ("POST", "/api/v1/users", {"user": {"username": "ann", "active": True}, "password": "Aa-34567890"}),
         lambda c: "ann" in users(c),
     ),
+    "progress": (
+        lambda c: ("POST", f"/api/v1/trials/{c.waiting.trial_id}/progress", {"progress": 0.25}),
+        lambda c: c.waiting.progress["progress"] == 0.25,
+    ),
+    "runner state": (
+        lambda c: ("POST", f"/api/v1/trials/{c.waiting.trial_id}/runner/metadata", {"state": "held"}),
+        lambda c: trial(c)["runnerState"] == "held",
+    ),
+    "invalid hyperparameters": (
+        lambda c: ("POST", f"/api/v1/trials/{c.waiting.trial_id}/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}),
+        lambda c: stored(c, "SELECT invalid_hp FROM trials WHERE id = 1") == 1,
+    ),
+    "label gone": (
+        lambda c: ("DELETE", f"/api/v1/experiments/{c.paused.id}/labels/kept", None),
+        lambda c: shown(c, c.paused)["labels"] == [],
+    ),
+    "checkpoint changed": (
+        lambda c: (
+            "PATCH",
+            "/api/v1/checkpoints",
+            {"checkpoints": [{"uuid": UUID, "resources": {"resources": {"a": "1"}}}]},
+        ),
+        lambda c: state_of_checkpoint(c) == "STATE_PARTIALLY_DELETED",
+    ),
+    "checkpoint deleted": (
+        lambda c: ("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUID]}),
+        lambda c: state_of_checkpoint(c) == "STATE_DELETED",
+    ),
+    "user changed": (
+        lambda c: ("PATCH", f"/api/v1/users/{users(c)['ann']['id']}", {"displayName": "Ann"}),
+        lambda c: users(c)["ann"]["displayName"] == "Ann",
+    ),
+    "login": (
+        lambda c: ("POST", "/api/v1/auth/login", {"username": "ann", "password": "Aa-34567890"}),
+        lambda c: name_of(c.url, c.answer["token"]) == "ann",
+    ),
+    "trial killed": (
+        lambda c: ("POST", f"/api/v1/trials/{newest(c, create=True)['trialIds'][0]}/kill", {}),
+        lambda c: wait_until(lambda: newest(c)["state"] == "STATE_CANCELED"),
+    ),
+    "canceled": (
+        lambda c: ("POST", f"/api/v1/experiments/{newest(c, create=True)['id']}/cancel", {}),
+        lambda c: wait_until(lambda: newest(c)["state"] == "STATE_CANCELED"),
+    ),
+    "preemption acknowledged": (
+        lambda c: ("POST", f"/api/v1/allocations/{attempt(c)}/signals/ack_preemption", {}),
+        lambda c: stored(c, f"SELECT preempt_acked_at IS NOT NULL FROM allocations WHERE id = '{attempt(c)}'"),
+    ),
+    "ready": (
+        lambda c: ("POST", f"/api/v1/allocations/{attempt(c)}/ready", {}),
+        lambda c: stored(c, f"SELECT ready_at IS NOT NULL FROM allocations WHERE id = '{attempt(c)}'"),
+    ),
+    "context": (
+        lambda c: ("PUT", f"/detent/contexts/{hashlib.sha256(b'kept').hexdigest()}", b"kept"),
+        lambda c: (c.data / "blobs" / hashlib.sha256(b"kept").hexdigest()).read_bytes() == b"kept",
+    ),
     "kill": (
         lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/kill", {}),
         lambda c: wait_until(lambda: c.waiting.state == "CANCELED"),
@@ -126,6 +227,36 @@ WRITES = {
         lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/archive", {}),
         lambda c: shown(c, c.waiting)["archived"],
     ),
+    "unarchive": (
+        lambda c: ("POST", f"/api/v1/experiments/{c.waiting.id}/unarchive", {}),
+        lambda c: not shown(c, c.waiting)["archived"],
+    ),
+    "delete": (
+        lambda c: ("DELETE", f"/api/v1/experiments/{c.waiting.id}", None),
+        lambda c: wait_until(
+            lambda: stored(c, f"SELECT state FROM experiments WHERE id = {c.waiting.id}") == "DELETED"
+        ),
+    ),
+    "agent disabled": (
+        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/disable", {"drain": True}),
+        lambda c: stored(c, "SELECT enabled FROM agents") == 0,
+    ),
+    "agent enabled": (
+        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/enable", {}),
+        lambda c: stored(c, "SELECT enabled FROM agents") == 1,
+    ),
+    "slot disabled": (
+        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/slots/0/disable", {"drain": True}),
+        lambda c: stored(c, "SELECT enabled FROM agent_slots") == 0,
+    ),
+    "slot enabled": (
+        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/slots/0/enable", {}),
+        lambda c: stored(c, "SELECT enabled FROM agent_slots") == 1,
+    ),
+    "logout": (
+        lambda c: ("POST", "/api/v1/auth/logout", {}),
+        lambda c: stored(c, "SELECT count(*) FROM sessions WHERE user_id = 1") == 0,
+    ),
 }
 
 
@@ -133,7 +264,7 @@ def test_killed_right_after_its_200(lonely):
     """One after the other: some need what another left."""
     for name, (request, is_there) in WRITES.items():
         method, path, body = request(lonely)
-        lonely.session.request(method, path, body)
+        lonely.answer = lonely.session.request(method, path, body)
         lonely.kill_master()
         lonely.start_master()
         assert is_there(lonely), name
