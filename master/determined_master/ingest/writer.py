@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from determined_master.db.session import Database
 
 SIBLINGS = 4
-PATIENCE_SECONDS = 0.0005
+PATIENCE_SECONDS = 0.0002
 
 
 class Store(Protocol):
