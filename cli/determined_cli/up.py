@@ -1,7 +1,6 @@
 """``det up`` and ``det down``: the whole product on one machine, as children of one small supervisor."""
 
 import argparse
-import hashlib
 import os
 import re
 import signal
@@ -15,10 +14,10 @@ from pathlib import Path
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError, DeterminedError
 from determined_cli import auth_store, data_folder
+from determined_cli.connection import hashed
 from determined_cli.farewell import drain
 from determined_cli.supervisor import Child, python
 
-CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
 START_SECONDS = 60.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -118,12 +117,11 @@ class Up:
 
     def _login(self) -> None:
         password = (self._folder / "password").read_text().strip()
-        hashed = hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest()
         session = Session(self.url, timeout=10)
         for username in ("determined", "admin"):
             try:
                 answer = session.post(
-                    "/api/v1/auth/login", {"username": username, "password": hashed, "isHashed": True}
+                    "/api/v1/auth/login", {"username": username, "password": hashed(password), "isHashed": True}
                 )
             except ApiError:
                 say(f"the password of {username} was changed; log in with det user login {username}")
@@ -159,7 +157,9 @@ class Up:
             self._agent.tend(say)
 
     def _end(self) -> None:
-        session = Session(self.url, token=self._token, timeout=5, retry=ONCE)
+        # The folder's own token: passwords may have been changed since.
+        token = (self._folder / "agent-token").read_text().strip()
+        session = Session(self.url, token=token, timeout=5, retry=ONCE)
         drain(session, self._args.grace, say, lambda: self._signals > 1, self._pause)
         session.close()
 

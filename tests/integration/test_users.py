@@ -111,6 +111,13 @@ async def test_agents_need_the_join_token(one: Cluster):
     assert (await one.client.get("/api/v1/me", headers=joined)).status_code == 401
 
 
+async def test_whoever_holds_the_data_folder_may_drain(one: Cluster):
+    joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    assert (await one.client.get("/detent/drain", headers=joined)).json() == {"live": []}
+    assert (await one.client.post("/detent/drain", json={}, headers=joined)).status_code == 200
+    assert (await one.client.get("/detent/drain", headers={"Authorization": "Bearer forged"})).status_code == 401
+
+
 async def test_files_with_secrets_are_their_owners_alone(one: Cluster):
     for name in ("secret", "agent-token"):
         assert (one.master.settings.data / name).stat().st_mode & 0o777 == 0o600
