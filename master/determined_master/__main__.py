@@ -99,6 +99,7 @@ async def serve(master: Master) -> int:
         create_app(master),
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=2,
         ws_ping_interval=None,
         ws_max_size=64 * 1024 * 1024,

@@ -4,6 +4,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from determined_master import cluster, drain, errors
 from determined_master.agents import endpoints as agents
@@ -52,7 +54,15 @@ HOT: tuple[tuple[str, Handler], ...] = (
 
 
 class App(FastAPI):
-    """FastAPI whose page names the hot routes too."""
+    """FastAPI behind the lane of the hot routes, which its page names too."""
+
+    def __init__(self, master: Master, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.state.master = master
+        self._lane = Lane(super().__call__, HOT, self)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._lane(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:
@@ -62,6 +72,7 @@ class App(FastAPI):
 
 def create_app(master: Master) -> FastAPI:
     app = App(
+        master,
         title="Detent",
         version=cluster.WIRE_VERSION,
         lifespan=lifespan,
@@ -70,10 +81,10 @@ def create_app(master: Master) -> FastAPI:
         openapi_url="/detent/openapi.json",
         redoc_url=None,
     )
-    app.state.master = master
     errors.install(app)
     app.add_middleware(Dialect)
-    app.add_middleware(Lane, routes=HOT)
+    # Not by uvicorn, which would do it for the hot routes too.
+    app.add_middleware(ProxyHeadersMiddleware)
     app.router.routes.append(not_yet.NotYet())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
     app.router.routes.append(WebSocketRoute(link.PATH, link.serve))

@@ -1,12 +1,13 @@
 """The group-commit writer: one transaction takes all that wait, each is answered after its commit."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from determined_master.db.session import Database
 
@@ -45,6 +46,7 @@ class GroupWriter:
         self._most = most
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
+        self._connection = _KeptConnection(database.group_engine)
 
     async def write(self, store: Store, operation: Any) -> Any:
         """Answers after the commit. A caller that goes away cancels its wait, not its row."""
@@ -63,6 +65,7 @@ class GroupWriter:
         finally:
             while not self._queue.empty():
                 await self._commit(await self._take(0))
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
             self._thread.shutdown(wait=True)
 
     async def _take(self, last: int) -> list[_Waiting]:
@@ -112,7 +115,7 @@ class GroupWriter:
         results: list[Any] = [None] * len(group)
         stores = {id(w.store): w.store for w in group}
         try:
-            with self._database.group_engine.begin() as connection:
+            with self._connection.begin() as connection:
                 for key, places in by_store.items():
                     answers = stores[key].apply(connection, [group[p].operation for p in places])
                     for place, answer in zip(places, answers, strict=True):
@@ -122,6 +125,32 @@ class GroupWriter:
                 store.rolled_back()
             raise
         return results
+
+
+class _KeptConnection:
+    """The writer thread's one connection, kept between groups: taking it from a pool costs as much as a small group.
+    A failed transaction closes it, so that the next one starts from a whole one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open: Connection | None = None
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        connection = self._open or self._engine.connect()
+        self._open = None
+        try:
+            with connection.begin():
+                yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._open = connection
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
 
 def _failed(result: Any) -> bool:
