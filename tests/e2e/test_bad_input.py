@@ -1,6 +1,8 @@
 """What goes wrong is said where the user looks, ends in the right state, and loses nothing."""
 
 import math
+import os
+import subprocess
 
 import pytest
 from tests.support import live_processes
@@ -75,6 +77,49 @@ def test_a_report_for_another_trial(cluster, tmp_path):
     assert [report["totalBatches"] for report in other.reports("training")] == [1, 2, 3]
     experiment.open_gate("step-0-1")
     experiment.ended()
+
+
+SAVES = """
+from determined import core
+
+with core.init() as context:
+    for step, size in ((1, 1000), (2, 1 << 20)):
+        context.train.report_training_metrics(step, {"loss": 1.0})
+        with context.checkpoint.store_path({"steps_completed": step}) as (path, _):
+            (path / "state").write_bytes(bytes(size))
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a disk of 256 KiB")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_checkpoint_disk(cluster, tmp_path, small_disk):
+    """The mount is named, no half checkpoint is left, and the one before it stays whole."""
+    experiment = create(
+        cluster,
+        SCRIPT,
+        tmp_path,
+        files={"saves__py": SAVES},
+        entrypoint="python3 saves.py",
+        checkpoint_storage={"type": "shared_fs", "host_path": str(small_disk)},
+    )
+    experiment.ended("ERROR")
+    log = "\n".join(experiment.log)
+    assert "No space left on device" in log
+    assert str(small_disk) in log
+    checkpoints = cluster.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints")["checkpoints"]
+    assert [(c["state"], c["metadata"]["steps_completed"]) for c in checkpoints] == [("STATE_COMPLETED", 1)]
+    assert [path.name for path in small_disk.iterdir()] == [checkpoints[0]["uuid"]]
+    assert (small_disk / checkpoints[0]["uuid"] / "state").read_bytes() == bytes(1000)
+    assert [report["totalBatches"] for report in experiment.reports("training")] == [1, 2]
 
 
 def test_a_configuration_with_mistakes(cluster, tmp_path):

@@ -121,10 +121,14 @@ def name_of(url, token):
         return session.get("/api/v1/me")["user"]["username"]
 
 
+def row(cluster, query):
+    with contextlib.closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
+        return connection.execute(query).fetchone()
+
+
 def stored(cluster, query):
     """What only the database shows; one value."""
-    with contextlib.closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
-        return connection.execute(query).fetchone()[0]
+    return row(cluster, query)[0]
 
 
 def users(cluster):
@@ -268,3 +272,41 @@ def test_killed_right_after_its_200(lonely):
         lonely.kill_master()
         lonely.start_master()
         assert is_there(lonely), name
+
+
+def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
+    """Both are asked for with the join token, so they are not among the writes above."""
+    with live_cluster(tmp_path / "cluster") as cluster:
+        token = (cluster.data / "agent-token").read_text().strip()
+        ended = create(cluster, SCRIPT, tmp_path / "ended")
+        ended.ended()
+        container, offset = wait_until(
+            lambda: row(cluster, "SELECT id, output_offset FROM containers WHERE output_offset > 0"), what="its output"
+        )
+        batch = {
+            "container_id": container,
+            "allocation_id": f"{ended.task_id}.1",
+            "task_id": ended.task_id,
+            "start": offset,
+            "end": offset + 5,
+            "lines": [{"timestamp": 0.0, "log": "the very last line"}],
+        }
+        with Session(cluster.url, token=token) as agent:
+            assert agent.post("/detent/agents/agent-1/output", batch) == {"committed": offset + 5}
+        cluster.kill_master()
+        cluster.start_master()
+        assert ended.log.count("the very last line") == 1
+        with Session(cluster.url, token=token) as agent:  # sent again for want of an answer: stored once
+            assert agent.post("/detent/agents/agent-1/output", batch) == {"committed": offset + 5}
+        assert ended.log.count("the very last line") == 1
+
+        drained = create(cluster, SCRIPT, tmp_path / "drained", gates=("step-0-1",))
+        drained.at_gate("step-0-1")
+        with Session(cluster.url, token=token) as supervisor:
+            supervisor.post("/detent/drain", {})
+        cluster.kill_master()
+        cluster.start_master()
+        asked = f"SELECT preempt_requested_at IS NOT NULL FROM allocations WHERE id = '{drained.task_id}.1'"
+        assert stored(cluster, asked)
+        drained.ended()
+        assert drained.progress["runId"] == 2
