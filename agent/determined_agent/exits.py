@@ -7,6 +7,8 @@ from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended
 
+_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank had made a step for too long"}
+
 
 def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
     """The exit for the master. The first rank that failed, if one wrote it down, is named in the message."""
@@ -23,14 +25,13 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
 def _message(ended: Ended, ranks: list[RankExit]) -> str:
     if ended.code == 0:
         return ""
-    failed = [rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)]
-    if not failed:
+    # The first is the cause: its peers fail for want of it, or are ended for it.
+    cause = next((rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)), None)
+    if cause is None:
         return f"the container {_how(ended.code, ended.signal)}"
-    # Peers that were ended for it mostly show SIGTERM or SIGKILL; who ended otherwise is the likelier cause.
-    ended_for_it = (int(signal.SIGTERM), int(signal.SIGKILL))
-    cause = next((rank for rank in failed if rank.signal not in ended_for_it), failed[0])
     where = f" on {cause.host}" if cause.host else ""
-    text = f"rank {cause.rank}{where} {_how(cause.code, cause.signal)}"
+    why = f", {_CAUSES.get(cause.cause, cause.cause)}" if cause.cause else ""
+    text = f"rank {cause.rank}{where} {_how(cause.code, cause.signal)}{why}"
     return "\n".join([text + (":" if cause.last_lines else ""), *cause.last_lines])
 
 
@@ -47,7 +48,8 @@ def _ranks(folder: RunFolder) -> list[RankExit]:
     found = []
     for path in folder.exits.glob("rank-*.json"):
         try:
-            found.append((path.stat().st_mtime_ns, RankExit.model_validate(json.loads(path.read_text()))))
+            rank = RankExit.model_validate(json.loads(path.read_text()))
+            found.append((rank.time or path.stat().st_mtime, rank))
         except (OSError, ValueError):
             continue  # cut off by the very end that it tells of
     # In the order in which they ended, so that the first failure comes first.

@@ -41,6 +41,8 @@ PYTHON_EXECUTABLE = "DET_PYTHON_EXECUTABLE"
 COMM_PORT_1 = "INTER_TRAIN_PROCESS_COMM_PORT_1"
 COMM_PORT_2 = "INTER_TRAIN_PROCESS_COMM_PORT_2"
 C10D_PORT = "C10D_PORT"
+SSH_PORT = "DTRAIN_SSH_PORT"
+"""Where a container's command channel listens."""
 
 ENTRYPOINT_JSON = "DET_ENTRYPOINT_JSON"
 """The configured entrypoint as JSON: a string or a list of strings."""

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from tests.support.cluster import Cluster
 
-from determined_master.scheduling.plan import Placement
+from determined_master.scheduling.plan import Part, Placement
 
 
 async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
@@ -16,5 +16,5 @@ async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
     waiting = next(f"{task}.1" for task in tasks if f"{task}.1" != held.allocation_id)
     with pytest.raises(IntegrityError):
         async with one.master.database.write() as session:
-            await one.master.allocations.place(session, Placement(waiting, "one", (0,)))
+            await one.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))
     assert [w.allocation_id for w in await agent.wish()] == [held.allocation_id]

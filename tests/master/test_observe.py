@@ -2,7 +2,7 @@
 
 import pytest
 
-from determined.link.messages import ContainerExit
+from determined.link.messages import ContainerExit, RankExit
 from determined.states import ContainerState as C
 from determined.states import ExitReason as R
 from determined_master.allocations.observe import end_of, further
@@ -36,6 +36,17 @@ UNFIT = ContainerExit(kind="failed_to_start", message="no such environment")
 def test_end(exits, killed, acknowledged, reason, code):
     end = end_of(exits, killed=killed, acknowledged=acknowledged)
     assert (end.reason, end.code) == (reason, code)
+
+
+def test_of_several_failures_the_first_is_the_cause():
+    def failed(rank, code, time):
+        return ContainerExit(
+            kind="exited", code=1, message=f"rank {rank}", ranks=[RankExit(rank=rank, code=code, time=time)]
+        )
+
+    lost_its_peer, killed = failed(0, 1, 20.5), failed(1, 137, 20.1)
+    assert end_of([lost_its_peer, killed], killed=True, acknowledged=False).message == "rank 1"
+    assert end_of([killed, FAILED], killed=True, acknowledged=False).message == "rank 1"
 
 
 def test_an_old_truth_changes_nothing():

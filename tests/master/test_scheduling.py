@@ -11,8 +11,8 @@ from determined_master.scheduling.view import AgentView, PoolView, RequestView
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def request(name, slots=1, priority=42, age=0):
-    return RequestView(name, slots, priority, START + timedelta(seconds=age))
+def request(name, slots=1, priority=42, age=0, single_agent=False):
+    return RequestView(name, slots, priority, START + timedelta(seconds=age), single_agent)
 
 
 def agent(name, free, total=None, placeable=True):
@@ -20,7 +20,12 @@ def agent(name, free, total=None, placeable=True):
 
 
 def placed(pool):
-    return {p.allocation_id: (p.agent_id, p.slots) for p in plan(pool).placements}
+    return {p.allocation_id: [(part.agent_id, part.slots) for part in p.parts] for p in plan(pool).placements}
+
+
+def shape(pool, name):
+    """Agents and how many slots each gives, in the order of the ranks."""
+    return [(agent_id, len(slots)) for agent_id, slots in placed(pool)[name]]
 
 
 def test_lower_priority_number_goes_first_then_the_older():
@@ -32,7 +37,7 @@ def test_lower_priority_number_goes_first_then_the_older():
 
 
 def test_the_agent_that_is_left_fullest_is_taken():
-    assert placed(PoolView("p", (agent("big", 4), agent("small", 2)), (request("x", 2),)))["x"][0] == "small"
+    assert placed(PoolView("p", (agent("big", 4), agent("small", 2)), (request("x", 2),)))["x"] == [("small", (0, 1))]
 
 
 def test_nothing_passes_what_waits_in_a_better_priority():
@@ -46,11 +51,38 @@ def test_same_priority_may_pass():
     assert set(placed(pool)) == {"narrow"}
 
 
-def test_what_no_agent_can_ever_hold_is_refused_with_the_reason():
-    refusal = plan(PoolView("p", (agent("a", 0, total=2), agent("b", 1)), (request("huge", 3),))).refusals[0]
+def test_what_cannot_ever_be_held_is_refused_with_the_reason():
+    pool = (agent("a", 0, total=2), agent("b", 1))
+    refusal = plan(PoolView("p", pool, (request("huge", 4),))).refusals[0]
     assert refusal.allocation_id == "huge"
-    assert "3 slots" in refusal.reason
-    assert "has 2" in refusal.reason
+    assert "4 slots" in refusal.reason
+    assert "together have 3" in refusal.reason
+    alone = plan(PoolView("p", pool, (request("wide", 3, single_agent=True),))).refusals[0]
+    assert "3 slots on one agent, but the largest agent of pool 'p' has 2" in alone.reason
+
+
+def test_more_than_one_agent_has_free_goes_to_several():
+    pool = PoolView("p", (agent("a", 2), agent("b", 3), agent("c", 1)), (request("wide", 4),))
+    assert shape(pool, "wide") == [("a", 2), ("b", 2)]
+
+
+def test_the_fewest_agents_and_parts_of_them():
+    pool = PoolView("p", (agent("a", 1), agent("b", 3), agent("c", 4), agent("d", 1)), (request("wide", 6),))
+    assert shape(pool, "wide") == [("b", 3), ("c", 3)]
+    uneven = PoolView("p", (agent("a", 1), agent("b", 4)), (request("wide", 5),))
+    assert shape(uneven, "wide") == [("b", 4), ("a", 1)]
+
+
+def test_all_or_nothing():
+    pool = PoolView("p", (agent("a", 2), agent("b", 1, total=2)), (request("wide", 4),))
+    assert placed(pool) == {}
+    assert "needs 4 slots; 3 of 4 free" in plan(pool).waiting["wide"]
+
+
+def test_a_request_for_one_agent_is_not_spread():
+    pool = PoolView("p", (agent("a", 1, total=2), agent("b", 1)), (request("x", 2, single_agent=True),))
+    assert placed(pool) == {}
+    assert "on one agent" in plan(pool).waiting["x"]
 
 
 def test_an_agent_inside_its_reconnect_window_counts_for_what_could_be():
@@ -66,7 +98,7 @@ def test_without_an_agent_it_waits_and_says_so():
 
 
 def test_zero_slots_run_anywhere():
-    assert placed(PoolView("p", (agent("a", 0, total=1),), (request("aux", 0),)))["aux"] == ("a", ())
+    assert placed(PoolView("p", (agent("a", 0, total=1),), (request("aux", 0),)))["aux"] == [("a", ())]
 
 
 agents = st.lists(
@@ -87,6 +119,7 @@ requests = st.lists(
         slots=st.integers(0, 9),
         priority=st.integers(1, 99),
         submitted_at=st.datetimes(timezones=st.just(UTC)),
+        single_agent=st.booleans(),
     ),
     unique_by=lambda r: r.allocation_id,
     max_size=12,
@@ -97,11 +130,18 @@ requests = st.lists(
 def test_no_slot_twice_and_nobody_forgotten(some_agents, some_requests):
     decided = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
     by_id = {a.id: a for a in some_agents}
-    given_away = [(p.agent_id, slot) for p in decided.placements for slot in p.slots]
+    parts = [part for p in decided.placements for part in p.parts]
+    given_away = [(part.agent_id, slot) for part in parts for slot in part.slots]
     assert len(given_away) == len(set(given_away))
     assert all(slot in by_id[name].free and by_id[name].placeable for name, slot in given_away)
     wanted = {r.allocation_id: r.slots for r in some_requests}
-    assert all(len(p.slots) == wanted[p.allocation_id] for p in decided.placements)
+    for placement in decided.placements:
+        counts = [len(part.slots) for part in placement.parts]
+        assert sum(counts) == wanted[placement.allocation_id]
+        assert len(counts) == 1 or 0 not in counts
+        assert len({part.agent_id for part in placement.parts}) == len(counts)
+    spread = {p.allocation_id for p in decided.placements if len(p.parts) > 1}
+    assert not any(r.single_agent for r in some_requests if r.allocation_id in spread)
     told = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
     assert sorted(told + list(decided.waiting)) == sorted(wanted)
 

@@ -73,6 +73,7 @@ class PlayedAgent:
 
     cluster: Cluster
     id: str
+    address: str = "127.0.0.1"
 
     async def wish(self) -> list[ContainerWish]:
         master = self.cluster.master
@@ -92,6 +93,7 @@ class PlayedAgent:
             container_id=wish.container_id,
             allocation_id=wish.allocation_id,
             state=state,
+            address=self.address,
             exit=exit_,
             output_done=exit_ is not None,
         )

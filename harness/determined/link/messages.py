@@ -40,6 +40,10 @@ class RankExit(_Message):
     signal: int | None = None
     host: str = ""
     last_lines: list[str] = Field(default_factory=list)
+    time: float = 0.0
+    """When its wrapper saw it end, in seconds since the epoch."""
+    cause: str = ""
+    """What the wrapper knows beside code and signal: ``out_of_memory``, ``hang``, or nothing."""
 
 
 class ContainerExit(_Message):

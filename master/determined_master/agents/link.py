@@ -26,7 +26,7 @@ async def serve(socket: WebSocket) -> None:
     hello = await _hello(socket, master)
     if hello is None:
         return
-    link = Link(hello.agent_id, socket)
+    link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
     former = master.registry.add(link)
     if former is not None:
         with contextlib.suppress(RuntimeError):

@@ -13,6 +13,8 @@ class Link:
     socket: WebSocket
     sequence: int = 0
     last_wish: str = ""
+    master_seen_at: str = ""
+    """The address at which this agent reaches the master."""
 
 
 @dataclass
@@ -31,6 +33,11 @@ class Registry:
             return False
         del self.links[link.agent_id]
         return True
+
+    @property
+    def master_seen_at(self) -> dict[str, str]:
+        """By agent."""
+        return {name: link.master_seen_at for name, link in self.links.items() if link.master_seen_at}
 
     def is_connected(self, agent_id: str) -> bool:
         return agent_id in self.links

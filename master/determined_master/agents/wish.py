@@ -3,6 +3,7 @@
 from determined.link.messages import ContainerSpec, ContainerWish
 from determined_launch import environment as names
 from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.ports import ports_of
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
 from determined_master.secrets import Secrets
@@ -21,7 +22,9 @@ def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, 
         return ContainerWish(container_id=container.id, allocation_id=allocation.id, state="stopped")
     spec = ContainerSpec.model_validate(allocation.spec)
     token = secrets.task_token(allocation.id)
+    ports = {} if allocation.port_block is None else ports_of(allocation.port_block)
     environment = spec.environment | {
+        **{name: str(port) for name, port in ports.items()},
         names.CLUSTER_ID: cluster_id,
         names.SESSION_TOKEN: token,
         names.USER_TOKEN: token,

@@ -1,5 +1,6 @@
 """What a task and its allocation say to each other: rendezvous, preemption, readiness."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -8,8 +9,12 @@ from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenti
 from determined.states import ContainerState
 from determined_master import hints
 from determined_master.allocations import repository
+from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
 from determined_master.auth import Anyone, Principal
+from determined_master.db.models import ContainerRow
 from determined_master.dependencies import TheMaster, Write
+from determined_master.logs.store import Line, Lines
+from determined_master.master import Master
 from determined_master.wire.model import Empty, Wire
 
 router = APIRouter(prefix="/api/v1", tags=["allocations"])
@@ -39,6 +44,7 @@ def own_allocation(principal: Principal, allocation_id: str) -> None:
 async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, master: TheMaster) -> RendezvousAnswer:
     """Blocks until every container of the allocation runs; then the allocation is ready."""
     own_allocation(principal, allocation_id)
+    late_at: float | None = master.clock.now().timestamp() + LATE_SECONDS
     async with master.hints.listen(hints.allocation(allocation_id)) as listener:
         while True:
             async with master.database.read() as session:
@@ -51,7 +57,12 @@ async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, m
             if master.hints.closing:
                 # no 404, by which the task would take itself for forgotten and fail
                 raise MasterUnreachable("the master is stopping; ask again")
-            await listener.wait(30.0)
+            left = 30.0 if late_at is None else late_at - master.clock.now().timestamp()
+            if left <= 0:
+                late_at = None
+                await _name_the_late(master, row.task_id, allocation_id, resources_id, containers)
+                continue
+            await listener.wait(min(left, 30.0))
     mine = next((c for c in containers if c.id == resources_id), None)
     if mine is None:
         raise NotFound(f"allocation {allocation_id} has no container {resources_id}")
@@ -60,11 +71,28 @@ async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, m
             await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
     return RendezvousAnswer(
         rendezvous_info=RendezvousInfo(
-            addresses=[c.address for c in containers],
+            addresses=addresses(containers, master.registry.master_seen_at),
             rank=mine.rank,
             slots=[len(c.slot_ids) for c in containers],
         )
     )
+
+
+async def _name_the_late(
+    master: Master, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
+) -> None:
+    """In the trial's log, once: every container that waits asks, the first of them says it."""
+    here = [c for c in containers if c.state is ContainerState.RUNNING]
+    if here and here[0].id == resources_id:
+        line = Line(
+            task_id=task_id,
+            log=f"rendezvous: {missing(containers)}",
+            timestamp=master.clock.now(),
+            level="WARNING",
+            allocation_id=allocation_id,
+            source="master",
+        )
+        await master.writer.write(master.logs, Lines(task_id, [line]))
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")

@@ -1,5 +1,6 @@
 """What an agent's truth means for containers and their allocations: decided purely, applied under guards."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -38,15 +39,16 @@ def further(current: ContainerState, seen: ContainerState) -> ContainerState:
 def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) -> End:
     """Why an allocation ended, from how all its containers did (semantics 2.3).
 
-    A container that failed by itself says why, even where its peers were killed for it. One that broke while it was
-    leaving has failed all the same; its last checkpoint holds.
+    A container that failed by itself says why, even where its peers were killed for it; of several the one whose
+    worker failed first, since the others' workers mostly fail for want of it. One that broke while it was leaving has
+    failed all the same; its last checkpoint holds.
     """
     for exit_ in exits:
         if exit_.kind == "failed_to_start":
             return End(ExitReason.ERRORED, exit_.code, exit_.message)
-    for exit_ in exits:
-        if exit_.kind == "exited" and _has_failed(exit_):
-            return End(ExitReason.ERRORED, _code(exit_), exit_.message or _words(exit_))
+    failed = min((e for e in exits if e.kind == "exited" and _has_failed(e)), key=_failed_at, default=None)
+    if failed is not None:
+        return End(ExitReason.ERRORED, _code(failed), failed.message or _words(failed))
     if killed or any(exit_.kind == "killed" for exit_ in exits):
         return End(ExitReason.KILLED, None, "killed as asked")
     for exit_ in exits:
@@ -121,6 +123,10 @@ async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
 
 def _has_failed(exit_: ContainerExit) -> bool:
     return bool(exit_.code or exit_.signal)
+
+
+def _failed_at(exit_: ContainerExit) -> float:
+    return min((r.time for r in exit_.ranks if r.time and (r.code or r.signal)), default=math.inf)
 
 
 def _code(exit_: ContainerExit) -> int | None:

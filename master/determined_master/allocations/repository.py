@@ -116,6 +116,14 @@ async def held_slots(session: AsyncSession) -> Sequence[SlotHoldRow]:
     return (await session.execute(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).scalars().all()
 
 
+async def port_blocks(session: AsyncSession) -> set[int]:
+    """Those of every allocation that lives."""
+    query = select(AllocationRow.port_block).where(
+        AllocationRow.state.in_(_LIVE), AllocationRow.port_block.is_not(None)
+    )
+    return {block for block in (await session.execute(query)).scalars() if block is not None}
+
+
 async def count_held(session: AsyncSession, allocation_id: str) -> int:
     query = select(func.count()).where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
     return (await session.execute(query)).scalar_one()

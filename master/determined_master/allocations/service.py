@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
-from determined_master.allocations import repository
+from determined_master.allocations import ports, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import after_commit, hint
@@ -33,6 +33,7 @@ class Allocations:
         task_id: str,
         run_id: int,
         slots: int,
+        single_agent: bool,
         pool: str,
         priority: int,
         owner: str,
@@ -47,6 +48,7 @@ class Allocations:
             run_id=run_id,
             state=AllocationState.PENDING,
             slots=slots,
+            single_agent=single_agent,
             pool=pool,
             priority=priority,
             owner=owner,
@@ -67,28 +69,32 @@ class Allocations:
         """Raises Conflict where it is no longer pending; IntegrityError where a slot was given meanwhile."""
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
-        await repository.move(session, row, AllocationState.ASSIGNED, placed_at=now, waiting="")
-        container = ContainerRow(
-            id=str(uuid.uuid4()),
-            allocation_id=row.id,
-            agent_id=placement.agent_id,
-            slot_ids=list(placement.slots),
-            state=ContainerState.ASSIGNED,
-        )
-        session.add(container)
-        session.add_all(
-            SlotHoldRow(
+        block = ports.choose(row.id, await repository.port_blocks(session))
+        await repository.move(session, row, AllocationState.ASSIGNED, placed_at=now, waiting="", port_block=block)
+        for rank, part in enumerate(placement.parts):
+            container = ContainerRow(
+                id=str(uuid.uuid4()),
                 allocation_id=row.id,
-                container_id=container.id,
-                agent_id=placement.agent_id,
-                slot_id=slot,
-                held_at=now,
+                agent_id=part.agent_id,
+                rank=rank,
+                slot_ids=list(part.slots),
+                state=ContainerState.ASSIGNED,
             )
-            for slot in placement.slots
-        )
+            session.add(container)
+            session.add_all(
+                SlotHoldRow(
+                    allocation_id=row.id,
+                    container_id=container.id,
+                    agent_id=part.agent_id,
+                    slot_id=slot,
+                    held_at=now,
+                )
+                for slot in part.slots
+            )
         await session.flush()
-        await self._record(session, row, "placed", {"agent": placement.agent_id, "slots": list(placement.slots)})
-        hint(session, hints.agent(placement.agent_id), hints.allocation(row.id))
+        parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
+        await self._record(session, row, "placed", {"parts": parts})
+        hint(session, hints.allocation(row.id), *(hints.agent(part.agent_id) for part in placement.parts))
 
     async def refuse(self, session: AsyncSession, refusal: Refusal) -> None:
         row = await repository.get(session, refusal.allocation_id)

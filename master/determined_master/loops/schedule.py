@@ -54,7 +54,9 @@ class Schedule:
                     if a.pool == name
                 ),
                 waiting=tuple(
-                    RequestView(r.id, r.slots, r.priority, r.submitted_at) for r in waiting if r.pool == name
+                    RequestView(r.id, r.slots, r.priority, r.submitted_at, r.single_agent)
+                    for r in waiting
+                    if r.pool == name
                 ),
             )
             for name in pools

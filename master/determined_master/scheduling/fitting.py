@@ -1,16 +1,52 @@
-"""Which agent a request goes to: the one that it leaves fullest, so that big requests find room later."""
+"""Which agents a request goes to: one where it can be, the fewest otherwise; all its slots or none."""
 
 from collections.abc import Mapping, Sequence
 
-from determined_master.scheduling.view import AgentView
+from determined_master.scheduling.plan import Part
+from determined_master.scheduling.view import AgentView, RequestView
 
 
-def best_fit(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> AgentView | None:
-    """The placeable agent with enough free slots and the fewest left over; the smaller id among equals."""
-    candidates = [a for a in agents if a.placeable and len(free[a.id]) >= slots]
+def fit(request: RequestView, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
+    """The parts in the order of their ranks, larger ones first; empty where there is no room now."""
+    here = [a for a in agents if a.placeable]
+    alone = _best_fit(request.slots, here, free)
+    if alone is not None:
+        return (Part(alone.id, tuple(free[alone.id][: request.slots])),)
+    if request.single_agent:
+        return ()
+    return _several(request.slots, here, free)
+
+
+def could_ever_fit(request: RequestView, agents: Sequence[AgentView]) -> bool:
+    """Whether the agents, were they idle and enabled, would hold the request."""
+    return most(request, agents) >= request.slots
+
+
+def most(request: RequestView, agents: Sequence[AgentView]) -> int:
+    """The most slots that such a request could ever have of these agents."""
+    totals = [a.total for a in agents]
+    return max(totals) if request.single_agent else sum(totals)
+
+
+def _best_fit(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> AgentView | None:
+    """The agent that it leaves fullest, so that big requests find room later; the smaller id among equals."""
+    candidates = [a for a in agents if len(free[a.id]) >= slots]
     return min(candidates, key=lambda a: (len(free[a.id]) - slots, a.id), default=None)
 
 
-def could_ever_fit(slots: int, agents: Sequence[AgentView]) -> bool:
-    """Whether any agent, were it idle and enabled, would hold the request."""
-    return any(a.total >= slots for a in agents)
+def _several(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
+    """The fewest agents, and of those parts as equal as can be: the slowest machine sets the pace of all."""
+    roomiest = sorted((a for a in agents if free[a.id]), key=lambda a: (-len(free[a.id]), a.id))
+    chosen: list[AgentView] = []
+    for agent in roomiest:
+        chosen.append(agent)
+        if sum(len(free[a.id]) for a in chosen) >= slots:
+            break
+    else:
+        return ()
+    left, parts = slots, []
+    for place, agent in enumerate(reversed(chosen)):
+        share = min(len(free[agent.id]), left // (len(chosen) - place))
+        parts.append(Part(agent.id, tuple(free[agent.id][:share])))
+        left -= share
+    return tuple(sorted(parts, key=lambda part: (-len(part.slots), part.agent_id)))

@@ -4,15 +4,24 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Placement:
-    allocation_id: str
+class Part:
+    """What one agent gives: one container with these slots."""
+
     agent_id: str
     slots: tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Placement:
+    """``parts`` in the order of the containers' ranks."""
+
+    allocation_id: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
 class Refusal:
-    """No agent of the pool can ever hold it."""
+    """The agents of the pool can never hold it."""
 
     allocation_id: str
     reason: str

@@ -1,8 +1,8 @@
 """Placement by priority, then age. Once something did not fit, nothing behind it in a worse priority starts."""
 
-from determined_master.scheduling.fitting import best_fit, could_ever_fit
+from determined_master.scheduling.fitting import could_ever_fit, fit, most
 from determined_master.scheduling.plan import Placement, Plan, Refusal
-from determined_master.scheduling.view import PoolView
+from determined_master.scheduling.view import PoolView, RequestView
 
 
 def plan(pool: PoolView) -> Plan:
@@ -16,36 +16,45 @@ def plan(pool: PoolView) -> Plan:
         if not pool.agents:
             waiting[request.allocation_id] = f"pool {pool.name!r} has no agent yet"
             continue
-        if not could_ever_fit(request.slots, pool.agents):
-            most = max(a.total for a in pool.agents)
-            refusals.append(
-                Refusal(
-                    request.allocation_id,
-                    f"asks for {request.slots} slots on one agent, but the largest agent of pool "
-                    f"{pool.name!r} has {most}; lower resources.slots_per_trial to {most} or less",
-                )
-            )
+        if not could_ever_fit(request, pool.agents):
+            refusals.append(Refusal(request.allocation_id, _never(request, pool)))
             continue
         if request.slots > 0 and blocked_at is not None and request.priority > blocked_at:
             waiting[request.allocation_id] = f"behind a waiting trial of better priority {blocked_at}"
             continue
-        agent = best_fit(request.slots, pool.agents, free)
-        if agent is None:
+        parts = fit(request, pool.agents, free)
+        if not parts:
             if blocked_at is None:
                 blocked_at = request.priority
-            waiting[request.allocation_id] = _why(request.slots, pool, free, place)
+            waiting[request.allocation_id] = _why(request, pool, free, place)
             continue
-        slots = tuple(free[agent.id][: request.slots])
-        del free[agent.id][: request.slots]
-        placements.append(Placement(request.allocation_id, agent.id, slots))
+        for part in parts:
+            del free[part.agent_id][: len(part.slots)]
+        placements.append(Placement(request.allocation_id, parts))
     return Plan(tuple(placements), tuple(refusals), waiting)
 
 
-def _why(slots: int, pool: PoolView, free: dict[str, list[int]], place: int) -> str:
+def _never(request: RequestView, pool: PoolView) -> str:
+    limit = most(request, pool.agents)
+    if request.single_agent:
+        asked, have = "on one agent", f"the largest agent of pool {pool.name!r} has {limit}"
+    else:
+        asked, have = "", f"all {len(pool.agents)} agents of pool {pool.name!r} together have {limit}"
+        if len(pool.agents) == 1:
+            have = f"the only agent of pool {pool.name!r} has {limit}"
+    return (
+        f"asks for {request.slots} slots {asked}".rstrip()
+        + f", but {have}; lower resources.slots_per_trial to {limit} or less, or add agents"
+    )
+
+
+def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place: int) -> str:
     total = sum(a.total for a in pool.agents)
     idle = sum(len(free[a.id]) for a in pool.agents if a.placeable)
     absent = sum(not a.placeable for a in pool.agents)
-    text = f"needs {slots} slot{'s' if slots != 1 else ''} on one agent; {idle} of {total} free in pool {pool.name!r}"
+    text = f"needs {request.slots} slot{'s' if request.slots != 1 else ''}"
+    text += " on one agent" if request.single_agent else ""
+    text += f"; {idle} of {total} free in pool {pool.name!r}"
     if place:
         text += f"; {place} ahead"
     if absent:

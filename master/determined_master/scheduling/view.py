@@ -26,6 +26,8 @@ class RequestView:
     slots: int
     priority: int
     submitted_at: datetime
+    single_agent: bool = False
+    """May not be spread over several agents."""
 
     @property
     def order(self) -> tuple[int, datetime, str]:

@@ -7,14 +7,13 @@ from determined.link.messages import ContainerSpec, ContextRef
 from determined_launch import environment as names
 from determined_master.db.models import ExperimentRow, TrialRow
 
-FIRST_PORTS = {names.COMM_PORT_1: 12360, names.COMM_PORT_2: 12365, names.C10D_PORT: 29400, "DTRAIN_SSH_PORT": 12350}
 _IGNORED = ("add_capabilities", "drop_capabilities", "ports")
 
 
 def container_spec(
     experiment: ExperimentRow, trial: TrialRow, *, owner: str, steps: int, checkpoint: str | None, pool_hook: str
 ) -> dict[str, Any]:
-    """All but slots, rank and tokens, which are filled in when the wish is made; as a JSON dictionary."""
+    """All but slots, rank, ports and tokens, which are filled in when the wish is made; as a JSON dictionary."""
     config = experiment.config
     env = config["environment"]
     variables = {
@@ -35,7 +34,6 @@ def container_spec(
         "DET_RESOURCES_TYPE": "docker-container",
         "DET_SEGMENT_ENABLED": "false",
     }
-    variables |= {name: str(port) for name, port in ports_of(trial.id).items()}
     if checkpoint:
         variables[names.LATEST_CHECKPOINT] = checkpoint
     ignored = [name for name in _IGNORED if env.get(name)]
@@ -57,14 +55,6 @@ def container_spec(
         startup_hook=pool_hook,
         ignored=ignored,
     ).model_dump(mode="json")
-
-
-def ports_of(trial_id: int) -> dict[str, int]:
-    """Ports of a trial's own, so that two on one machine do not meet; far below the range of outgoing connections."""
-    offset = (trial_id % 500) * 20
-    return {name: first + offset for name, first in FIRST_PORTS.items() if name != names.C10D_PORT} | {
-        names.C10D_PORT: 23_000 + offset // 4
-    }
 
 
 def _image(image: object) -> str | None:

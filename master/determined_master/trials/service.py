@@ -101,6 +101,7 @@ class Trials:
             task_id=row.task_id,
             run_id=row.run_id,
             slots=resources["slots_per_trial"],
+            single_agent=bool(resources.get("is_single_node")),
             pool=experiment.pool,
             priority=experiment.priority,
             owner=owner,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy import ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import AllocationState, ContainerState, ExitReason
@@ -32,6 +32,10 @@ class AllocationRow(Base):
     waiting: Mapped[str] = mapped_column(Text, default="")
     """Why it waits, in words; empty once placed."""
     preemption_timeout: Mapped[int] = mapped_column(default=3600)
+    single_agent: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """May not be spread over several agents."""
+    port_block: Mapped[int | None]
+    """Which ports are its workers'; from its placement on."""
     created_at: Mapped[datetime]
     placed_at: Mapped[datetime | None]
     ready_at: Mapped[datetime | None]

@@ -1,0 +1,29 @@
+"""Ports that an allocation's workers listen on: a block of its own among all that live. Pure."""
+
+import zlib
+from collections.abc import Collection
+
+from determined_launch import environment as names
+
+BLOCKS = 500
+_WIDTH = 20
+_FIRST = {names.SSH_PORT: 12350, names.COMM_PORT_1: 12360, names.COMM_PORT_2: 12365}
+# Far below the range from which the kernel takes ports of outgoing connections.
+_FIRST_C10D, _C10D_WIDTH = 23_000, 5
+
+
+def choose(allocation_id: str, taken: Collection[int]) -> int:
+    """A block that no living allocation has. Another attempt begins to look elsewhere, so that a port which a stranger
+    holds does not fail a trial again and again."""
+    first = zlib.crc32(allocation_id.encode()) % BLOCKS
+    return next((b for n in range(BLOCKS) if (b := (first + n) % BLOCKS) not in taken), first)
+
+
+def ports_of(block: int) -> dict[str, int]:
+    """Port by the name of its environment variable.
+
+    >>> ports_of(0)["C10D_PORT"]
+    23000
+    """
+    ports = {name: first + _WIDTH * block for name, first in _FIRST.items()}
+    return ports | {names.C10D_PORT: _FIRST_C10D + _C10D_WIDTH * block}

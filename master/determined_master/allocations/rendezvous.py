@@ -1,0 +1,40 @@
+"""What the containers of an allocation tell each other before they start: pure parts of the rendezvous."""
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+
+from determined.states import ContainerState
+from determined_master.db.models import ContainerRow
+
+LATE_SECONDS = 60.0
+"""After so long the log names who is missing."""
+
+
+def addresses(containers: Sequence[ContainerRow], master_seen_at: Mapping[str, str]) -> list[str]:
+    """In rank order, each as all others can reach it.
+
+    A container on the master's own machine mostly knows itself as 127.0.0.1, which means somebody else to its peers;
+    ``master_seen_at`` (agent id → the address at which that agent reaches the master) has what they can use.
+    """
+    own = [container.address for container in containers]
+    seen = next(
+        (master_seen_at[c.agent_id] for c in containers if not _is_loopback(master_seen_at.get(c.agent_id, "::1"))),
+        None,
+    )
+    if seen is None or not any(_is_loopback(a) for a in own) or all(_is_loopback(a) for a in own):
+        return own
+    return [seen if _is_loopback(address) else address for address in own]
+
+
+def missing(containers: Sequence[ContainerRow]) -> str:
+    """Who is not there yet, in words for the trial's log."""
+    late = [c for c in containers if c.state is not ContainerState.RUNNING]
+    names = ", ".join(f"container {c.rank} on agent {c.agent_id} ({c.state.value.lower()})" for c in late)
+    return f"{len(containers) - len(late)} of {len(containers)} containers are here; still waits for {names}"
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

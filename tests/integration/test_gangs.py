@@ -1,0 +1,106 @@
+"""One trial on several agents: placed all or nothing, met in rank order, ended together."""
+
+import asyncio
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster
+from tests.support.until import until
+
+from determined.link.messages import ContainerExit, RankExit
+from determined.states import ContainerState
+from determined_master.agents.registry import Link
+from determined_master.allocations import endpoints
+
+WIDE = CONFIG + "resources: {slots_per_trial: 4}\nmax_restarts: 0\n"
+
+
+async def met(cluster: Cluster, wish) -> dict:
+    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+    return (await cluster.get(path))["rendezvousInfo"]
+
+
+async def lines(cluster: Cluster) -> list[str]:
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
+    return [line for line in answer.text.splitlines() if line]
+
+
+async def gang(cluster: Cluster, *addresses: str):
+    agents = [await cluster.join(name, slots=2) for name in ("one", "two")]
+    for agent, address in zip(agents, addresses, strict=False):
+        agent.address = address
+    experiment = await cluster.create(WIDE)
+    wishes = [(await agent.wished())[0] for agent in agents]
+    return experiment, agents, wishes
+
+
+async def test_the_parts_of_a_gang(one: Cluster):
+    _, agents, wishes = await gang(one, "10.0.0.1", "10.0.0.2")
+    assert [wish.spec.rank for wish in wishes] == [0, 1]
+    assert [wish.spec.slots for wish in wishes] == [[0, 1], [0, 1]]
+    ports = [wish.spec.environment["C10D_PORT"] for wish in wishes]
+    assert ports[0] == ports[1]
+    await agents[1].say(wishes[1], ContainerState.RUNNING)
+    early = asyncio.create_task(met(one, wishes[1]))
+    await agents[0].say(wishes[0], ContainerState.RUNNING)
+    first = await met(one, wishes[0])
+    assert first == {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 0, "slots": [2, 2]}
+    assert await early == first | {"rank": 1}
+
+
+async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
+    experiment, agents, wishes = await gang(one)
+    for agent, wish in zip(agents, wishes, strict=True):
+        await agent.say(wish, ContainerState.RUNNING)
+    await met(one, wishes[0])
+    exit_ = ContainerExit(
+        kind="exited",
+        code=137,
+        message="rank 2 on node-b was killed by signal 9 (SIGKILL)",
+        ranks=[RankExit(rank=2, code=137, signal=9, time=10.0)],
+    )
+    await agents[1].say(wishes[1], ContainerState.TERMINATED, exit_)
+    assert [wish.state for wish in await agents[0].wish()] == ["stopped"]
+    late = ContainerExit(kind="exited", code=1, message="rank 0 lost it", ranks=[RankExit(rank=0, code=1, time=10.4)])
+    await agents[0].say(wishes[0], ContainerState.TERMINATED, late)
+
+    async def ended() -> bool:
+        return await one.state(experiment) == "STATE_ERROR"
+
+    await until(ended)
+    text = "\n".join(await lines(one))
+    assert "rank 2 on node-b was killed by signal 9 (SIGKILL)" in text
+    assert "rank 0 lost it" not in text
+
+
+async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(endpoints, "LATE_SECONDS", 0.0)
+    _, agents, wishes = await gang(one)
+    await agents[0].say(wishes[0], ContainerState.RUNNING)
+    waiting = asyncio.create_task(met(one, wishes[0]))
+
+    async def said() -> bool:
+        return any("still waits for container 1 on agent two (assigned)" in line for line in await lines(one))
+
+    await until(said)
+    await agents[1].say(wishes[1], ContainerState.RUNNING)
+    assert (await waiting)["rank"] == 0
+
+
+async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_address(one: Cluster):
+    _, agents, wishes = await gang(one, "127.0.0.1", "10.0.0.2")
+    for name, seen in (("one", "127.0.0.1"), ("two", "10.0.0.9")):
+        one.master.registry.add(Link(name, socket=None, master_seen_at=seen))
+    for agent, wish in zip(agents, wishes, strict=True):
+        await agent.say(wish, ContainerState.RUNNING)
+    assert (await met(one, wishes[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
+
+
+async def test_more_slots_than_all_agents_have(one: Cluster):
+    await one.join("one", slots=2)
+    experiment = await one.create(WIDE)
+
+    async def refused() -> bool:
+        return await one.state(experiment) == "STATE_ERROR"
+
+    await until(refused)
+    assert any("asks for 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))
