@@ -15,8 +15,9 @@ from sqlalchemy import select, update
 from determined.errors import NotFound
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
+from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
-from determined_master.auth import Authenticator, Principal
+from determined_master.auth import Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
 from determined_master.db.migrate import bring_up
@@ -30,6 +31,7 @@ from determined_master.ingest.writer import GroupWriter
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
 from determined_master.passwords import Passwords
+from determined_master.principal import Principal
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 from determined_master.trials import repository as trial_rows
@@ -132,9 +134,9 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         secrets=secrets,
         blobs=blobs,
         authenticator=authenticator,
-        users=Users(database, Passwords(), authenticator, clock),
+        users=Users(database, Passwords(), authenticator.forget_sessions, clock),
         allocations=allocations,
-        agents=Agents(database, clock, allocations, settings.agent_reconnect_wait),
+        agents=Agents(database, clock, Containers(allocations), settings.agent_reconnect_wait),
         registry=Registry(),
         trials=trials,
         verbs=verbs,

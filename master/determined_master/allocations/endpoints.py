@@ -8,8 +8,9 @@ from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenti
 from determined.states import ContainerState
 from determined_master import hints
 from determined_master.allocations import repository
-from determined_master.auth import Anyone, Principal
+from determined_master.auth import Anyone
 from determined_master.dependencies import TheMaster, Write
+from determined_master.principal import Principal
 from determined_master.wire.model import Empty, Wire
 
 router = APIRouter(prefix="/api/v1", tags=["allocations"])

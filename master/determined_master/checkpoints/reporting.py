@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import hints
-from determined_master.auth import Principal
 from determined_master.checkpoints import repository, wire
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import after_commit, hint
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
+from determined_master.principal import Principal
 from determined_master.settings import Settings
 from determined_master.trials import repository as trial_rows
 

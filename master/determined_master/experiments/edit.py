@@ -4,11 +4,11 @@ from typing import Any
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import hints
-from determined_master.auth import Principal
 from determined_master.db.session import hint
 from determined_master.events import repository as events
 from determined_master.experiments import repository, wire
 from determined_master.master import Master
+from determined_master.principal import Principal
 
 
 async def patch(master: Master, experiment_id: int, body: wire.PatchBody, principal: Principal) -> None:

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Query
 from determined.errors import BadRequest, Forbidden, NotFound
 from determined.states import TrialState
 from determined_master import hints
-from determined_master.auth import Anyone, Principal, User
+from determined_master.auth import Anyone, User
 from determined_master.db.session import hint
 from determined_master.dependencies import Read, TheMaster, Write
 from determined_master.experiments import repository as experiment_rows
 from determined_master.experiments.wire import best_trial
 from determined_master.master import Master
+from determined_master.principal import Principal
 from determined_master.trials import reading, repository, wire
 from determined_master.wire.enums import is_descending, states
 from determined_master.wire.model import Empty
