@@ -11,7 +11,6 @@ STATE_SET = re.compile(r"\.state\s*=(?!=)|values\([^)]*\bstate=")
 MAY_SET_STATE = (
     "repository.py",
     "allocations/observe.py",  # containers have no table of their own: forward only
-    "checkpoints/reporting.py",
     "determined_agent/",
 )
 
