@@ -10,8 +10,6 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from sqlalchemy import select, update
-
 from determined.errors import NotFound
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
@@ -20,8 +18,8 @@ from determined_master.allocations.service import Allocations
 from determined_master.auth import Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
+from determined_master.cluster import repository as cluster_rows
 from determined_master.db.migrate import bring_up
-from determined_master.db.models import ClusterRow
 from determined_master.db.session import Database
 from determined_master.experiments.search import Search
 from determined_master.experiments.submit import Submit
@@ -100,16 +98,9 @@ class Master:
                 pool.shutdown(wait=False)
 
     async def raise_epoch(self) -> None:
-        """Every start of a master counts; agents obey the newest."""
         async with self.database.write() as session:
-            row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
-            if row is None:
-                row = ClusterRow(id=1, cluster_id=str(uuid.uuid4()), master_epoch=0)
-                session.add(row)
-                await session.flush()
-            await session.execute(update(ClusterRow).values(master_epoch=ClusterRow.master_epoch + 1))
-            await session.refresh(row)
-            self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
+            row = await cluster_rows.raise_epoch(session)
+        self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Master:

@@ -12,7 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
 from determined_master.allocations import repository
 from determined_master.clock import Clock
-from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import after_commit, hint
 from determined_master.events import repository as events
 from determined_master.scheduling.plan import Placement, Refusal
@@ -57,8 +57,7 @@ class Allocations:
             preemption_timeout=preemption_timeout,
             created_at=self._clock.now(),
         )
-        session.add(row)
-        await session.flush()
+        await repository.add(session, row)
         await self._record(session, row, "requested", {"slots": slots, "pool": pool})
         hint(session, hints.SCHEDULE)
         return row
@@ -75,18 +74,7 @@ class Allocations:
             slot_ids=list(placement.slots),
             state=ContainerState.ASSIGNED,
         )
-        session.add(container)
-        session.add_all(
-            SlotHoldRow(
-                allocation_id=row.id,
-                container_id=container.id,
-                agent_id=placement.agent_id,
-                slot_id=slot,
-                held_at=now,
-            )
-            for slot in placement.slots
-        )
-        await session.flush()
+        await repository.hold(session, container, now)
         await self._record(session, row, "placed", {"agent": placement.agent_id, "slots": list(placement.slots)})
         hint(session, hints.agent(placement.agent_id), hints.allocation(row.id))
 

@@ -84,8 +84,7 @@ class Submit:
             if project.archived:
                 raise PreconditionFailed(f"project {project.name!r} is archived")
             row = self._row(submission, config, principal, context_hash, size)
-            session.add(row)
-            await session.flush()
+            await repository.add(session, row)
             await self._start_search(session, row)
             await events.record(
                 session,
