@@ -91,10 +91,6 @@ class MetadataAnswer(Wire):
     metadata: Json
 
 
-class BestMetricAnswer(Wire):
-    metric: Number | None
-
-
 class RunStartBody(Wire):
     run_id: int
     checkpoint_storage: dict[str, Any] | None = None
