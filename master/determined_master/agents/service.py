@@ -17,8 +17,8 @@ from determined_master.principal import Principal
 
 
 class Containers(Protocol):
-    """What runs on agents, of which an agent knows no more than this. Asked inside the transaction of the change, so
-    that no agent is ever lost with its containers still running."""
+    """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
+    session, so that no agent is lost while its containers are taken to run."""
 
     async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> bool: ...
 
