@@ -7,11 +7,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from determined_master import cluster, drain, errors
+from determined_master import errors
 from determined_master.agents import endpoints as agents
 from determined_master.agents import link
 from determined_master.allocations import endpoints as allocations
 from determined_master.checkpoints import endpoints as checkpoints
+from determined_master.cluster import drain
+from determined_master.cluster import endpoints as cluster
 from determined_master.experiments import creating, extensions
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot

@@ -1,6 +1,5 @@
 """Token → who speaks: users by a stored hash, tasks by a signature, agents by the join token."""
 
-import hashlib
 import hmac
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,26 +12,11 @@ from determined.errors import Forbidden, Unauthenticated
 from determined_master.allocations import repository as allocations
 from determined_master.clock import Clock
 from determined_master.db.session import Database
-from determined_master.secrets import TASK_TOKEN_PREFIX, Secrets
+from determined_master.principal import Principal
+from determined_master.secrets import TASK_TOKEN_PREFIX, Secrets, token_hash
 from determined_master.users import repository as users
 
 TASK_HEADER = "grpc-metadata-x-allocation-token"
-
-
-@dataclass(frozen=True)
-class Principal:
-    """Who makes a request. A task acts as its owner, but may write only what is its own."""
-
-    user_id: int
-    username: str
-    admin: bool
-    allocation_id: str | None = None
-    task_id: str | None = None
-    session_id: int | None = None
-
-    @property
-    def is_task(self) -> bool:
-        return self.allocation_id is not None
 
 
 @dataclass(frozen=True)
@@ -119,10 +103,6 @@ def bearer(header: str | None) -> str | None:
         return None
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
-
-
-def token_hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 async def current_principal(request: Request) -> Principal:

@@ -10,17 +10,16 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from sqlalchemy import select, update
-
 from determined.errors import NotFound
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
+from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
-from determined_master.auth import Authenticator, Principal
+from determined_master.auth import Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
+from determined_master.cluster import repository as cluster_rows
 from determined_master.db.migrate import bring_up
-from determined_master.db.models import ClusterRow
 from determined_master.db.session import Database
 from determined_master.experiments.search import Search
 from determined_master.experiments.submit import Submit
@@ -30,6 +29,7 @@ from determined_master.ingest.writer import GroupWriter
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
 from determined_master.passwords import Passwords
+from determined_master.principal import Principal
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 from determined_master.trials import repository as trial_rows
@@ -98,16 +98,9 @@ class Master:
                 pool.shutdown(wait=False)
 
     async def raise_epoch(self) -> None:
-        """Every start of a master counts; agents obey the newest."""
         async with self.database.write() as session:
-            row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
-            if row is None:
-                row = ClusterRow(id=1, cluster_id=str(uuid.uuid4()), master_epoch=0)
-                session.add(row)
-                await session.flush()
-            await session.execute(update(ClusterRow).values(master_epoch=ClusterRow.master_epoch + 1))
-            await session.refresh(row)
-            self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
+            row = await cluster_rows.raise_epoch(session)
+        self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Master:
@@ -132,9 +125,9 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         secrets=secrets,
         blobs=blobs,
         authenticator=authenticator,
-        users=Users(database, Passwords(), authenticator, clock),
+        users=Users(database, Passwords(), authenticator.forget_sessions, clock),
         allocations=allocations,
-        agents=Agents(database, clock, allocations, settings.agent_reconnect_wait),
+        agents=Agents(database, clock, Containers(allocations), settings.agent_reconnect_wait),
         registry=Registry(),
         trials=trials,
         verbs=verbs,

@@ -40,6 +40,11 @@ class Secrets:
         return hmac.new(self._secret, f"{purpose}:{what}".encode(), hashlib.sha256).hexdigest()
 
 
+def token_hash(token: str) -> str:
+    """All that is kept of a login's token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 def write_private(path: Path, text: str) -> None:
     """Whole or not at all, readable by its owner alone."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

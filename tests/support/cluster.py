@@ -13,7 +13,7 @@ from tests.support.until import until
 
 from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Hello, SlotFacts
 from determined.states import ContainerState
-from determined_master.agents.wish import wish_of
+from determined_master.allocations.wish import wish_of
 from determined_master.app import create_app
 from determined_master.clock import Clock
 from determined_master.lifespan import lifespan

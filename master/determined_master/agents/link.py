@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from determined.link.messages import AGENT_MESSAGE, PROTOCOL, Hello, Refuse, Truth, Welcome, Wish
 from determined_master import hints
 from determined_master.agents.registry import Link
-from determined_master.agents.wish import wish_of
+from determined_master.allocations.wish import wish_of
 from determined_master.auth import bearer
 from determined_master.master import Master
 

@@ -1,28 +1,43 @@
 """Agents come, speak, go, and are lost; their slots are enabled and disabled."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.link.messages import ContainerExit, ContainerTruth, Hello
-from determined.states import ContainerState, ExitReason
+from determined.link.messages import ContainerTruth, Hello
 from determined_master import hints
 from determined_master.agents import repository
-from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.observe import declare_ended, observe
-from determined_master.allocations.service import Allocations
-from determined_master.auth import Principal
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow
 from determined_master.db.session import Database, hint
 from determined_master.events import repository as events
+from determined_master.principal import Principal
+
+
+class Containers(Protocol):
+    """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
+    session, so that no agent is lost while its containers are taken to run."""
+
+    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> bool: ...
+
+    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None: ...
+
+    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None: ...
+
+    async def lose(self, session: AsyncSession, agent_id: str) -> None: ...
+
+    async def kill(self, session: AsyncSession, agent_id: str, slot_id: int | None = None) -> None:
+        """Without a slot all that run on the agent."""
+        ...
 
 
 class Agents:
-    def __init__(self, database: Database, clock: Clock, allocations: Allocations, reconnect_wait: float) -> None:
+    def __init__(self, database: Database, clock: Clock, containers: Containers, reconnect_wait: float) -> None:
         self._database = database
         self._clock = clock
-        self._allocations = allocations
+        self._containers = containers
         self._reconnect_wait = reconnect_wait
 
     async def welcome(self, hello: Hello) -> None:
@@ -37,18 +52,17 @@ class Agents:
             row.disconnected_at, row.lost = None, False
             await repository.save(session, row)
             await repository.set_slots(session, hello.agent_id, hello.slots)
-            await self._forgotten(session, hello.agent_id, {c.container_id for c in hello.containers})
-            await observe(session, self._allocations, hello.agent_id, hello.containers)
+            await self._containers.welcome(session, hello.agent_id, hello.containers)
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
             hint(session, hints.SCHEDULE)
 
     async def hear(self, agent_id: str, containers: list[ContainerTruth]) -> None:
         async with self._database.read() as session:
-            known = {c.id: c for c, _ in await allocation_rows.live_on_agent(session, agent_id)}
-        if not any(_is_news(truth, known.get(truth.container_id)) for truth in containers):
+            news = await self._containers.is_news(session, agent_id, containers)
+        if not news:
             return
         async with self._database.write() as session:
-            await observe(session, self._allocations, agent_id, containers)
+            await self._containers.hear(session, agent_id, containers)
 
     async def disconnected(self, agent_id: str) -> None:
         """Its reconnect window starts; nothing new is placed on it until it is back."""
@@ -85,8 +99,7 @@ class Agents:
             row = await repository.get(session, agent_id)
             await repository.change(session, agent_id, enabled=enabled, draining=not enabled and drain)
             if not enabled and not drain:
-                for _, allocation in await allocation_rows.live_on_agent(session, agent_id):
-                    await self._allocations.kill(session, allocation)
+                await self._containers.kill(session, agent_id)
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
             hint(session, hints.SCHEDULE)
             await session.refresh(row)
@@ -100,9 +113,7 @@ class Agents:
             await repository.get_slot(session, agent_id, slot_id)
             await repository.change_slot(session, agent_id, slot_id, enabled=enabled, draining=not enabled and drain)
             if not enabled and not drain:
-                for container, allocation in await allocation_rows.live_on_agent(session, agent_id):
-                    if slot_id in container.slot_ids:
-                        await self._allocations.kill(session, allocation)
+                await self._containers.kill(session, agent_id, slot_id)
             await self._record(
                 session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
             )
@@ -114,26 +125,9 @@ class Agents:
             if row is None or row.disconnected_at is None:
                 return
             await repository.change(session, agent_id, lost=True)
-            for container, _ in await allocation_rows.live_on_agent(session, agent_id):
-                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost beyond its reconnect window")
-                await declare_ended(session, self._allocations, container, exit_, ExitReason.AGENT_LOST)
+            await self._containers.lose(session, agent_id)
             await self._record(session, agent_id, "lost", events.SYSTEM)
             hint(session, hints.SCHEDULE)
 
-    async def _forgotten(self, session: AsyncSession, agent_id: str, known: set[str]) -> None:
-        """Containers past their assignment that the agent knows nothing of: its folder was lost, so are they."""
-        for container, _ in await allocation_rows.live_on_agent(session, agent_id):
-            if container.id not in known and container.state is not ContainerState.ASSIGNED:
-                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} came back without this container")
-                await declare_ended(session, self._allocations, container, exit_, ExitReason.SYSTEM)
-
     async def _record(self, session: AsyncSession, agent_id: str, kind: str, actor: str) -> None:
         await events.record(session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id)
-
-
-def _is_news(truth: ContainerTruth, known: object) -> bool:
-    """Whether a write is worth it. An ended container is heard again only for the end of its output."""
-    if known is None:
-        return truth.output_done
-    state: ContainerState = known.state  # type: ignore[attr-defined]  # a ContainerRow; kept loose for tests
-    return truth.state is not state or truth.output_done

@@ -10,11 +10,12 @@ from determined.states import ContainerState
 from determined_master import hints
 from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
-from determined_master.auth import Anyone, Principal
+from determined_master.auth import Anyone
 from determined_master.db.models import ContainerRow
 from determined_master.dependencies import TheMaster, Write
-from determined_master.logs.store import Line, Lines
+from determined_master.logs import repository as logs
 from determined_master.master import Master
+from determined_master.principal import Principal
 from determined_master.wire.model import Empty, Wire
 
 router = APIRouter(prefix="/api/v1", tags=["allocations"])
@@ -84,15 +85,9 @@ async def _name_the_late(
     """In the trial's log, once: every container that waits asks, the first of them says it."""
     here = [c for c in containers if c.state is ContainerState.RUNNING]
     if here and here[0].id == resources_id:
-        line = Line(
-            task_id=task_id,
-            log=f"rendezvous: {missing(containers)}",
-            timestamp=master.clock.now(),
-            level="WARNING",
-            allocation_id=allocation_id,
-            source="master",
-        )
-        await master.writer.write(master.logs, Lines(task_id, [line]))
+        async with master.database.write() as session:
+            text = f"rendezvous: {missing(containers)}"
+            await logs.say(session, task_id, allocation_id, text, master.clock.now(), "WARNING")
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")

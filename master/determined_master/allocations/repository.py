@@ -26,6 +26,11 @@ async def get(session: AsyncSession, allocation_id: str) -> AllocationRow:
     return row
 
 
+async def add(session: AsyncSession, row: AllocationRow) -> None:
+    session.add(row)
+    await session.flush()
+
+
 async def move(session: AsyncSession, row: AllocationRow, to: AllocationState, **values: Any) -> bool:
     """The only place that sets an allocation's state. False where it stands at ``to`` already; Conflict where the
     table does not allow it."""
@@ -110,6 +115,22 @@ async def live_on_agent(session: AsyncSession, agent_id: str) -> Sequence[tuple[
 async def live_containers(session: AsyncSession) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
     return (await session.execute(query)).scalars().all()
+
+
+async def hold(session: AsyncSession, container: ContainerRow, now: datetime) -> None:
+    """Adds the container and holds each of its slots. Raises IntegrityError where one is held already."""
+    session.add(container)
+    session.add_all(
+        SlotHoldRow(
+            allocation_id=container.allocation_id,
+            container_id=container.id,
+            agent_id=container.agent_id,
+            slot_id=slot,
+            held_at=now,
+        )
+        for slot in container.slot_ids
+    )
+    await session.flush()
 
 
 async def held_slots(session: AsyncSession) -> Sequence[SlotHoldRow]:

@@ -12,7 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
 from determined_master.allocations import ports, repository
 from determined_master.clock import Clock
-from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import after_commit, hint
 from determined_master.events import repository as events
 from determined_master.scheduling.plan import Placement, Refusal
@@ -59,8 +59,7 @@ class Allocations:
             preemption_timeout=preemption_timeout,
             created_at=self._clock.now(),
         )
-        session.add(row)
-        await session.flush()
+        await repository.add(session, row)
         await self._record(session, row, "requested", {"slots": slots, "pool": pool})
         hint(session, hints.SCHEDULE)
         return row
@@ -80,18 +79,7 @@ class Allocations:
                 slot_ids=list(part.slots),
                 state=ContainerState.ASSIGNED,
             )
-            session.add(container)
-            session.add_all(
-                SlotHoldRow(
-                    allocation_id=row.id,
-                    container_id=container.id,
-                    agent_id=part.agent_id,
-                    slot_id=slot,
-                    held_at=now,
-                )
-                for slot in part.slots
-            )
-        await session.flush()
+            await repository.hold(session, container, now)
         parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
         await self._record(session, row, "placed", {"parts": parts})
         hint(session, hints.allocation(row.id), *(hints.agent(part.agent_id) for part in placement.parts))

@@ -9,11 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import BadRequest, Forbidden
 from determined.states import CheckpointState
 from determined_master.auth import Anyone, User
-from determined_master.checkpoints import archive, reporting, repository, wire
+from determined_master.checkpoints import archive, repository, wire
+from determined_master.checkpoints.storage import folder_of
 from determined_master.db.models import CheckpointRow
 from determined_master.dependencies import Read, TheMaster, Write
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
+from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 from determined_master.wire.enums import is_descending, states
 from determined_master.wire.model import Empty
@@ -30,7 +32,7 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 async def report(body: wire.ReportBody, principal: Anyone, session: Write, master: TheMaster) -> Empty:
     if principal.is_task and body.task_id and body.task_id != principal.task_id:
         raise Forbidden("this task's token may not report another task's checkpoint")
-    await reporting.report(session, master.clock, body, principal)
+    await trial_checkpoints.report(session, master.clock, body, principal)
     return Empty()
 
 
@@ -73,9 +75,9 @@ async def of_trial(
 
 
 @router.delete("/api/v1/checkpoints")
-async def delete(body: wire.DeleteBody, _user: User, session: Write, master: TheMaster) -> Empty:
+async def delete(body: wire.DeleteBody, _user: User, session: Write) -> Empty:
     for uuid in body.checkpoint_uuids:
-        await reporting.delete(session, master.settings, await repository.get(session, uuid))
+        await trial_checkpoints.delete(session, await repository.get(session, uuid))
     return Empty()
 
 
@@ -87,20 +89,17 @@ async def patch(body: wire.PatchBody, principal: Anyone, session: Write) -> Empt
         if principal.is_task and row.task_id != principal.task_id:
             raise Forbidden("this task's token may not change another task's checkpoint")
         if one.resources is not None and one.resources.resources is not None:
-            await reporting.set_resources(session, row, one.resources.resources)
+            await repository.set_resources(session, row, one.resources.resources)
     return Empty()
 
 
 @router.get("/checkpoints/{uuid}")
-async def download(
-    uuid: str, request: Request, _principal: Anyone, session: Read, master: TheMaster
-) -> StreamingResponse:
+async def download(uuid: str, request: Request, _principal: Anyone, session: Read) -> StreamingResponse:
     row = await repository.get(session, uuid)
     if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
         raise BadRequest(f"checkpoint {uuid} is {row.state.value}")
     trial = await trial_rows.get_by_task(session, row.task_id)
-    experiment = await experiment_rows.get(session, trial.experiment_id)
-    folder = reporting.folder_of(master.settings, experiment.config["checkpoint_storage"], uuid)
+    folder = folder_of(await trial_rows.storage_of(session, trial), uuid)
     return archive.stream(folder, request.headers.get("accept", ""))
 
 

@@ -56,3 +56,10 @@ async def change(session: AsyncSession, uuid: str, **values: Any) -> None:
 
 async def drop(session: AsyncSession, task_ids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids)))
+
+
+async def set_resources(session: AsyncSession, row: CheckpointRow, resources: dict[str, int]) -> None:
+    state = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
+    if resources == row.resources:
+        state = row.state
+    await change(session, row.uuid, state=state, resources=resources, size=sum(resources.values()))

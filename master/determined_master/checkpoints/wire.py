@@ -3,7 +3,7 @@
 from typing import Any
 
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.trials.wire import Metrics
+from determined_master.metrics.wire import Metrics
 from determined_master.wire.enums import state
 from determined_master.wire.model import Int64, Json, Number, Pagination, Time, Wire
 

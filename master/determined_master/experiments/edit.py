@@ -4,17 +4,19 @@ from typing import Any
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import hints
-from determined_master.auth import Principal
-from determined_master.db.session import hint
+from determined_master.clock import Clock
+from determined_master.db.session import Database, hint
 from determined_master.events import repository as events
 from determined_master.experiments import repository, wire
-from determined_master.master import Master
+from determined_master.principal import Principal
 
 
-async def patch(master: Master, experiment_id: int, body: wire.PatchBody, principal: Principal) -> None:
+async def patch(
+    database: Database, clock: Clock, experiment_id: int, body: wire.PatchBody, principal: Principal
+) -> None:
     """Absent fields stay; a null is an absent one, but for description and notes, which it empties."""
     sent = body.model_fields_set
-    async with master.database.write() as session:
+    async with database.write() as session:
         row = await repository.get(session, experiment_id)
         if row.archived:
             raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
@@ -43,24 +45,26 @@ async def patch(master: Master, experiment_id: int, body: wire.PatchBody, princi
             values["config"] = config
         if values:
             await repository.change(session, row, **values)
-            await _record(session, master, principal, experiment_id, sorted(values))
+            await _record(session, clock, principal, experiment_id, sorted(values))
             hint(session, hints.SCHEDULE, hints.experiment(experiment_id))
 
 
-async def label(master: Master, experiment_id: int, word: str, principal: Principal, *, present: bool) -> list[str]:
-    async with master.database.write() as session:
+async def label(
+    database: Database, clock: Clock, experiment_id: int, word: str, principal: Principal, *, present: bool
+) -> list[str]:
+    async with database.write() as session:
         row = await repository.get(session, experiment_id)
         labels = set(row.labels) | {word} if present else set(row.labels) - {word}
         if labels != set(row.labels):
             await repository.change(session, row, labels=sorted(labels))
-            await _record(session, master, principal, experiment_id, ["labels"])
+            await _record(session, clock, principal, experiment_id, ["labels"])
     return sorted(labels)
 
 
-async def _record(session: Any, master: Master, principal: Principal, experiment_id: int, fields: list[str]) -> None:
+async def _record(session: Any, clock: Clock, principal: Principal, experiment_id: int, fields: list[str]) -> None:
     await events.record(
         session,
-        master.clock,
+        clock,
         actor=principal.username,
         kind="changed",
         target_type="experiment",

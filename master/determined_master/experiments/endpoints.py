@@ -4,11 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from determined.errors import NotFound
 from determined.states import ExperimentState
 from determined_master.auth import Anyone, User
 from determined_master.dependencies import Read, TheMaster
 from determined_master.experiments import edit, listing, reading, repository, wire
 from determined_master.experiments.model_def import as_tgz
+from determined_master.trials import repository as trial_rows
 from determined_master.wire.enums import states
 from determined_master.wire.model import Empty
 
@@ -76,7 +78,7 @@ async def delete(experiment_id: int, user: User, master: TheMaster) -> Empty:
 
 @router.patch("/experiments/{experiment_id}")
 async def patch(experiment_id: int, body: wire.PatchBody, user: User, master: TheMaster) -> wire.ExperimentAnswer:
-    await edit.patch(master, experiment_id, body, user)
+    await edit.patch(master.database, master.clock, experiment_id, body, user)
     async with master.database.read() as session:
         row = await repository.get(session, experiment_id)
         return wire.ExperimentAnswer(experiment=(await reading.show(session, [row]))[0])
@@ -84,15 +86,26 @@ async def patch(experiment_id: int, body: wire.PatchBody, user: User, master: Th
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
 async def add_label(experiment_id: int, label: str, user: User, master: TheMaster) -> wire.LabelsAnswer:
-    return wire.LabelsAnswer(labels=await edit.label(master, experiment_id, label, user, present=True))
+    labels = await edit.label(master.database, master.clock, experiment_id, label, user, present=True)
+    return wire.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
 async def remove_label(experiment_id: int, label: str, user: User, master: TheMaster) -> wire.LabelsAnswer:
-    return wire.LabelsAnswer(labels=await edit.label(master, experiment_id, label, user, present=False))
+    labels = await edit.label(master.database, master.clock, experiment_id, label, user, present=False)
+    return wire.LabelsAnswer(labels=labels)
 
 
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> wire.ModelDefAnswer:
     row = await repository.get(session, experiment_id)
     return wire.ModelDefAnswer(b64_tgz=await as_tgz(master.blobs, row.context_hash))
+
+
+@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
+async def best_metric(experiment_id: int, _principal: Anyone, session: Read) -> wire.BestMetricAnswer:
+    row = await repository.get(session, experiment_id)
+    best = wire.best_trial(row, await trial_rows.of_experiment(session, experiment_id))
+    if best is None:
+        raise NotFound(f"experiment {experiment_id} has no validation yet")
+    return wire.BestMetricAnswer(metric=best.searcher_metric_value)

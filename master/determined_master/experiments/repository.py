@@ -1,6 +1,7 @@
 """SQL about experiments; the one mover of their state."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select, update
@@ -14,6 +15,35 @@ from determined_master.events import repository as events
 from determined_master.experiments.transitions import FROM
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Which experiments are wanted, of those that are not deleted. Empty means all."""
+
+    archived: bool | None = None
+    name: str = ""
+    description: str = ""
+    states: Collection[ExperimentState] = ()
+    project_id: int = 0
+    owners: Collection[int] | None = None
+    """None: anybody's. Empty: nobody's."""
+
+    def where(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = [ExperimentRow.state != ExperimentState.DELETED]
+        if self.archived is not None:
+            found.append(ExperimentRow.archived == self.archived)
+        if self.name:
+            found.append(func.lower(ExperimentRow.name).contains(self.name.lower(), autoescape=True))
+        if self.description:
+            found.append(func.lower(ExperimentRow.description).contains(self.description.lower(), autoescape=True))
+        if self.states:
+            found.append(ExperimentRow.state.in_(self.states))
+        if self.project_id:
+            found.append(ExperimentRow.project_id == self.project_id)
+        if self.owners is not None:
+            found.append(ExperimentRow.user_id.in_(self.owners))
+        return found
+
+
 async def get(session: AsyncSession, experiment_id: int) -> ExperimentRow:
     row = await session.get(ExperimentRow, experiment_id)
     if row is None or row.state is ExperimentState.DELETED:
@@ -25,11 +55,9 @@ async def get_many(session: AsyncSession, experiment_ids: Sequence[int]) -> Sequ
     return (await session.execute(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).scalars().all()
 
 
-async def add(session: AsyncSession, **values: Any) -> ExperimentRow:
-    row = ExperimentRow(**values)
+async def add(session: AsyncSession, row: ExperimentRow) -> None:
     session.add(row)
     await session.flush()
-    return row
 
 
 async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
@@ -75,19 +103,26 @@ async def move(
 
 
 async def page(
-    session: AsyncSession,
-    where: Sequence[ColumnElement[bool]],
-    order: Sequence[ColumnElement[Any]],
-    offset: int,
-    limit: int | None,
+    session: AsyncSession, wanted: Selection, *, by: str, descending: bool, offset: int, limit: int | None
 ) -> tuple[Sequence[ExperimentRow], int]:
-    """One page, and how many there are in all."""
-    shown = [ExperimentRow.state != ExperimentState.DELETED, *where]
-    total = (await session.execute(select(func.count()).select_from(ExperimentRow).where(*shown))).scalar_one()
-    query = select(ExperimentRow).where(*shown).order_by(*order).offset(offset)
+    """One page in the order of the column ``by``, and how many there are in all."""
+    where = wanted.where()
+    column = getattr(ExperimentRow, by)
+    total = (await session.execute(select(func.count()).select_from(ExperimentRow).where(*where))).scalar_one()
+    query = select(ExperimentRow).where(*where).order_by(column.desc() if descending else column, ExperimentRow.id)
+    query = query.offset(offset)
     if limit is not None:
         query = query.limit(limit)
     return (await session.execute(query)).scalars().all(), total
+
+
+async def count_in_project(session: AsyncSession, project_id: int) -> tuple[int, int]:
+    """All of them, and those that are ACTIVE."""
+    query = select(ExperimentRow.state, func.count()).where(
+        ExperimentRow.project_id == project_id, ExperimentRow.state != ExperimentState.DELETED
+    )
+    counted = {row[0]: row[1] for row in (await session.execute(query.group_by(ExperimentRow.state))).all()}
+    return sum(counted.values()), counted.get(ExperimentState.ACTIVE, 0)
 
 
 async def stopping_or_started(session: AsyncSession) -> Sequence[int]:

@@ -9,7 +9,6 @@ from determined.config import Checked, check
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import hints
-from determined_master.auth import Principal
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
@@ -18,6 +17,7 @@ from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.verbs import Verbs
+from determined_master.principal import Principal
 from determined_master.searcher.actions import Create
 from determined_master.searcher.methods import make
 from determined_master.settings import Settings
@@ -84,8 +84,7 @@ class Submit:
             if project.archived:
                 raise PreconditionFailed(f"project {project.name!r} is archived")
             row = self._row(submission, config, principal, context_hash, size)
-            session.add(row)
-            await session.flush()
+            await repository.add(session, row)
             await self._start_search(session, row)
             await events.record(
                 session,

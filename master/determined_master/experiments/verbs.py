@@ -5,12 +5,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState, TrialState
 from determined_master import hints
-from determined_master.auth import Principal
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, hint
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.principal import Principal
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 

@@ -97,6 +97,10 @@ class PatchBody(Wire):
     checkpoint_storage: PatchStorage | None = None
 
 
+class BestMetricAnswer(Wire):
+    metric: Number | None
+
+
 class ModelDefAnswer(Wire):
     b64_tgz: str
 

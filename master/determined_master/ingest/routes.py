@@ -9,12 +9,13 @@ from starlette.responses import Response
 
 from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
-from determined_master.auth import TASK_HEADER, Principal, bearer
+from determined_master.auth import TASK_HEADER, bearer
 from determined_master.errors import response_of, translate
 from determined_master.ingest.body import decode, either
 from determined_master.logs.store import Line, Lines
 from determined_master.master import Master
 from determined_master.metrics.report import Report
+from determined_master.principal import Principal
 from determined_master.wire.enums import plain_level
 from determined_master.wire.numbers import inward
 

@@ -100,7 +100,7 @@ async def _shown(
     if asked.follow and asked.limit > 0:
         raise BadRequest("limit and follow exclude each other")
     rows = read(
-        master,
+        master.database,
         task_id,
         asked.selection(),
         limit=max(0, asked.limit),

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 from determined_master import hints
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import LogRow
-from determined_master.db.session import ReadSession
+from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository
 from determined_master.logs.repository import Selection
-from determined_master.master import Master
 from determined_master.trials import repository as trial_rows
 
 PAGE = 500
@@ -16,7 +15,7 @@ GRACE_SECONDS = 5.0
 
 
 async def read(
-    master: Master,
+    database: Database,
     task_id: str,
     selection: Selection,
     *,
@@ -28,9 +27,9 @@ async def read(
     after_id = 0
     sent = 0
     waited_since_end = False
-    async with master.hints.listen(hints.logs(task_id)) as listener:
+    async with database.hints.listen(hints.logs(task_id)) as listener:
         while True:
-            async with master.database.read() as session:
+            async with database.read() as session:
                 ended, drained = await _ended(session, task_id)
                 rows = await repository.page(
                     session, task_id, selection, after_id=after_id, most=PAGE, newest_first=newest_first
@@ -44,7 +43,7 @@ async def read(
                         return
             if len(rows) == PAGE:
                 continue
-            if not follow or newest_first or master.hints.closing or (ended and (drained or waited_since_end)):
+            if not follow or newest_first or database.hints.closing or (ended and (drained or waited_since_end)):
                 return
             woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
             waited_since_end = ended and not woken

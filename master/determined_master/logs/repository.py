@@ -8,7 +8,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined_master import hints
 from determined_master.db.models import LogRow
+from determined_master.db.session import hint
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,15 @@ async def page(
     else:
         query = query.where(LogRow.id > after_id).order_by(LogRow.id)
     return (await session.execute(query.limit(most))).scalars().all()
+
+
+async def say(session: AsyncSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
+    """A line of the master's own in a task's log."""
+    session.add_all(
+        LogRow(task_id=task_id, allocation_id=allocation_id, timestamp=now, level=level, source="master", log=line)
+        for line in text.splitlines()
+    )
+    hint(session, hints.logs(task_id))
 
 
 async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object]]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection
 
 from determined.errors import ApiError, NotFound
 from determined_master import hints
-from determined_master.db.models import ContainerRow, LogRow
+from determined_master.logs import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,11 @@ class LogStore:
 
     def _take(self, connection: Connection, batch: Lines) -> int | ApiError:
         if batch.container_id is not None:
-            query = select(ContainerRow.output_offset).where(
-                ContainerRow.id == batch.container_id, ContainerRow.agent_id == batch.agent_id
-            )
-            committed = connection.execute(query).scalar_one_or_none()
+            committed = rows.committed(connection, batch.container_id, batch.agent_id)
             if committed is None:
                 return NotFound(f"container {batch.container_id} is not of agent {batch.agent_id}")
             if committed != batch.start:
-                return int(committed)
-            connection.execute(
-                update(ContainerRow).where(ContainerRow.id == batch.container_id).values(output_offset=batch.end)
-            )
-        if batch.lines:
-            connection.execute(insert(LogRow), [line.values() for line in batch.lines])
+                return committed
+            rows.advance(connection, batch.container_id, batch.end)
+        rows.insert_many(connection, [line.values() for line in batch.lines])
         return batch.end

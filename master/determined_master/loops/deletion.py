@@ -6,7 +6,7 @@ from functools import partial
 
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
-from determined_master.checkpoints.reporting import folder_of
+from determined_master.checkpoints.storage import folder_of
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import after_commit
 from determined_master.experiments import repository as experiment_rows
@@ -35,9 +35,7 @@ async def _delete(master: Master, row: ExperimentRow) -> None:
         checkpoints = await checkpoint_rows.of_tasks(session, tasks)
     try:
         for checkpoint in checkpoints:
-            shutil.rmtree(
-                folder_of(master.settings, row.config["checkpoint_storage"], checkpoint.uuid), ignore_errors=True
-            )
+            shutil.rmtree(folder_of(row.config["checkpoint_storage"], checkpoint.uuid), ignore_errors=True)
     except Exception:
         logger.exception("experiment %d could not be deleted", row.id)
         async with master.database.write() as session:

@@ -1,9 +1,14 @@
 """Gives every trial that wants slots an allocation, and draws the consequences of those that ended."""
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import ExitReason
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
+from determined_master.db.models import AllocationRow
 from determined_master.db.session import Database
 from determined_master.experiments import repository as experiment_rows
+from determined_master.logs import repository as log_rows
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 
@@ -30,7 +35,16 @@ class TrialLoop:
                     await allocation_rows.change(session, row, settled=True)
                     continue
                 experiment = await experiment_rows.get(session, trial.experiment_id)
+                await self._say_why(session, row)
                 await self._trials.settle(session, trial, experiment, row)
+
+    async def _say_why(self, session: AsyncSession, row: AllocationRow) -> None:
+        """What no container's own log says, or what of several says what the cause was."""
+        containers = await allocation_rows.containers_of(session, row.id)
+        is_failure = row.exit_reason in (ExitReason.ERRORED, ExitReason.SYSTEM, ExitReason.IMPOSSIBLE)
+        if is_failure and row.message and (len(containers) != 1 or row.exit_reason is not ExitReason.ERRORED):
+            text = f"attempt {row.run_id} failed: {row.message}"
+            await log_rows.say(session, row.task_id, row.id, text, self._clock.now(), "ERROR")
 
     async def _finish_stopped(self) -> None:
         async with self._database.read() as session:

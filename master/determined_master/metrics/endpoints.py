@@ -10,9 +10,9 @@ from determined_master.auth import Anyone
 from determined_master.dependencies import Read, TheMaster
 from determined_master.master import Master
 from determined_master.metrics import repository
+from determined_master.metrics.wire import metrics_report
 from determined_master.streaming import json_lines
 from determined_master.trials import repository as trial_rows
-from determined_master.trials.wire import metrics_report
 
 router = APIRouter(prefix="/api/v1", tags=["metrics"])
 PAGE = 1000

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined.errors import BadRequest, Forbidden, NotFound
+from determined.errors import BadRequest, Forbidden
 from determined.states import TrialState
 from determined_master import hints
-from determined_master.auth import Anyone, Principal, User
+from determined_master.auth import Anyone, User
 from determined_master.db.session import hint
 from determined_master.dependencies import Read, TheMaster, Write
 from determined_master.experiments import repository as experiment_rows
-from determined_master.experiments.wire import best_trial
 from determined_master.master import Master
+from determined_master.principal import Principal
 from determined_master.trials import reading, repository, wire
 from determined_master.wire.enums import is_descending, states
 from determined_master.wire.model import Empty
@@ -142,15 +142,6 @@ async def set_metadata(
     row = await repository.get(session, trial_id)
     await repository.change(session, row, run_metadata=body.metadata)
     return wire.MetadataAnswer(metadata=body.metadata)
-
-
-@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
-async def best_metric(experiment_id: int, _principal: Anyone, session: Read) -> wire.BestMetricAnswer:
-    row = await experiment_rows.get(session, experiment_id)
-    best = best_trial(row, await repository.of_experiment(session, experiment_id))
-    if best is None:
-        raise NotFound(f"experiment {experiment_id} has no validation yet")
-    return wire.BestMetricAnswer(metric=best.searcher_metric_value)
 
 
 _TYPES = {"METRIC_TYPE_TRAINING": ["training"], "METRIC_TYPE_VALIDATION": ["validation"]}

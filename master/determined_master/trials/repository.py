@@ -76,6 +76,13 @@ async def live_of_experiment(session: AsyncSession, experiment_id: int) -> Seque
     return (await session.execute(query)).scalars().all()
 
 
+async def storage_of(session: AsyncSession, row: TrialRow) -> dict[str, Any]:
+    """Where its checkpoints lie, as its experiment has it."""
+    query = select(ExperimentRow.config).where(ExperimentRow.id == row.experiment_id)
+    storage: dict[str, Any] = (await session.execute(query)).scalar_one()["checkpoint_storage"]
+    return storage
+
+
 async def add(session: AsyncSession, **values: Any) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)

@@ -3,13 +3,9 @@
 from typing import Any
 
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
+from determined_master.metrics.wire import Metrics
 from determined_master.wire.enums import state
 from determined_master.wire.model import Int64, Json, Number, Pagination, Time, Wire
-
-
-class Metrics(Wire):
-    avg_metrics: Json
-    batch_metrics: list[Any] = []
 
 
 class MetricsWorkload(Wire):
@@ -74,17 +70,6 @@ class WorkloadsAnswer(Wire):
     pagination: Pagination
 
 
-class MetricsReport(Wire):
-    archived: bool
-    end_time: Time
-    group: str
-    id: int
-    metrics: Json
-    total_batches: int
-    trial_id: int
-    trial_run_id: int
-
-
 class ProgressBody(Wire):
     progress: float = 0.0
     is_raw: bool = False
@@ -104,10 +89,6 @@ class MetadataBody(Wire):
 
 class MetadataAnswer(Wire):
     metadata: Json
-
-
-class BestMetricAnswer(Wire):
-    metric: Number | None
 
 
 class RunStartBody(Wire):
@@ -135,22 +116,6 @@ def checkpoint_workload(row: CheckpointRow) -> CheckpointWorkload:
         metadata=row.meta,
         resources=row.resources,
         uuid=row.uuid,
-    )
-
-
-def metrics_report(row: MetricRow) -> MetricsReport:
-    shown: dict[str, Any] = {"validation_metrics" if row.group == "validation" else "avg_metrics": row.metrics}
-    if row.batch_metrics:
-        shown["batch_metrics"] = row.batch_metrics
-    return MetricsReport(
-        archived=row.archived,
-        end_time=row.reported_at,
-        group=row.group,
-        id=row.id,
-        metrics=row.metrics if row.group not in ("training", "validation") else shown,
-        total_batches=row.steps or 0,
-        trial_id=row.trial_id,
-        trial_run_id=row.run_id,
     )
 
 

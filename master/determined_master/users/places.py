@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from determined_master.auth import Anyone
 from determined_master.db.session import ReadSession
 from determined_master.dependencies import Read
-from determined_master.experiments import counts
+from determined_master.experiments import repository as experiment_rows
 from determined_master.users import repository, wire
 from determined_master.wire.paging import page
 
@@ -59,7 +59,7 @@ async def _workspace(session: ReadSession, workspace_id: int) -> wire.Workspace:
     row = await repository.get_workspace(session, workspace_id)
     owner = await repository.get(session, row.user_id)
     projects = await repository.projects(session, workspace_id)
-    experiments = [await counts.of_project(session, p.id) for p in projects]
+    experiments = [await experiment_rows.count_in_project(session, p.id) for p in projects]
     return wire.workspace(row, owner.username, sum(total for total, _ in experiments), len(projects))
 
 
@@ -67,5 +67,5 @@ async def _project(session: ReadSession, project_id: int) -> wire.Project:
     row = await repository.get_project(session, project_id)
     owner = await repository.get(session, row.user_id)
     home = await repository.get_workspace(session, row.workspace_id)
-    total, active = await counts.of_project(session, project_id)
+    total, active = await experiment_rows.count_in_project(session, project_id)
     return wire.project(row, owner.username, home.name, total, active)

@@ -1,16 +1,18 @@
 """Logging in and out; making and changing users; the first users of a new cluster."""
 
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from determined.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
-from determined_master.auth import Authenticator, Principal, token_hash
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
 from determined_master.db.session import Database
 from determined_master.events import repository as events
 from determined_master.passwords import Passwords, client_hash, weakness
+from determined_master.principal import Principal
+from determined_master.secrets import token_hash
 from determined_master.users import repository
 
 SESSION_DAYS = 7
@@ -19,10 +21,11 @@ SESSION_DAYS = 7
 class Users:
     """Argon2 runs outside of any session: no transaction waits for a hash."""
 
-    def __init__(self, database: Database, passwords: Passwords, authenticator: Authenticator, clock: Clock) -> None:
+    def __init__(self, database: Database, passwords: Passwords, forget: Callable[[], None], clock: Clock) -> None:
+        """``forget`` is called once a login may have ended or changed: what is remembered of tokens is read anew."""
         self._database = database
         self._passwords = passwords
-        self._authenticator = authenticator
+        self._forget = forget
         self._clock = clock
         self._decoy = ""
 
@@ -52,7 +55,7 @@ class Users:
         if principal.session_id is not None:
             async with self._database.write() as session:
                 await repository.close_session(session, principal.session_id)
-        self._authenticator.forget_sessions()
+        self._forget()
 
     async def create(
         self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool
@@ -104,7 +107,7 @@ class Users:
                 payload={"fields": sorted(k for k in changes if k != "is_hashed")},
             )
             await session.refresh(user)
-        self._authenticator.forget_sessions()
+        self._forget()
         return user
 
     async def get_by_name(self, username: str) -> UserRow:

@@ -1,29 +1,27 @@
-"""Taking in a checkpoint that is whole, and letting one go."""
+"""Taking in a checkpoint that is whole, and letting one go: its row, and what its trial says of all of them."""
 
 import re
 import shutil
-from pathlib import Path
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import hints
-from determined_master.auth import Principal
-from determined_master.checkpoints import repository, wire
+from determined_master.checkpoints import repository as checkpoint_rows
+from determined_master.checkpoints.storage import folder_of
+from determined_master.checkpoints.wire import ReportBody
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import after_commit, hint
 from determined_master.events import repository as events
-from determined_master.experiments import repository as experiment_rows
-from determined_master.settings import Settings
-from determined_master.trials import repository as trial_rows
+from determined_master.principal import Principal
+from determined_master.trials import repository
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-async def report(session: AsyncSession, clock: Clock, body: wire.ReportBody, principal: Principal) -> None:
+async def report(session: AsyncSession, clock: Clock, body: ReportBody, principal: Principal) -> None:
     """Idempotent: clients retry. Raises BadRequest for one that names no steps."""
     steps = body.metadata.get("steps_completed")
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
@@ -33,14 +31,14 @@ async def report(session: AsyncSession, clock: Clock, body: wire.ReportBody, pri
     task_id = body.task_id or principal.task_id
     if not task_id:
         raise BadRequest("taskId is missing")
-    known = await repository.find(session, body.uuid)
+    known = await checkpoint_rows.find(session, body.uuid)
     if known is not None:
         if known.task_id != task_id:
             raise PreconditionFailed(f"checkpoint {body.uuid} is of another task")
         return
-    trial = await trial_rows.get_by_task(session, task_id)
+    trial = await repository.get_by_task(session, task_id)
     size = sum(body.resources.values())
-    await repository.add(
+    await checkpoint_rows.add(
         session,
         uuid=body.uuid,
         task_id=task_id,
@@ -52,8 +50,8 @@ async def report(session: AsyncSession, clock: Clock, body: wire.ReportBody, pri
         meta=body.metadata,
         size=size,
     )
-    newest = await repository.newest_completed(session, task_id)
-    await trial_rows.change(
+    newest = await checkpoint_rows.newest_completed(session, task_id)
+    await repository.change(
         session,
         trial,
         latest_checkpoint=newest.uuid if newest else None,
@@ -72,46 +70,21 @@ async def report(session: AsyncSession, clock: Clock, body: wire.ReportBody, pri
     hint(session, hints.experiment(trial.experiment_id))
 
 
-async def delete(session: AsyncSession, settings: Settings, row: CheckpointRow) -> None:
+async def delete(session: AsyncSession, row: CheckpointRow) -> None:
     """The row says DELETED first; the files go after the commit."""
     if row.state is CheckpointState.DELETED:
         return
-    trial = await trial_rows.find_by_task(session, row.task_id)
-    await repository.change(session, row.uuid, state=CheckpointState.DELETED, resources={}, size=0)
+    trial = await repository.find_by_task(session, row.task_id)
+    await checkpoint_rows.change(session, row.uuid, state=CheckpointState.DELETED, resources={}, size=0)
     if trial is None:
         return
-    newest = await repository.newest_completed(session, row.task_id)
-    await trial_rows.change(
+    newest = await checkpoint_rows.newest_completed(session, row.task_id)
+    await repository.change(
         session,
         trial,
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=max(0, trial.checkpoint_count - 1),
         checkpoint_size=max(0, trial.checkpoint_size - row.size),
     )
-    storage = await _storage_of(session, trial.experiment_id)
-    folder = folder_of(settings, storage, row.uuid)
+    folder = folder_of(await repository.storage_of(session, trial), row.uuid)
     after_commit(session, lambda: shutil.rmtree(folder, ignore_errors=True))
-
-
-async def set_resources(session: AsyncSession, row: CheckpointRow, resources: dict[str, int]) -> None:
-    state = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
-    if resources == row.resources:
-        state = row.state
-    await repository.change(session, row.uuid, state=state, resources=resources, size=sum(resources.values()))
-
-
-def folder_of(settings: Settings, storage: dict[str, Any], uuid: str) -> Path:
-    """Where the files of a checkpoint lie, for storage that this machine sees. Raises BadRequest for other kinds."""
-    if storage.get("type") == "shared_fs":
-        root = Path(storage["host_path"])
-        below = storage.get("storage_path") or storage.get("checkpoint_path")
-        return root / below / uuid if below else root / uuid
-    if storage.get("type") == "directory":
-        return Path(storage["container_path"]) / uuid
-    raise BadRequest(f"checkpoints in {storage.get('type')} storage are not reached by this master")
-
-
-async def _storage_of(session: AsyncSession, experiment_id: int) -> dict[str, Any]:
-    config = (await experiment_rows.get(session, experiment_id)).config
-    storage: dict[str, Any] = config["checkpoint_storage"]
-    return storage

@@ -8,12 +8,12 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
-from sqlalchemy import text
 
 from determined import __version__
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.auth import Admin, Anyone
+from determined_master.cluster import repository
 from determined_master.dependencies import Read, TheMaster
 from determined_master.master import Master
 from determined_master.wire.enums import log_level
@@ -68,7 +68,7 @@ async def info(master: TheMaster) -> dict[str, Any]:
 
 @router.get("/health")
 async def health(session: Read) -> dict[str, Any]:
-    await session.execute(text("SELECT 1"))
+    await repository.ask(session)
     return {"status": "up", "database": "up", "resource_managers": [{"cluster_name": "", "status": "up"}]}
 
 

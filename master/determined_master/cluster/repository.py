@@ -1,0 +1,25 @@
+"""SQL about the cluster's own row."""
+
+import uuid
+
+from sqlalchemy import select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.db.models import ClusterRow
+
+
+async def raise_epoch(session: AsyncSession) -> ClusterRow:
+    """Every start of a master counts; agents obey the newest."""
+    row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
+    if row is None:
+        row = ClusterRow(id=1, cluster_id=str(uuid.uuid4()), master_epoch=0)
+        session.add(row)
+        await session.flush()
+    await session.execute(update(ClusterRow).values(master_epoch=ClusterRow.master_epoch + 1))
+    await session.refresh(row)
+    return row
+
+
+async def ask(session: AsyncSession) -> None:
+    """Raises where the database does not answer."""
+    await session.execute(text("SELECT 1"))

@@ -1,0 +1,19 @@
+"""Who makes a request."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Principal:
+    """A task acts as its owner, but may write only what is its own."""
+
+    user_id: int
+    username: str
+    admin: bool
+    allocation_id: str | None = None
+    task_id: str | None = None
+    session_id: int | None = None
+
+    @property
+    def is_task(self) -> bool:
+        return self.allocation_id is not None
