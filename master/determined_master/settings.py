@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -32,6 +32,10 @@ class Settings(BaseModel):
     startup_hook: str = ""
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     """Empty: shared_fs in ``data/checkpoints``."""
+    legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
+    """What an entrypoint ``module:Class`` becomes where an experiment does not say."""
+    launch: dict[str, Any] = Field(default_factory=dict)
+    """Defaults of the experiments' ``launch`` section."""
     announce: bool = False
     """Print ``ready: URL`` once it serves."""
     log_level: str = "INFO"

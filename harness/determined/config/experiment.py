@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from determined.config.environment import Environment
+from determined.config.launch import Launch
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher
@@ -162,7 +163,7 @@ class ExperimentConfig(Model):
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()
     debug: bool = False
-    launch: dict[str, Any] = {}
+    launch: Launch = Launch()
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
 
     def to_json(self) -> dict[str, Any]:

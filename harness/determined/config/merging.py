@@ -8,7 +8,7 @@ from determined.config.environment import DEVICES, per_device
 
 Layer = Mapping[str, Any]
 
-FREE_FORM = ("data", "hyperparameters", "launch")
+FREE_FORM = ("data", "hyperparameters")
 """Fields in which a null is a value and not "unset"."""
 
 

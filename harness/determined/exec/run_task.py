@@ -6,6 +6,7 @@ It runs under the agent's Python, after the hooks; the entrypoint gets the envir
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +28,8 @@ def main() -> int:
         facts = TaskFacts.from_environment(environ)
         peers = _meet(facts, environ) if facts is not None else rendezvous.read(environ)
         _probe(environ)
-        argv = build(json.loads(environ.get(environment.ENTRYPOINT_JSON) or "null"), peers, _python(environ))
+        entrypoint = json.loads(environ.get(environment.ENTRYPOINT_JSON) or "null")
+        argv = build(entrypoint, peers, _python(environ), _config(environ).get("legacy_launcher"))
     except DeterminedError as error:
         print(f"determined: {error}", file=sys.stderr, flush=True)
         return 1
@@ -37,20 +39,45 @@ def main() -> int:
         return process.start_failure(argv, error)
 
 
-def build(entrypoint: Any, peers: RendezvousFacts, python: str) -> list[str]:
-    """The argv for a configured entrypoint; a trial class becomes the launch that fits its slots, and this is said."""
+def build(entrypoint: Any, peers: RendezvousFacts, python: str, wanted: str | None = None) -> list[str]:
+    """The argv for a configured entrypoint; a trial class becomes the launch that fits its slots, and this is said.
+    ``wanted`` is the configuration's ``legacy_launcher``."""
     if isinstance(entrypoint, list) and entrypoint:
         return [str(word) for word in entrypoint]
     if not isinstance(entrypoint, str) or not entrypoint.strip():
         raise DeterminedError("the experiment configuration has no entrypoint, so there is nothing to run")
     if not _TRIAL_CLASS.match(entrypoint):
         return ["sh", "-c", entrypoint]
-    if peers.total_slots > 1:
-        argv = [python, "-m", "determined.launch.torch_distributed", "--", "--trial", entrypoint]
-    else:
-        argv = [python, "-m", "determined.exec.harness", entrypoint]
+    argv = _legacy(entrypoint, peers, python, wanted)
     print(f"determined: entrypoint {entrypoint} runs as: {' '.join(argv)}", flush=True)
     return argv
+
+
+def _legacy(trial: str, peers: RendezvousFacts, python: str, wanted: str | None) -> list[str]:
+    if peers.total_slots <= 1:
+        return [python, "-m", "determined.exec.harness", trial]
+    if wanted == "process":
+        print("determined: legacy_launcher: process is for one slot; torch_distributed is taken", flush=True)
+    layer = "torch_distributed"
+    if wanted == "horovod":
+        if _has(python, "horovod"):
+            layer = "horovod"
+        else:
+            print(
+                f"determined: legacy_launcher: horovod is wanted, but {python} has no horovod; "
+                "torch_distributed is taken",
+                flush=True,
+            )
+    return [python, "-m", f"determined.launch.{layer}", "--", "--trial", trial]
+
+
+def _has(python: str, module: str) -> bool:
+    """Whether the task's own Python finds it."""
+    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    try:
+        return subprocess.run([python, "-c", look], stdin=subprocess.DEVNULL, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def _python(environ: Mapping[str, str]) -> str:
@@ -70,9 +97,13 @@ def _meet(facts: TaskFacts, environ: Mapping[str, str]) -> RendezvousFacts:
     return peers
 
 
+def _config(environ: Mapping[str, str]) -> dict[str, Any]:
+    return dict(json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"))
+
+
 def _probe(environ: Mapping[str, str]) -> None:
     """A trial whose checkpoints cannot be stored fails before it trains."""
-    storage = json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}").get("checkpoint_storage")
+    storage = _config(environ).get("checkpoint_storage")
     if storage and environ.get(environment.TRIAL_ID):
         from_config(storage, environ).probe()
 

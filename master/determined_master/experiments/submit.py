@@ -56,7 +56,11 @@ class Submit:
 
     def defaults(self) -> list[dict[str, Any]]:
         """Merged under every submitted configuration, first wins."""
-        return [{"checkpoint_storage": self._settings.storage_default}]
+        settings = self._settings
+        values: dict[str, Any] = {"checkpoint_storage": settings.storage_default, "launch": settings.launch}
+        if settings.legacy_launcher:
+            values["legacy_launcher"] = settings.legacy_launcher
+        return [values]
 
     def check(self, submission: Submission) -> Checked:
         checked = check(submission.config, name=submission.config_name, defaults=self.defaults())

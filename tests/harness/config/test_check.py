@@ -128,3 +128,11 @@ def test_merge_keys_point_where_the_value_stands() -> None:
 def test_the_config_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         accepted(SMALL).max_restarts = 2
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400), ("30", 30), ("null", None)])
+def test_launch(text: str, seconds: float | None) -> None:
+    config = accepted(SMALL + f"launch: {{hang_timeout: {text}}}")
+    assert config.launch.hang_timeout == seconds
+    assert accepted(json.dumps(config.to_json())).launch == config.launch
+    assert accepted(SMALL, {"launch": {"hang_timeout": 5}}).launch.hang_timeout == 5

@@ -30,6 +30,22 @@ def test_entrypoints(entrypoint, peers, argv):
     assert build(entrypoint, peers, "py") == argv
 
 
+@pytest.mark.parametrize(
+    ("python", "wanted", "layer", "said"),
+    [
+        (sys.executable, None, "torch_distributed", ""),
+        (sys.executable, "horovod", "horovod", ""),
+        ("/no/such/python", "horovod", "torch_distributed", "has no horovod; torch_distributed is taken"),
+        (sys.executable, "process", "torch_distributed", "process is for one slot"),
+    ],
+)
+def test_the_legacy_launcher(capsys, python, wanted, layer, said):
+    argv = build("m:T", TWO, python, wanted)
+    assert argv == [python, "-m", f"determined.launch.{layer}", "--", "--trial", "m:T"]
+    assert said in capsys.readouterr().out
+    assert build("m:T", ONE, python, wanted) == [python, "-m", "determined.exec.harness", "m:T"]
+
+
 @pytest.mark.parametrize("entrypoint", [None, "", " ", []])
 def test_no_entrypoint(entrypoint):
     with pytest.raises(DeterminedError, match="no entrypoint"):
