@@ -8,7 +8,7 @@ OFFICIAL := .cache/official
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check fmt test unit e2e wheel-test official bench mutants clean
+.PHONY: help install install-launchers demo check fmt test unit e2e wheel-test official bench mutants clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,6 +17,12 @@ install: $(VENV)/installed ## make .venv with everything pinned (adds no Debian 
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@sh scripts/install.sh $(PYTHON) $(VENV)
+	@touch $@
+
+install-launchers: $(VENV)/launchers ## the real deepspeed and horovod in .venv; builds horovod once (may add g++ make cmake)
+
+$(VENV)/launchers: $(VENV)/installed scripts/install_launchers.sh constraints.txt
+	@sh scripts/install_launchers.sh $(VENV)
 	@touch $@
 
 demo: install ## train, pause, activate and finish a real experiment on a cluster of this machine
@@ -35,10 +41,10 @@ fmt: install ## format and mend what can be mended
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
 
-unit: install ## the fast tests
+unit: install install-launchers ## the fast tests
 	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
-e2e: install official ## real master, agents and tasks; the official client
+e2e: install install-launchers official ## real master, agents and tasks; the official client
 	$(BIN)/pytest -n $(WORKERS) -q tests/e2e
 
 wheel-test: install ## the wheel, by way of the sdist, in a fresh environment and an empty folder

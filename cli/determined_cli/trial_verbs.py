@@ -33,19 +33,49 @@ WORKLOADS = (
 )
 
 
+ATTEMPTS = (
+    ("Attempt", "attempt"),
+    ("Agents", "agents"),
+    ("Started", "started"),
+    ("Ended", "ended"),
+    ("Outcome", "outcome"),
+)
+
+
 def describe(args: Any) -> None:
-    """The trial, then what it did."""
+    """The trial, its attempts, then what it did."""
     session = connection.connect(args.options)
     trial = trials.get(session, args.trial_id)
     query = {"includeBatchMetrics": True} if args.metrics else {}
     path = f"/api/v1/trials/{args.trial_id}/workloads"
     workloads = list(items(session, path, "workloads", query))
     if args.json:
-        render.show_object("json", {**render.snake(trial), "workloads": render.snake(workloads)})
+        attempts = lifecycle.attempts(session, args.trial_id)
+        values = {"workloads": render.snake(workloads), "attempts": render.snake(attempts)}
+        render.show_object("json", {**render.snake(trial), **values})
         return
     render.show("table", COLUMNS, [{**render.snake(trial), "state": shown(trial["state"])}])
     print()
+    attempts = lifecycle.attempts(session, args.trial_id)
+    render.show("table", ATTEMPTS, [_attempt(each) for each in attempts])
+    for each in attempts:
+        if "\n" in each["message"]:
+            print(f"\nattempt {each['runId']}: {each['message']}")
+    print()
     render.show("table", WORKLOADS, [_workload(each) for each in workloads])
+
+
+def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
+    """One line of the table; of a failure the first line, which names rank, host and exit."""
+    first = str(attempt["message"]).partition("\n")[0].rstrip(":")
+    reason = str(attempt["reason"]).lower()
+    return {
+        "attempt": attempt["runId"],
+        "agents": ", ".join(f"{c['agentId']} ({len(c['slots'])})" for c in attempt["containers"]),
+        "started": attempt["startedAt"],
+        "ended": attempt["endedAt"],
+        "outcome": ": ".join(part for part in (reason or str(attempt["state"]).lower(), first) if part),
+    }
 
 
 def _workload(container: dict[str, Any]) -> dict[str, Any]:

@@ -196,8 +196,25 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
         tar.addfile(info, io.BytesIO(b"ok"))
     master.answers["GET /checkpoints/u20"] = master.answers["GET /checkpoints/u30"] = buffer.getvalue()
     master.answers["POST /api/v1/trials/9/kill"] = {}
-    assert "lossVal" in det("t", "describe", "9").out
-    assert json.loads(det("t", "describe", "9", "--json").out)["workloads"]
+    failed = {
+        "runId": 1,
+        "state": "TERMINATED",
+        "startedAt": "2026-01-01T00:00:00Z",
+        "endedAt": "2026-01-01T00:00:09Z",
+        "reason": "errored",
+        "code": 137,
+        "message": "rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory:\nlast words",
+        "containers": [{"agentId": "a", "slots": [0, 1]}, {"agentId": "b", "slots": [0, 1]}],
+    }
+    master.answers["GET /detent/trials/9/attempts"] = {"attempts": [failed]}
+    shown = det("t", "describe", "9").out
+    assert "lossVal" in shown
+    assert "a (2), b (2)" in shown
+    assert "errored: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in shown
+    assert "last words" in shown
+    described = json.loads(det("t", "describe", "9", "--json").out)
+    assert described["workloads"]
+    assert described["attempts"][0]["code"] == 137
     assert det("t", "kill", "9").code == 0
     for flags, uuid in (((), "u20"), (("--latest",), "u30")):
         target = tmp_path / uuid

@@ -70,6 +70,10 @@ async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
     text = "\n".join(await lines(one))
     assert "rank 2 on node-b was killed by signal 9 (SIGKILL)" in text
     assert "rank 0 lost it" not in text
+    (attempt,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
+    assert (attempt["reason"], attempt["code"]) == ("errored", 137)
+    assert attempt["message"].startswith("rank 2 on node-b")
+    assert [(c["agentId"], c["ranks"][0]["rank"]) for c in attempt["containers"]] == [("one", 0), ("two", 2)]
 
 
 async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):

@@ -39,6 +39,11 @@ def kill_trial(session: Session, trial_id: int) -> None:
     session.post(f"{TRIALS}/{trial_id}/kill")
 
 
+def attempts(session: Session, trial_id: int) -> list[dict[str, Any]]:
+    """Oldest first: ``{runId, state, startedAt, endedAt, reason, code, message, containers}``."""
+    return list(session.get(f"/detent/trials/{trial_id}/attempts")["attempts"])
+
+
 def progress(session: Session, trial_id: int) -> dict[str, Any]:
     """``{state, progress, steps, bestMetric, metricName, startedAt, waiting}``."""
     return dict(session.get(f"/detent/trials/{trial_id}/progress"))

@@ -12,6 +12,7 @@ from determined_master.dependencies import Read, TheMaster
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
+from determined_master.trials.attempts import Attempts, attempts_of
 from determined_master.wire.model import Json, Number, Time, Wire
 
 router = APIRouter(prefix="/detent", tags=["detent"])
@@ -92,6 +93,11 @@ async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress
         run_id=row.run_id,
         latest_checkpoint=row.latest_checkpoint,
     )
+
+
+@router.get("/trials/{trial_id}/attempts")
+async def attempts(trial_id: int, _user: User, session: Read) -> Attempts:
+    return Attempts(attempts=await attempts_of(session, await trial_rows.get(session, trial_id)))
 
 
 @router.get("/experiments/{experiment_id}/curve")
