@@ -76,6 +76,22 @@ async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
     assert [(c["agentId"], c["ranks"][0]["rank"]) for c in attempt["containers"]] == [("one", 0), ("two", 2)]
 
 
+async def test_one_that_is_done_waits_for_its_peers(one: Cluster):
+    experiment, agents, wishes = await gang(one)
+    for agent, wish in zip(agents, wishes, strict=True):
+        await agent.say(wish, ContainerState.RUNNING)
+    await met(one, wishes[0])
+    await agents[0].exit(wishes[0])
+    assert await one.state(experiment) == "STATE_RUNNING"
+    assert [wish.state for wish in await agents[1].wish()] == ["running"]
+    await agents[1].exit(wishes[1])
+
+    async def ended() -> bool:
+        return await one.state(experiment) == "STATE_COMPLETED"
+
+    await until(ended)
+
+
 async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(endpoints, "LATE_SECONDS", 0.0)
     _, agents, wishes = await gang(one)
@@ -87,7 +103,8 @@ async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatc
 
     await until(said)
     await agents[1].say(wishes[1], ContainerState.RUNNING)
-    assert (await waiting)["rank"] == 0
+    async with asyncio.timeout(10):
+        assert (await waiting)["rank"] == 0
 
 
 async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_address(one: Cluster):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,13 +109,22 @@ class LiveCluster:
             self.session = log_in(self.url, self.data)
             self.cluster_id = str(self.session.get("/api/v1/master")["clusterId"])
 
-    def start_agent(self, name: str = "agent-1", *, slots: int = 1, master: str = "", wait: bool = True) -> Program:
-        """``master``: the address that agent and tasks use, where it is not the master's own."""
+    def start_agent(
+        self,
+        name: str = "agent-1",
+        *,
+        slots: int = 1,
+        master: str = "",
+        wait: bool = True,
+        prefix: Sequence[str] = (),
+    ) -> Program:
+        """``master``: the address that agent and tasks use, where it is not the master's own. ``prefix``: what is put
+        in front of its command, to run it on another machine."""
         argv = python(
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
         argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots)]
-        started = self.agents[name] = Program(argv, self.folder / f"{name}.log", self.environment)
+        started = self.agents[name] = Program([*prefix, *argv], self.folder / f"{name}.log", self.environment)
         if wait:
             wait_until(lambda: name in self.connected(), what=f"{name} connected")
         return started

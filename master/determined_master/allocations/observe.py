@@ -110,10 +110,12 @@ async def _follow(session: AsyncSession, allocations: Allocations, container: Co
         # One failed container ends its peers.
         await allocations.kill(session, row)
         return
-    shown = _SHOWN[max((c.state for c in containers), key=_ORDER.index)]
+    lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
+    shown = _SHOWN[max(lives, key=_ORDER.index)]
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
         await repository.move(session, row, shown)
-        hint(session, hints.allocation(row.id))
+    # Also where the allocation's own state stays: its containers wait for each other.
+    hint(session, hints.allocation(row.id))
 
 
 async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
