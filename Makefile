@@ -42,9 +42,11 @@ fmt: install ## format and mend what can be mended
 	$(BIN)/ruff format -q .
 
 unit: install install-launchers ## the fast tests
+	@sh scripts/install_test_tools.sh
 	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
-e2e: install install-launchers official ## real master, agents and tasks; the official client
+e2e: install install-launchers official ## real master, agents and tasks; the official client (may add iproute2 openssh-server)
+	@sh scripts/install_test_tools.sh
 	$(BIN)/pytest -n $(WORKERS) -q tests/e2e
 
 wheel-test: install ## the wheel, by way of the sdist, in a fresh environment and an empty folder
