@@ -1,0 +1,100 @@
+"""A worker that dies or hangs, on whichever machine: named, its peers gone at once, resumed from the checkpoint."""
+
+import os
+import signal
+import time
+
+import pytest
+from tests.support.live_cluster import wait_until
+from tests.support.live_launchers import LAYERS, launched, outcome_of, workers
+from tests.support.live_trials import create
+
+pytestmark = pytest.mark.e2e
+STEP = 25
+"""Beyond the checkpoint at 20."""
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_worker_killed_on_machine_two(gang, tmp_path, layer):
+    slots = gang.shape("2x1")
+    straight = create(gang, launched(layer, slots=slots), tmp_path / "straight")
+    straight.ended(within=120)
+    model = launched(layer, slots=slots, held=True)
+    experiment = create(gang, model, tmp_path / "killed", held=(f"train-{STEP}",))
+    experiment.at_gate(f"train-{STEP}", within=120)
+    first = set(experiment.processes)
+    victim = wait_until(lambda: workers(experiment).get(1), what="the worker of rank 1")
+    os.kill(victim, signal.SIGKILL)
+    began = time.monotonic()
+    wait_until(lambda: not first & set(experiment.processes), within=20, what="the peers are gone")
+    took = time.monotonic() - began
+    print(f"{layer}: peers gone after {took:.2f} s")
+    experiment.open_gate(f"train-{STEP}")
+    experiment.ended(within=120)
+    assert outcome_of(experiment) == outcome_of(straight)
+    log = "\n".join(experiment.log)
+    host = gang.network.machines[1].name
+    named = f"rank 1 on {host} was killed by signal 9 (SIGKILL)"
+    assert named in log, log
+    (failed, resumed) = gang.session.get(f"/detent/trials/{experiment.trial_id}/attempts")["attempts"]
+    assert failed["message"].startswith(named)
+    assert failed["code"] == 137
+    assert resumed["reason"] == "completed"
+    assert experiment.trials[0]["restarts"] == 1
+    experiment.nothing_left()
+    assert took <= 2.0
+
+
+SLEEPS = """
+import time
+import torch
+import torch.distributed as dist
+from determined import core
+
+dist.init_process_group("gloo")
+with core.init(distributed=core.DistributedContext.from_torch_distributed()) as context:
+    for step in range(1, 5):
+        if step == 3 and dist.get_rank() == 1:
+            time.sleep(3600)
+        dist.all_reduce(torch.ones(1))
+        if dist.get_rank() == 0:
+            context.train.report_training_metrics(step, {"loss": 1.0})
+"""
+
+
+def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
+    model = launched("torch_distributed", "script", slots=gang.shape("2x1"))
+    entrypoint = "python3 -m determined.launch.torch_distributed sleeps.py"
+    experiment = create(
+        gang,
+        model,
+        tmp_path,
+        files={"sleeps__py": SLEEPS},
+        entrypoint=entrypoint,
+        launch={"hang_timeout": "4s"},
+        max_restarts=0,
+    )
+    experiment.ended("ERROR", within=90)
+    log = "\n".join(experiment.log)
+    assert "sleeps.py" in log
+    assert "rank 1" in (gang.session.get(f"/detent/trials/{experiment.trial_id}/attempts")["attempts"][0]["message"])
+    experiment.nothing_left()
+
+
+def test_a_machine_that_leaves_in_mid_collective(gang, tmp_path):
+    """Beyond the reconnect window its attempt is given up, and goes on when machines are there again."""
+    slots = gang.shape("2x1")
+    model = launched("torch_distributed", slots=slots, held=True)
+    experiment = create(gang, model, tmp_path, held=(f"train-{STEP}",))
+    experiment.at_gate(f"train-{STEP}", within=120)
+    gone = gang.network.machines[1]
+    gang.network.cut(gone)
+    try:
+        experiment.open_gate(f"train-{STEP}")
+        wait_until(lambda: experiment.progress["runId"] == 2 or experiment.progress["state"] == "QUEUED", within=60)
+    finally:
+        gang.network.mend(gone)
+    experiment.ended(within=120)
+    assert f"agent {gone.name}" in "\n".join(experiment.log)
+    assert experiment.trials[0]["restarts"] == 0
+    experiment.nothing_left()

@@ -1,0 +1,171 @@
+"""Entrypoints as the main document writes them, overrides that win, arguments that arrive as they were written."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.live_cluster import wait_until
+from tests.support.live_launchers import LAYERS, command_lines, entered, launched, workers
+from tests.support.live_processes import environ_of
+from tests.support.live_trials import Experiment, create
+
+pytestmark = pytest.mark.e2e
+MY_TRIAL = {"model_def__py": "from held import SpiralTrial as MyTrial\n"}
+GATE = "train-6"
+
+
+def held(gang, tmp_path, entrypoint, *, layer="torch_distributed", shape="2x1", slots=0, files=None, **changes):
+    """An experiment with this entrypoint, held in its seventh batch."""
+    slots = slots or gang.shape(shape)
+    model = entered(entrypoint, slots=slots, layer=layer)
+    experiment = create(gang, model, tmp_path, files=MY_TRIAL | (files or {}), held=(GATE,), **changes)
+    experiment.at_gate(GATE, within=120)
+    return experiment
+
+
+def done(experiment: Experiment) -> None:
+    experiment.open_gate(GATE)
+    experiment.ended(within=120)
+    assert experiment.progress["steps"] == 40
+
+
+def launcher(experiment: Experiment, name: str) -> list[str]:
+    """The running launcher's command line."""
+    found = [line for line in command_lines(experiment) if any(word.endswith(name) for word in line[:4])]
+    assert found, command_lines(experiment)
+    return found[0]
+
+
+def test_the_horovod_line(gang, tmp_path):
+    line = "python3 -m determined.launch.horovod --fusion-threshold-mb 1 --cycle-time-ms 2 -- --trial model_def:MyTrial"
+    experiment = held(gang, tmp_path, line, layer="horovod")
+    environ = environ_of(workers(experiment)[1])
+    assert environ["HOROVOD_FUSION_THRESHOLD"] == str(1 << 20)
+    assert float(environ["HOROVOD_CYCLE_TIME"]) == 2
+    done(experiment)
+
+
+def test_the_torch_distributed_line(gang, tmp_path):
+    """The store of the workers listens where the user says, on the chief."""
+    line = (
+        "python3 -m determined.launch.torch_distributed --rdzv_endpoint=$CUSTOM_RDZV_ADDR -- --trial model_def:MyTrial"
+    )
+    chief, port = gang.network.machines[0].address, 31871
+    hook = f"export CUSTOM_RDZV_ADDR={chief}:{port}\n"
+    experiment = held(gang, tmp_path, line, files={"startup_hook__sh": hook})
+    found = workers(experiment)
+    assert listens(found[0], port)
+    assert not listens(found[1], port)
+    assert {environ_of(pid)["MASTER_PORT"] for pid in found.values()} == {str(port)}
+    done(experiment)
+
+
+@pytest.mark.parametrize("overrides", ["", "--master_port 31872 -- "])
+def test_the_deepspeed_line(gang, tmp_path, overrides):
+    line = f"python3 -m determined.launch.deepspeed {overrides}--trial model_def:MyTrial"
+    experiment = held(gang, tmp_path, line, layer="deepspeed")
+    ports = {environ_of(pid)["MASTER_PORT"] for pid in workers(experiment).values()}
+    assert len(ports) == 1
+    assert ("31872" in ports) == bool(overrides)
+    done(experiment)
+
+
+DLPROF = """#!/bin/sh
+echo "dlprof was given $1"
+shift
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("2x1", 2)])
+def test_the_nested_line(gang, tmp_path, shape, slots):
+    gang.shape(shape)
+    line = "dlprof --mode=simple python3 -m determined.launch.autohorovod --trial model_def:MyTrial"
+    files = {"dlprof": DLPROF, "startup_hook__sh": "chmod +x $PWD/dlprof\nexport PATH=$PWD:$PATH\n"}
+    experiment = held(gang, tmp_path, line, layer="horovod", slots=slots, files=files)
+    assert any("horovod" in word for line in command_lines(experiment) for word in line) == (slots > 1)
+    done(experiment)
+    assert experiment.log.count("dlprof was given --mode=simple") == slots
+
+
+@pytest.mark.parametrize("legacy", [None, "horovod"])
+@pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("1x2", 2), ("2x1", 2)])
+def test_the_legacy_line(gang, tmp_path, shape, slots, legacy):
+    gang.shape(shape)
+    changes = {"legacy_launcher": legacy} if legacy else {}
+    experiment = held(gang, tmp_path, "model_def:MyTrial", slots=slots, **changes)
+    layer = "determined.exec.harness" if slots == 1 else f"determined.launch.{legacy or 'torch_distributed'}"
+    assert any("entrypoint model_def:MyTrial runs as:" in line and layer in line for line in experiment.log)
+    done(experiment)
+
+
+TELLS = """
+import json, os, pathlib, sys, time
+rank = os.environ.get("HOROVOD_RANK") or os.environ["RANK"]
+told = {"arguments": sys.argv[1:], "hook": os.environ.get("FROM_HOOK"), "rank": rank}
+print(json.dumps(told, ensure_ascii=False), flush=True)
+here = pathlib.Path(os.environ["GATES"], "tells")
+while here.exists():
+    time.sleep(0.01)
+"""
+ARGUMENTS = ["a b", "", "--", "--trial", "é", "-n", "$HOME"]
+OVERRIDES = {
+    # ours beaten, one that we never heard of, and what both do to the workers
+    "torch_distributed": (
+        ["--master_port", "31873", "--event-log-handler", "null"],
+        {"MASTER_PORT": "31873"},
+        "torch.distributed.run",
+    ),
+    "horovod": (
+        ["--cycle-time-ms", "3", "--stall-check-warning-time-seconds", "77"],
+        {"HOROVOD_CYCLE_TIME": "3.0", "HOROVOD_STALL_CHECK_TIME_SECONDS": "77"},
+        "horovod.runner.launch",
+    ),
+    "deepspeed": (["--master_port", "31874", "--log_level", "warning"], {"MASTER_PORT": "31874"}, "runner"),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_overrides_arguments_and_hooks(gang, tmp_path, layer):
+    overrides, effect, name = OVERRIDES[layer]
+    slots = gang.shape("2x1")
+    argv = ["python3", "-m", f"determined.launch.{layer}", *overrides, "--", "tells.py", *ARGUMENTS]
+    files = {"tells__py": TELLS, "startup_hook__sh": "echo the hook ran\nexport FROM_HOOK=$((1 + 1))\n"}
+    model = launched(layer, "script", slots=slots)
+    experiment = create(gang, model, tmp_path, files=files, held=("tells",), entrypoint=argv)
+    told = wait_until(lambda: both(experiment), within=60, what="both ranks tell")
+    assert told == {str(rank): {"arguments": ARGUMENTS, "hook": "2", "rank": str(rank)} for rank in range(2)}
+    running = launcher(experiment, name)
+    assert all(word in running for word in overrides), running
+    for pid in experiment.processes:
+        environ = environ_of(pid)
+        if ("HOROVOD_RANK" if layer == "horovod" else "LOCAL_RANK") in environ:
+            assert {key: environ.get(key) for key in effect} == effect
+    experiment.open_gate("tells")
+    experiment.ended(within=60)
+    assert experiment.log.count("the hook ran") == 2
+
+
+def both(experiment: Experiment) -> dict[str, dict] | None:
+    lines = [line.partition("{")[1] + line.partition("{")[2] for line in experiment.log if '"arguments"' in line]
+    told = {value["rank"]: value for value in map(json.loads, lines)}
+    return told if len(told) == 2 else None
+
+
+@pytest.mark.parametrize("layer", [*LAYERS, "autohorovod"])
+def test_a_flag_without_its_end_gets_the_corrected_line(gang, tmp_path, layer):
+    line = f"python3 -m determined.launch.{layer} --some-flag 1 --trial model_def:MyTrial"
+    gang.shape("1x2")
+    experiment = create(gang, entered(line, slots=2), tmp_path, files=MY_TRIAL, max_restarts=0)
+    experiment.ended("ERROR", within=60)
+    corrected = f"python3 -m determined.launch.{layer} --some-flag 1 -- --trial model_def:MyTrial"
+    assert any(line.strip() == corrected for line in experiment.log), experiment.log
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether something listens on this port on the machine of a process."""
+    for family in ("tcp", "tcp6"):
+        rows = [row.split() for row in Path(f"/proc/{pid}/net/{family}").read_text().splitlines()[1:]]
+        if any(row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port for row in rows):
+            return True
+    return False

@@ -1,0 +1,65 @@
+"""Every layer, on every shape of a gang, for a trial class and for a script: the same numbers as the bare launcher."""
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+from tests.support.live_launchers import KINDS, LAYERS, Outcome, bare, launched, outcome_of, seed_of
+from tests.support.live_machines import REMOTE_SHELLS, remote_shells_running
+from tests.support.live_processes import environ_of
+from tests.support.live_trials import create
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
+    """What the bare launcher gives, made once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+    def outcome(layer: str, kind: str, world: int, seed: int) -> Outcome:
+        name = f"bare-{layer}-{kind}-{world}-{seed}"
+        kept = common / f"{name}.json"
+        with (common / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                kept.write_text(json.dumps(asdict(bare(layer, kind, world, seed, common / name))))
+            value = json.loads(kept.read_text())
+        return Outcome(tuple(value["finals"]), {int(n): loss for n, loss in value["validation"].items()})
+
+    return outcome
+
+
+@pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_same_as_the_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
+    slots = gang.shape(shape)
+    experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)
+    experiment.running()
+    assert not set(REMOTE_SHELLS) & {found for pid in experiment.processes for found in on_path(pid)}
+    assert remote_shells_running() == []
+    experiment.ended(within=180)
+    found = outcome_of(experiment)
+    expected = reference(layer, kind, slots, seed_of(gang, experiment))
+    assert len(found.validation) == len(expected.validation) >= 4
+    pairs = list(zip(found.validation.values(), expected.validation.values(), strict=True))
+    if slots == 2:
+        assert pairs == [(loss, loss) for loss in expected.validation.values()]
+        assert found.finals == expected.finals
+        assert len(found.finals) == 2
+    else:
+        assert all(math.isclose(ours, theirs, rel_tol=1e-6) for ours, theirs in pairs), pairs
+    experiment.nothing_left()
+
+
+def on_path(pid: int) -> set[str]:
+    """Which remote shells of the system a process could find; ours, made for a launcher, stands in its run folder."""
+    environ = environ_of(pid)
+    folders = [f for f in environ.get("PATH", "").split(":") if not f.startswith(environ.get("DET_RUN_DIR") or "\0")]
+    return {name for name in REMOTE_SHELLS for folder in folders if os.access(os.path.join(folder, name), os.X_OK)}

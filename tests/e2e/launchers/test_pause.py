@@ -1,0 +1,50 @@
+"""Paused and activated under each layer on two machines: nothing lost or repeated, and the same bits at the end."""
+
+import pytest
+from tests.support.live_cluster import wait_until
+from tests.support.live_launchers import LAYERS, command_lines, launched, outcome_of
+from tests.support.live_trials import create
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_paused_on_two_machines(gang, tmp_path, layer, moments):
+    slots = gang.shape("2x1")
+    straight = create(gang, launched(layer, slots=slots), tmp_path / "straight")
+    straight.ended(within=120)
+
+    step = moments.randrange(3, 35)
+    experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", held=(f"train-{step}",))
+    experiment.at_gate(f"train-{step}", within=120)
+    token = gang.session._headers["Authorization"].split()[-1]
+    for line in command_lines(experiment):
+        assert not any(secret in word for word in line for secret in [token, *secrets_of(experiment)]), line
+    experiment.do("pause")
+    experiment.open_gate(f"train-{step}")
+    experiment.left(within=60)
+    experiment.nothing_left()
+    left_at = experiment.progress["steps"]
+    assert left_at < experiment_steps(layer)
+    experiment.do("activate")
+    experiment.ended(within=120)
+    assert experiment.progress["runId"] == 2
+    assert outcome_of(experiment) == outcome_of(straight)
+    training = [r["totalBatches"] for r in experiment.reports("training") if not r["archived"]]
+    assert len(training) == len(set(training))
+
+
+def experiment_steps(layer: str) -> int:
+    return launched(layer, slots=2).steps
+
+
+def secrets_of(experiment) -> set[str]:
+    """Tokens and keys that the trial's processes have in their environment."""
+    from tests.support.live_processes import environ_of
+
+    def look() -> set[str]:
+        environs = [environ_of(pid) for pid in experiment.processes]
+        names = ("DET_SESSION_TOKEN", "DET_USER_TOKEN", "DET_ALLOCATION_KEY")
+        return {environ[name] for environ in environs for name in names if environ.get(name)}
+
+    return wait_until(look, what="a process of the trial with its tokens")
