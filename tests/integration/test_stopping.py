@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
 from tests.support.cluster import Cluster
 from tests.support.until import until
 
+from determined.link.messages import ContainerExit
+from determined.states import ContainerState
 from determined_master import hints
+from determined_master.loops import trials
 
 
 async def test_a_rendezvous_is_asked_again(one: Cluster):
@@ -24,3 +28,25 @@ async def test_a_rendezvous_is_asked_again(one: Cluster):
     answer = await asking
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == 14
+
+
+async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(trials, "INVALID_GRACE_SECONDS", 0.1)
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    body = {"reason": "EXITED_REASON_INVALID_HP"}
+    answer = await one.post("/api/v1/trials/1/early_exit", body, **one.as_task(wish.allocation_id))
+    assert answer.status_code == 200
+
+    async def stopped() -> bool:
+        return [w.state for w in await agent.wish()] == ["stopped"]
+
+    await until(stopped)
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
+
+    async def ended() -> bool:
+        return (await one.get("/api/v1/trials/1"))["trial"]["state"] == "STATE_COMPLETED"
+
+    await until(ended)

@@ -1,5 +1,7 @@
 """Gives every trial that wants slots an allocation, and draws the consequences of those that ended."""
 
+from datetime import datetime, timedelta
+
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExitReason
@@ -12,17 +14,22 @@ from determined_master.logs import repository as log_rows
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 
+INVALID_GRACE_SECONDS = 10.0
+
 
 class TrialLoop:
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
         self._database = database
         self._clock = clock
         self._trials = trials
+        self._leave_by: dict[int, datetime] = {}
+        """Trials with invalid hyperparameters that still run. Kept in memory: a restart gives them the time again."""
 
     async def tick(self) -> float | None:
         await self._settle()
         await self._finish_stopped()
-        return await self._request()
+        waits = [await self._end_invalid(), await self._request()]
+        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _settle(self) -> None:
         async with self._database.read() as session:
@@ -57,6 +64,24 @@ class TrialLoop:
                 row = await trial_rows.get(session, trial.id)
                 if row.state.is_stopping and await allocation_rows.live_of_task(session, row.task_id) is None:
                     await self._trials.finish_stopped(session, row)
+
+    async def _end_invalid(self) -> float | None:
+        """Who reported invalid hyperparameters ends by itself, or is killed; seconds until the next that is due."""
+        now = self._clock.now()
+        async with self._database.read() as session:
+            trials = await trial_rows.invalid(session)
+            live = {a.task_id: a.id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t in trials])}
+        self._leave_by = {
+            t.id: self._leave_by.get(t.id, now + timedelta(seconds=INVALID_GRACE_SECONDS))
+            for t in trials
+            if t.task_id in live
+        }
+        for trial in trials:
+            if self._leave_by.get(trial.id, now) > now or trial.task_id not in live:
+                continue
+            async with self._database.write() as session:
+                await self._trials.kill_attempt(session, await allocation_rows.get(session, live[trial.task_id]))
+        return min(((due - now).total_seconds() for due in self._leave_by.values() if due > now), default=None)
 
     async def _request(self) -> float | None:
         """Seconds until the next trial that backs off may be tried again."""

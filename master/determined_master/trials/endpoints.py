@@ -117,6 +117,7 @@ async def report_early_exit(
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
+    hint(session, hints.TRIALS)
     return Empty()
 
 

@@ -53,6 +53,12 @@ async def counts(session: AsyncSession, experiment_ids: Collection[int]) -> dict
     return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
+async def invalid(session: AsyncSession) -> Sequence[TrialRow]:
+    """Those that reported invalid hyperparameters and have not ended."""
+    query = select(TrialRow).where(TrialRow.invalid_hp.is_(True), TrialRow.state.in_(_LIVE))
+    return (await session.execute(query)).scalars().all()
+
+
 async def wanting_slots(session: AsyncSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
     """ACTIVE trials with their experiments; whether one has a live allocation already is asked apart."""
     query = (

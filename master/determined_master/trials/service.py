@@ -136,6 +136,10 @@ class Trials:
                 hint(session, hints.TRIALS)
         await allocation_rows.change(session, ended, settled=True)
 
+    async def kill_attempt(self, session: AsyncSession, allocation: AllocationRow) -> None:
+        """Ends an attempt; what follows for its trial is decided when it has ended."""
+        await self._allocations.kill(session, allocation)
+
     async def finish_stopped(self, session: AsyncSession, row: TrialRow) -> None:
         """A stopping trial without a live allocation has nothing to wait for."""
         fate = decide(AttemptEnd(row.state, ExitReason.KILLED, row.restarts, 0))
