@@ -25,17 +25,30 @@ environment: {environment_variables: [OMP_NUM_THREADS=1]}
 """
 
 
+RANKS = """
+resources: {slots_per_trial: 2}
+"""
+LAYER = "python3 -m determined.launch.torch_distributed --trial pause_trial:PauseTrial"
+
+
 def figures(rounds: int = 9) -> list[Figure]:
+    ratios, note = _ratios(CONFIG, 1, rounds)
+    alone = Figure("pause to free slot / step, save and exit", 1.5, ratios, note=f"{note} s")
+    ratios, note = _ratios(CONFIG.replace("pause_trial:PauseTrial", LAYER) + RANKS, 2, rounds)
+    return [alone, Figure("the same, two ranks", 1.3, ratios, note=f"{note} s")]
+
+
+def _ratios(config: str, slots: int, rounds: int) -> tuple[list[float], str]:
     moments = random.Random(SEED)
-    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data") as running:
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data", slots=slots) as running:
         context = context_of(Path(name) / "context", [BENCH / "trials" / "pause_trial.py"])
         with running.session() as session:
-            experiment, trial = create(session, CONFIG, context)
+            experiment, trial = create(session, config, context)
             paused = Paused(session, experiment, trial, moments)
             paused()
             ratios, note = paired(paused, lambda: _bare(running, context), rounds)
             session.post(f"/api/v1/experiments/{experiment}/kill")
-    return [Figure("pause to free slot / step, save and exit", 1.5, ratios, note=f"{note} s")]
+    return ratios, note
 
 
 class Paused:

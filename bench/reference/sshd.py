@@ -1,0 +1,48 @@
+"""A real sshd on another machine, for the launcher that knows no other way there."""
+
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.live_machines import Machine
+
+from bench.figure import Skipped
+
+SSH_PORT = 29891
+PROGRAM = "/usr/sbin/sshd"
+
+
+class Sshd:
+    """Listens on ``machine`` while open; ``key`` is the private key that it lets in."""
+
+    def __init__(self, folder: Path, machine: Machine) -> None:
+        if not Path(PROGRAM).exists():
+            raise Skipped("there is no sshd; on Debian: apt install openssh-server")
+        self.key = folder / "id"
+        host_key = folder / "host_key"
+        for path in (self.key, host_key):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+        options = {
+            "Port": str(SSH_PORT),
+            "HostKey": str(host_key),
+            "AuthorizedKeysFile": f"{self.key}.pub",
+            "StrictModes": "no",
+            "PasswordAuthentication": "no",
+            "UsePAM": "no",
+            "PidFile": "none",
+        }
+        (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+        Path("/run/sshd").mkdir(exist_ok=True)
+        self._argv = [*machine.prefix, PROGRAM, "-D", "-f", str(folder / "sshd_config")]
+
+    def __enter__(self) -> "Sshd":
+        self._process = subprocess.Popen(self._argv, stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(10)

@@ -1,0 +1,30 @@
+"""Meets the other workers under one launcher, sums a number with them and says so: ``first_collective.py LAYER``."""
+
+import sys
+
+import torch
+
+
+def total(layer: str) -> float:
+    value = torch.ones(1)
+    if layer == "horovod":
+        import horovod.torch as hvd
+
+        hvd.init()
+        return float(hvd.allreduce(value, op=hvd.Sum))
+    if layer == "deepspeed":
+        import deepspeed
+
+        # else every start would look for a compiler, with and without us
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        deepspeed.init_distributed()
+    else:
+        torch.distributed.init_process_group("gloo")
+    torch.distributed.all_reduce(value)
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+    return float(value)
+
+
+if __name__ == "__main__":
+    print(f"first collective: {total(sys.argv[1]):g} workers", flush=True)
