@@ -4,6 +4,7 @@ DeterminedError
 ├── ConfigError              an experiment configuration that cannot be used (exit 4)
 ├── ContextError             a context folder that cannot be packed (exit 4)
 ├── StorageError             checkpoint storage failed; names the mount
+├── FrameworkMissing         the task's environment lacks what its trial is written for
 ├── InvalidHP                raised by a trial whose hyperparameters make no sense
 └── ApiError                 an answer of the master other than 200
     ├── BadRequest           400
@@ -43,6 +44,17 @@ class ContextError(DeterminedError):
 
 class StorageError(DeterminedError):
     """Checkpoint storage failed."""
+
+
+class FrameworkMissing(DeterminedError):
+    """The task's environment lacks a framework; made with its name."""
+
+    def __init__(self, name: str) -> None:
+        extra = "pytorch" if name == "torch" else name
+        super().__init__(
+            f"this environment has no {name}: install it (pip install 'detent-cluster[{extra}]'), or let "
+            "environment.image name an image or environment that has it"
+        )
 
 
 class InvalidHP(DeterminedError):

@@ -12,7 +12,10 @@ from typing import Any
 from determined.client import checkpoints
 from determined.client.session import Session
 from determined.core._distributed import DistributedContext
-from determined.core._merge import merge_metadata, merge_resources
+from determined.core._fetching import download_shared, restored, restored_shared
+from determined.core._merge import NOT_STORED, merge_metadata
+from determined.core._sharding import Shard, storing
+from determined.core._together import together
 from determined.core._train import now
 from determined.errors import StorageError
 from determined.storage.base import METADATA_FILE, Selector, Storage
@@ -58,7 +61,10 @@ class CheckpointContext:
         shard: bool = False,
         selector: Selector | None = None,
     ) -> str:
-        """Stores a folder's files and reports them; the new uuid. With ``shard`` all workers call."""
+        """Stores a folder's files and reports them; the new uuid. The selector takes names relative to the folder.
+
+        With ``shard`` all workers call, some perhaps with None; workers that name the same folder store it once.
+        """
         if not shard:
             self._chief_only("upload")
             if ckpt_dir is None:
@@ -68,23 +74,20 @@ class CheckpointContext:
             return uuid
         if not any(self._distributed.allgather(ckpt_dir is not None)):
             raise ValueError("upload(shard=True): no worker has a folder to store")
-        with self.store_path(metadata, shard=True) as (path, uuid):
-            mine = _status(ckpt_dir)
-            # workers that share a folder store it once
-            first = self._distributed.allgather(mine).index(mine) == self._distributed.rank
-            if ckpt_dir is not None and first:
-                names = _selected(Path(ckpt_dir), selector)
-                merge_resources(self._distributed, Path(ckpt_dir), names)
-                _fill(Path(ckpt_dir), path, selector)
-            else:
-                merge_resources(self._distributed, None, [])
+        with self._sharded(metadata) as (part, uuid):
+            if ckpt_dir is not None:
+                part.take(Path(ckpt_dir), selector)
         return uuid
 
     @contextlib.contextmanager
     def store_path(
         self, metadata: Mapping[str, Any] | None = None, *, shard: bool = False
     ) -> Iterator[tuple[Path, str]]:
-        """A folder to write into and its uuid; at the end it is stored whole and reported."""
+        """A folder to write into and its uuid; at the end it is stored whole and reported.
+
+        With ``shard`` all workers call, each gets a folder of its own, and the folders become one checkpoint: the same
+        name with different content, or any worker's error, is an error at every worker, and nothing is stored.
+        """
         if not shard:
             self._chief_only("store_path")
             values = _checked(metadata)
@@ -93,24 +96,8 @@ class CheckpointContext:
                 yield path, uuid
             self._report(uuid, values)
             return
-        values = merge_metadata(self._distributed.allgather(dict(metadata or {})))
-        _checked(values)
-        uuid = str(self._distributed.broadcast(str(uuids.uuid4())))
-        if self._distributed.rank == 0:
-            with self._storage.store_path(uuid, _writes_metadata(values)) as path:
-                self._distributed.broadcast(str(path))
-                yield path, uuid
-                self._all_well(True)
-            self._report(uuid, values)
-        else:
-            path = Path(self._distributed.broadcast(None))
-            try:
-                yield path, uuid
-            except BaseException:
-                self._distributed.gather(False)
-                raise
-            self._distributed.gather(True)
-        self._distributed.broadcast(None)
+        with self._sharded(metadata) as (part, uuid):
+            yield part.folder, uuid
 
     @contextlib.contextmanager
     def restore_path(
@@ -120,8 +107,15 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> Iterator[Path]:
-        """A folder with the checkpoint's files, to read only."""
-        with self._storage.restore_path(storage_id) as path:
+        """A folder with the checkpoint's files, to read only; with a selector with those alone that it wants.
+
+        By default all workers of a machine call and share one folder, with what any of them wants.
+        """
+        with (
+            restored_shared(self._storage, self._distributed, storage_id, selector)
+            if self._shares(download_mode)
+            else restored(self._storage, storage_id, selector)
+        ) as path:
             yield path
 
     def download(
@@ -132,17 +126,14 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> None:
-        """Copies the checkpoint's files into ``ckpt_dir``."""
-        target = Path(ckpt_dir)
-        if download_mode is DownloadMode.NoSharedDownload or self._distributed.local_size == 1:
-            self._storage.download(storage_id, target, selector)
-            return
-        names = self._storage.resources(storage_id)
-        wanted = {name for name in names if selector is None or selector(name)}
-        every = set().union(*self._distributed.allgather_local(wanted))
-        if self._distributed.local_rank == 0:
-            self._storage.download(storage_id, target, every.__contains__)
-        self._distributed.broadcast_local(None)
+        """Copies the checkpoint's files into ``ckpt_dir``, with a selector those that it wants.
+
+        By default all workers of a machine call with the same folder and get what any of them wants.
+        """
+        if self._shares(download_mode):
+            download_shared(self._storage, self._distributed, storage_id, Path(ckpt_dir), selector)
+        else:
+            self._storage.download(storage_id, Path(ckpt_dir), selector)
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
         """The metadata the checkpoint was stored with, and what was added later."""
@@ -159,11 +150,17 @@ class CheckpointContext:
         if self._session is not None:
             checkpoints.report_deleted(self._session, storage_id)
 
-    def _all_well(self, mine: bool) -> None:
-        answers = self._distributed.gather(mine) or []
-        if not all(answers):
-            bad = [rank for rank, well in enumerate(answers) if not well]
-            raise RuntimeError(f"the checkpoint is not stored: workers of rank {bad} failed")
+    @contextlib.contextmanager
+    def _sharded(self, metadata: Mapping[str, Any] | None) -> Iterator[tuple[Shard, str]]:
+        peers = self._distributed
+        values = merge_metadata(together(peers, NOT_STORED, lambda: _serializable(metadata)))
+        _checked(values)
+        uuid = str(peers.broadcast(str(uuids.uuid4())))
+        with storing(self._storage, peers, uuid, _writes_metadata(values), lambda: self._report(uuid, values)) as shard:
+            yield shard, uuid
+
+    def _shares(self, mode: DownloadMode) -> bool:
+        return mode is DownloadMode.LocalWorkersShareDownload and self._distributed.local_size > 1
 
     def _report(self, uuid: str, metadata: dict[str, Any]) -> None:
         self._before_report()
@@ -200,6 +197,11 @@ def _checked(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     steps = values.get("steps_completed")
     if not isinstance(steps, int) or isinstance(steps, bool):
         raise ValueError(f"a checkpoint's metadata needs steps_completed, a whole number; it is {steps!r}")
+    return _serializable(values)
+
+
+def _serializable(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    values = dict(metadata or {})
     json.dumps(values)
     return values
 
@@ -211,17 +213,7 @@ def _writes_metadata(values: dict[str, Any]) -> Callable[[Path], None]:
     return finish
 
 
-def _selected(source: Path, selector: Selector | None) -> list[str]:
-    return [name for name in sorted(tree(source)) if selector is None or selector(name)]
-
-
 def _fill(source: Path, target: Path, selector: Selector | None) -> None:
-    for name in _selected(source, selector):
-        copy(source / name, target / name)
-
-
-def _status(folder: str | os.PathLike[str] | None) -> tuple[int, int] | None:
-    if folder is None:
-        return None
-    status = os.stat(folder)
-    return status.st_dev, status.st_ino
+    for name in sorted(tree(source)):
+        if selector is None or selector(name):
+            copy(source / name, target / name)

@@ -40,43 +40,50 @@ class DistributedContext:
         self.local_size = local_size
         self.cross_rank = cross_rank
         self.cross_size = cross_size
+        if not (0 <= rank < size and 0 <= local_rank < local_size <= size and 0 <= cross_rank < cross_size):
+            raise ValueError(
+                f"ranks begin at 0 and lie below their sizes: rank {rank} of {size}, local rank {local_rank} of "
+                f"{local_size}, cross rank {cross_rank} of {cross_size}"
+            )
         values = environment.current() if environ is None else environ
         key = bytes.fromhex(values.get(environment.ALLOCATION_KEY) or "")
         folder = _folder(values) if size > 1 else Path()
         if size > 1 and not key and local_size < size:
             raise ValueError(f"workers on several machines need {environment.ALLOCATION_KEY} in their environment")
-        # without a key only the folder protects, which is this user's alone: then no port is opened
+        # in one container no port is opened: two runs on one machine could not share it, their folders differ
         self._star: _star.Star = (
-            _star.over_tcp(
+            _star.over_unix(rank, size, folder / "workers.sock", key)
+            if local_size == size
+            else _star.over_tcp(
                 rank,
                 size,
                 chief_ip or values.get(environment.CHIEF_IP) or "127.0.0.1",
                 int(values.get(environment.COMM_PORT_1) or DEFAULT_PORT),
                 key,
             )
-            if key
-            else _star.over_unix(rank, size, folder / "workers.sock", key)
         )
         self._local: _star.Star = _star.over_unix(local_rank, local_size, folder / f"node-{cross_rank}.sock", key)
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":
         """From the environment that ``torch.distributed.run`` makes; torch itself need not be initialised."""
-        values = environment.current()
-        try:
-            rank, size = int(values["RANK"]), int(values["WORLD_SIZE"])
-            local_rank, local_size = int(values["LOCAL_RANK"]), int(values["LOCAL_WORLD_SIZE"])
-        except KeyError as error:
-            raise RuntimeError(
-                f"{error.args[0]} is not set: start the script with python3 -m determined.launch.torch_distributed"
-            ) from None
+        return _from_variables(cls, chief_ip, "torch_distributed")
+
+    @classmethod
+    def from_deepspeed(cls, chief_ip: str | None = None) -> "DistributedContext":
+        """From the environment that deepspeed's launcher makes; deepspeed itself need not be initialised."""
+        return _from_variables(cls, chief_ip, "deepspeed")
+
+    @classmethod
+    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
+        """From a horovod module, for example ``horovod.torch``, after its ``init()``."""
         return cls(
-            rank=rank,
-            size=size,
-            local_rank=local_rank,
-            local_size=local_size,
-            cross_rank=int(values.get("GROUP_RANK") or rank // local_size),
-            cross_size=int(values.get("GROUP_WORLD_SIZE") or size // local_size),
+            rank=hvd.rank(),
+            size=hvd.size(),
+            local_rank=hvd.local_rank(),
+            local_size=hvd.local_size(),
+            cross_rank=hvd.cross_rank(),
+            cross_size=hvd.cross_size(),
             chief_ip=chief_ip,
         )
 
@@ -95,6 +102,14 @@ class DistributedContext:
     def get_local_size(self) -> int:
         """How many workers this machine has."""
         return self.local_size
+
+    def get_cross_rank(self) -> int:
+        """The number of this worker's machine."""
+        return self.cross_rank
+
+    def get_cross_size(self) -> int:
+        """How many machines there are."""
+        return self.cross_size
 
     def get_num_agents(self) -> int:
         """How many machines there are."""
@@ -137,11 +152,37 @@ class DummyDistributedContext(DistributedContext):
         super().__init__(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1, environ={})
 
 
+def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: str) -> DistributedContext:
+    """The launchers agree on most names; torch counts machines as groups, deepspeed as crossings."""
+    values = environment.current()
+
+    def number(*names: str, default: int | None = None) -> int:
+        found = next((values[name] for name in names if values.get(name)), None)
+        if found is None and default is None:
+            raise RuntimeError(
+                f"{' and '.join(names)} not set: start the script with python3 -m determined.launch.{layer}"
+            )
+        return int(default if found is None else found)  # type: ignore[arg-type]
+
+    rank, size, local_rank = number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK")
+    local_size = number("LOCAL_WORLD_SIZE", "LOCAL_SIZE")
+    return cls(
+        rank=rank,
+        size=size,
+        local_rank=local_rank,
+        local_size=local_size,
+        cross_rank=number("GROUP_RANK", "CROSS_RANK", default=rank // local_size),
+        cross_size=number("GROUP_WORLD_SIZE", "CROSS_SIZE", default=-(-size // local_size)),
+        chief_ip=chief_ip,
+    )
+
+
 def _folder(environ: Mapping[str, str]) -> Path:
-    """The run folder; off the cluster one that this user alone may enter."""
+    """The run folder; off the cluster one that this user alone may enter, named by what tells launches apart."""
     if environ.get(environment.RUN_DIR):
         return Path(environ[environment.RUN_DIR])
-    name = f"determined-{os.getuid()}-{environ.get('TORCHELASTIC_RUN_ID', 'none')}-{environ.get('MASTER_PORT', '0')}"
+    port = environ.get("MASTER_PORT") or environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT") or "0"
+    name = f"determined-{os.getuid()}-{environ.get('TORCHELASTIC_RUN_ID', 'none')}-{port}"
     folder = Path(tempfile.gettempdir(), name)
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.stat()

@@ -1,45 +1,107 @@
 """How the parts that several workers bring become one checkpoint."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from determined.core._distributed import DistributedContext
+from determined.core._together import ranks_text, together
+
+NOT_STORED = "the checkpoint is not stored"
+_SHOWN = 5
 
 
-def merge_metadata(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """One dictionary of all; a key with two values is an error.
+@dataclass(frozen=True)
+class Claim:
+    """What one worker brings: name → size (folders end with ``/``), and the folder it lies in.
+
+    Two workers that name the same folder of the same machine bring the same files.
+    """
+
+    files: Mapping[str, int]
+    source: tuple[int, ...]
+
+
+def merge_metadata(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One dictionary of all, in rank order; a key with two values is an error that names both ranks.
 
     >>> merge_metadata([{"a": {"b": 1}}, {"a": {"c": 2}}])
     {'a': {'b': 1, 'c': 2}}
     """
     result: dict[str, Any] = {}
-    for part in parts:
-        _merge(result, part, "")
+    origins: dict[str, int] = {}
+    for rank, part in enumerate(parts):
+        _merge(result, part, "", rank, origins)
     return result
 
 
-def merge_resources(distributed: DistributedContext, folder: Path | None, names: list[str]) -> None:
-    """Raises on every worker where the same file name comes with different content."""
-    mine = {name: _digest(folder / name) for name in names} if folder is not None else {}
-    seen: dict[str, str] = {}
-    for part in distributed.allgather(mine):
-        for name, digest in part.items():
-            if seen.setdefault(name, digest) != digest:
-                raise RuntimeError(f"two workers store different files under the same name: {name}")
+def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> tuple[list[str], dict[str, int]]:
+    """The names that this worker stores, and what all store: name → size.
+
+    A name belongs to the lowest rank that has it. Raises RuntimeError at every worker where a name comes with
+    different content; content is read only where a name comes from several folders with the same size.
+    """
+    claim = claims[peers.rank]
+    holders: dict[str, list[int]] = {}
+    for rank, each in enumerate(claims):
+        for name in each.files:
+            holders.setdefault(name, []).append(rank)
+    conflicts = _mixed_kinds(holders)
+    doubtful = []
+    for name, ranks in holders.items():
+        if name.endswith("/") or len({claims[rank].source for rank in ranks}) == 1:
+            continue
+        if len({claims[rank].files[name] for rank in ranks}) > 1:
+            conflicts.append((name, ranks))
+        else:
+            doubtful.append(name)
+    digests = together(
+        peers, NOT_STORED, lambda: {name: digest(folder / name) for name in doubtful if name in claim.files}
+    )
+    for name in doubtful:
+        if len({digests[rank][name] for rank in holders[name]}) > 1:
+            conflicts.append((name, holders[name]))
+    if conflicts:
+        shown = "; ".join(f"{name} ({ranks_text(ranks)})" for name, ranks in sorted(conflicts)[:_SHOWN])
+        more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
+        raise RuntimeError(f"{NOT_STORED}: workers bring different content under the same name: {shown}{more}")
+    mine = [name for name in sorted(claim.files) if holders[name][0] == peers.rank]
+    return mine, {name: claims[ranks[0]].files[name] for name, ranks in holders.items()}
 
 
-def _merge(into: dict[str, Any], other: dict[str, Any], where: str) -> None:
+def digest(path: Path) -> str:
+    """sha256 of a file's content, read in pieces."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _mixed_kinds(holders: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
+    """Names that are a file at one worker and a folder at another."""
+    folders: dict[str, list[int]] = {}
+    for name, ranks in holders.items():
+        parts = name.rstrip("/").split("/")
+        for count in range(1, len(parts) + name.endswith("/")):
+            folders.setdefault("/".join(parts[:count]), []).extend(ranks)
+    return [(name, sorted({*ranks, *folders[name]})) for name, ranks in holders.items() if name in folders]
+
+
+def _merge(into: dict[str, Any], other: Mapping[str, Any], where: str, rank: int, origins: dict[str, int]) -> None:
     for key, value in other.items():
+        path = f"{where}{key}"
         if key not in into:
-            into[key] = value
-        elif isinstance(into[key], dict) and isinstance(value, dict):
-            _merge(into[key], value, f"{where}{key}.")
+            origins[path] = rank
+            into[key] = {} if isinstance(value, Mapping) else value
+            if isinstance(value, Mapping):
+                _merge(into[key], value, f"{path}.", rank, origins)
+        elif isinstance(into[key], dict) and isinstance(value, Mapping):
+            _merge(into[key], value, f"{path}.", rank, origins)
         elif into[key] != value:
-            raise ValueError(f"workers give different metadata for {where}{key}: {into[key]!r} and {value!r}")
-
-
-def _digest(path: Path) -> str:
-    if path.is_dir():
-        return "folder"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+            raise ValueError(
+                f"workers give different metadata for {path}: "
+                f"{into[key]!r} (rank {origins[path]}) and {value!r} (rank {rank})"
+            )

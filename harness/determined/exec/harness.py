@@ -1,54 +1,87 @@
 """``python3 -m determined.exec.harness module:Class``: trains a trial class as the experiment configuration says."""
 
-import importlib
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from determined.errors import DeterminedError, StorageError
+from determined.errors import DeterminedError, FrameworkMissing, StorageError
+from determined.exec import trial_class
 from determined_launch import environment
+
+logger = logging.getLogger(__name__)
+
+_FRAMEWORKS = ("torch", "deepspeed", "horovod")
+
+
+class WrongKind(DeterminedError):
+    """A class that cannot be trained here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 when trained to the end or preempted; a user's exception leaves with its own traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
-    test_mode = "--test-mode" in words or bool(environment.current().get(environment.TEST_MODE))
+    environ = environment.current()
+    test_mode = "--test-mode" in words or bool(environ.get(environment.TEST_MODE))
     words = [word for word in words if word != "--test-mode"]
     if len(words) != 1 or ":" not in words[0]:
-        print("usage: python3 -m determined.exec.harness [--test-mode] module:Class", file=sys.stderr)
+        print("usage: python3 -m determined.exec.harness [--test-mode] (module:Class | file.py:Class)", file=sys.stderr)
         return 2
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: [%(process)d] %(name)s: %(message)s")
     try:
-        trial_class = find_class(words[0])
-        from determined.pytorch import PyTorchTrial
-        from determined.pytorch._legacy import run
+        found = trial_class.find(words[0])
+        check_kind(found, words[0], environ)
+    except DeterminedError as error:
+        logger.error("%s", error)
+        return 1
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _FRAMEWORKS:
+            raise
+        logger.error("%s: %s", words[0], FrameworkMissing(missing))
+        return 1
+    return _train(found, words[0], test_mode=test_mode)
 
-        if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
-            raise DeterminedError(f"{words[0]} is not a PyTorchTrial; other kinds of trial are not offered yet")
-        run(trial_class, words[0], test_mode=test_mode)
-    except StorageError as error:
-        logging.getLogger(__name__).error("%s", error)
+
+def check_kind(found: Any, spec: str, environ: Mapping[str, str]) -> None:
+    """Raises WrongKind where the launch layer cannot run what was found."""
+    from determined.pytorch import PyTorchTrial
+    from determined.pytorch.deepspeed import DeepSpeedTrial
+
+    if not isinstance(found, type):
+        raise WrongKind(f"{spec} is a {type(found).__name__}, not a trial class")
+    if not issubclass(found, (PyTorchTrial, DeepSpeedTrial)):
+        raise WrongKind(f"{spec} is neither a PyTorchTrial nor a DeepSpeedTrial")
+    layer = next(
+        (
+            f"the {name} layer"
+            for variable, name in (
+                (environment.USE_DEEPSPEED, "deepspeed"),
+                (environment.USE_HOROVOD, "horovod"),
+                (environment.USE_TORCH_DISTRIBUTED, "torch_distributed"),
+            )
+            if environ.get(variable)
+        ),
+        "a process without a launch layer",
+    )
+    wants = "deepspeed" if issubclass(found, DeepSpeedTrial) else "torch_distributed"
+    if (wants == "deepspeed") != (layer == "the deepspeed layer"):
+        raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
+
+
+def _train(found: Any, spec: str, *, test_mode: bool) -> int:
+    from determined.pytorch._legacy import run
+
+    try:
+        run(found, spec, test_mode=test_mode)
+    except (StorageError, FrameworkMissing) as error:
+        logger.error("%s", error)
         return 1
     except DeterminedError as error:
         # ours says what is wrong by itself; where it stands in the user's code still helps
-        logging.getLogger(__name__).error("%s", error, exc_info=error.__traceback__ is not None)
+        logger.error("%s", error, exc_info=error.__traceback__ is not None)
         return 1
     return 0
-
-
-def find_class(spec: str) -> Any:
-    """The class that ``module:Class`` names; the class may be nested, the module is looked for in this folder too."""
-    module, _, name = spec.partition(":")
-    if sys.path[:1] not in ([""], ["."]):
-        sys.path.insert(0, "")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise DeterminedError(f"{module} has no class {name}") from None
-    return found
 
 
 if __name__ == "__main__":

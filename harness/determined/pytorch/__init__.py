@@ -1,5 +1,6 @@
 """The PyTorch trial API: ``PyTorchTrial``, its context, data loader, callbacks, reducers and ``Trainer``."""
 
+from determined.pytorch import deepspeed
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._data import DataLoader
@@ -26,6 +27,7 @@ __all__ = [
     "TorchData",
     "TrainUnit",
     "Trainer",
+    "deepspeed",
     "init",
     "load_trial_from_checkpoint_path",
 ]

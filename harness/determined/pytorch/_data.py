@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils import data as torch_data
@@ -90,6 +90,18 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         """One pass in order of epoch 0, for a look at the data outside of training."""
         return Batches(self, seed=0, rank=0, size=1, repeat=False).epoch(0)
+
+
+class Data(Protocol):
+    """The batches of one slot."""
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
+        """The batches of ``epoch`` from number ``start`` on."""
+        ...
 
 
 @dataclass

@@ -10,9 +10,9 @@ import torch
 import determined
 from determined.pytorch import _saving, _streams
 from determined.pytorch._callbacks import PyTorchCallback
-from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._state import Extras, TrainingState
-from determined.pytorch._trial import PyTorchTrial
+from determined.pytorch._trial import Trial
+from determined.pytorch._trial_context import TrialContext
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +22,8 @@ class Keeper:
 
     def __init__(
         self,
-        trial: PyTorchTrial,
-        context: PyTorchTrialContext,
+        trial: Trial,
+        context: TrialContext,
         callbacks: dict[str, PyTorchCallback],
         state: TrainingState,
     ) -> None:
@@ -37,28 +37,12 @@ class Keeper:
 
     def save(self, extras: Extras | None = None) -> None:
         """Stores everything; with ``extras`` callbacks and reducers as they were then. No random stream moves."""
-        context, distributed = self._context, self._context.distributed
         mine = self._state.rank_parts(extras or self._state.extras())
         with _streams.untouched():
-            ranks = distributed.gather(mine)
-            checkpoint: dict[str, Any] = {}
-            if distributed.rank == 0:
-                checkpoint = {**self._state.common_parts(), "ranks": ranks}
+            uuid = self._store(mine)
+            self.saved_at, self.uuid = self._state.progress.steps, uuid
             for callback in self._callbacks:
-                callback.on_checkpoint_save_start(checkpoint)
-            uuid = None
-            if distributed.rank == 0:
-                with context._core.checkpoint.store_path(self._metadata()) as (path, uuid):
-                    code = Path.cwd() if context._core.info is not None else None
-                    _saving.write(path, checkpoint, self._load_data(), code)
-                    for callback in self._callbacks:
-                        callback.on_checkpoint_write_end(str(path))
-                        callback.on_checkpoint_end(str(path))
-                logger.info("checkpoint %s after %d batches", uuid, self._state.progress.steps)
-            uuid = distributed.broadcast(uuid)
-            self.saved_at, self.uuid = self._state.progress.steps, str(uuid)
-            for callback in self._callbacks:
-                callback.on_checkpoint_upload_end(str(uuid))
+                callback.on_checkpoint_upload_end(uuid)
 
     def load(self, uuid: str) -> None:
         """Brings back the whole state; from another trial's checkpoint the weights alone."""
@@ -67,22 +51,21 @@ class Keeper:
             own = json.loads((path / _saving.LOAD_FILE).read_text(encoding="utf-8"))
             trusted = own.get("experiment_id") == context.get_experiment_id()
             checkpoint = _saving.read(path, trusted=trusted)
-        for callback in self._callbacks:
-            callback.on_checkpoint_load_start(checkpoint)
-        if own.get("trial_id") != context.get_trial_id():
-            logger.info("starting warm from checkpoint %s of trial %s", uuid, own.get("trial_id"))
-            self._state.load_weights(checkpoint)
-            return
-        self._state.load_common(checkpoint)
-        ranks = checkpoint["ranks"]
-        if len(ranks) != context.distributed.size:
+            for callback in self._callbacks:
+                callback.on_checkpoint_load_start(checkpoint)
+            if own.get("trial_id") != context.get_trial_id():
+                logger.info("starting warm from checkpoint %s of trial %s", uuid, own.get("trial_id"))
+                self._load_weights(path, checkpoint)
+                return
+            self._load_common(path, checkpoint)
+            data = self._rank_data(path, checkpoint)
+        if data is None:
             logger.warning(
-                "the checkpoint is of %d slots, this attempt has %d: random streams start anew",
-                len(ranks),
+                "the checkpoint is of another number of slots than this attempt's %d: random streams start anew",
                 context.distributed.size,
             )
         else:
-            parts = _saving.read_rank(ranks[context.distributed.rank], trusted=trusted)
+            parts = _saving.read_rank(data, trusted=trusted)
             self._state.load_rank(parts)
             self._streams = parts["streams"]
         self.saved_at = self._state.progress.steps
@@ -102,6 +85,40 @@ class Keeper:
             _streams.restore(self._streams)
             self._streams = None
 
+    def _store(self, mine: bytes) -> str:
+        """All in one file of the chief's; the parts of the ranks are gathered into it."""
+        distributed = self._context.distributed
+        ranks = distributed.gather(mine)
+        checkpoint: dict[str, Any] = {}
+        if distributed.rank == 0:
+            checkpoint = {**self._state.common_parts(), "ranks": ranks}
+        for callback in self._callbacks:
+            callback.on_checkpoint_save_start(checkpoint)
+        uuid = None
+        if distributed.rank == 0:
+            with self._context._core.checkpoint.store_path(self._metadata()) as (path, uuid):
+                self._write(path, checkpoint)
+            logger.info("checkpoint %s after %d batches", uuid, self._state.progress.steps)
+        return str(distributed.broadcast(uuid))
+
+    def _write(self, path: Path, checkpoint: dict[str, Any]) -> None:
+        code = Path.cwd() if self._context._core.info is not None else None
+        _saving.write(path, checkpoint, self._load_data(), code)
+        for callback in self._callbacks:
+            callback.on_checkpoint_write_end(str(path))
+            callback.on_checkpoint_end(str(path))
+
+    def _load_weights(self, path: Path, checkpoint: dict[str, Any]) -> None:
+        self._state.load_weights(checkpoint)
+
+    def _load_common(self, path: Path, checkpoint: dict[str, Any]) -> None:
+        self._state.load_common(checkpoint)
+
+    def _rank_data(self, path: Path, checkpoint: dict[str, Any]) -> bytes | None:
+        """This rank's parts; ``None`` where the checkpoint is of another number of ranks."""
+        ranks: list[bytes] = checkpoint["ranks"]
+        return ranks[self._context.distributed.rank] if len(ranks) == self._context.distributed.size else None
+
     def _metadata(self) -> dict[str, Any]:
         return {
             "steps_completed": self._state.progress.steps,
@@ -113,7 +130,7 @@ class Keeper:
     def _load_data(self) -> dict[str, Any]:
         kind = type(self._trial)
         return {
-            "trial_type": "PyTorchTrial",
+            "trial_type": self._trial.kind,
             "trial_cls_spec": f"{kind.__module__}:{kind.__qualname__}",
             "trial_id": self._context.get_trial_id(),
             "experiment_id": self._context.get_experiment_id(),

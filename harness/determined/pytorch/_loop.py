@@ -3,17 +3,17 @@
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from determined.pytorch._callbacks import PyTorchCallback
-from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._data import Batches, PlainBatches
+from determined.pytorch._data import Data
 from determined.pytorch._keeper import Keeper
 from determined.pytorch._plan import Plan
 from determined.pytorch._preempt_poll import PreemptPoll
 from determined.pytorch._running import averages, by_batch
 from determined.pytorch._state import Extras, TrainingState
-from determined.pytorch._trial import PyTorchTrial
+from determined.pytorch._trial_context import TrialContext
 from determined.pytorch._validation import Validation, reduce_all
 
 logger = logging.getLogger(__name__)
@@ -31,20 +31,20 @@ class Loop:
     def __init__(
         self,
         *,
-        trial: PyTorchTrial,
-        context: PyTorchTrialContext,
+        context: TrialContext,
         callbacks: dict[str, PyTorchCallback],
-        training: Batches | PlainBatches,
+        training: Data,
+        train_batch: Callable[[Any, int, int], Any],
         validation: Validation,
         plan: Plan,
         state: TrainingState,
         keeper: Keeper,
         poll: PreemptPoll,
     ) -> None:
-        self._trial = trial
         self._context = context
         self._callbacks = list(callbacks.values())
         self._training = training
+        self._train_batch = train_batch
         self._validation = validation
         self._plan = plan
         self._state = state
@@ -101,10 +101,8 @@ class Loop:
         """Trains to the end of the epoch in hand, or of training."""
         state, plan, context = self._state, self._plan, self._context
         progress, running, poll = state.progress, state.running, self._poll
-        train_batch, length = self._trial.train_batch, plan.epoch_length
-        move = context.experimental.auto_to_device and context.device.type != "cpu"
+        train_batch, length = self._train_batch, plan.epoch_length
         aggregation = context._aggregation
-        wide = context.distributed.size > 1 and aggregation > 1
         schedulers = context.lr_schedulers
         epoch = progress.epoch
         context._epoch = epoch
@@ -115,15 +113,8 @@ class Loop:
         boundary = plan.boundary_after(progress.steps)
         with contextlib.closing(_Closing(self._training.epoch(epoch, progress.batch_in_epoch))) as batches:
             for batch in batches:
-                if move:
-                    batch = context.to_device(batch)
                 context._batch = progress.steps
-                if wide:
-                    with context._syncing((progress.steps + 1) % aggregation == 0):
-                        output = train_batch(batch, epoch, progress.steps)
-                else:
-                    output = train_batch(batch, epoch, progress.steps)
-                running.add(output)
+                running.add(train_batch(batch, epoch, progress.steps))
                 progress.advance(length)
                 for scheduler in schedulers:
                     scheduler.after_batch(progress.steps, aggregation=aggregation, epoch_length=length)

@@ -1,6 +1,7 @@
 """Checkpoint files of a trial: written from the training state and read back."""
 
 import errno
+import importlib.metadata
 import io
 import json
 import os
@@ -58,6 +59,14 @@ def load(source: Any, *, trusted: bool, **options: Any) -> Any:
     if hasattr(source, "seek"):
         source.seek(0)
     return torch.load(source, weights_only=False, **options)
+
+
+def version_of(package: str) -> str:
+    """Of an installed package; a question mark for one that came another way."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "?"
 
 
 def _copy_code(source: Path, target: Path) -> None:

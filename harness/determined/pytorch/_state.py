@@ -12,9 +12,10 @@ import torch
 
 from determined.pytorch import _streams
 from determined.pytorch._callbacks import PyTorchCallback
-from determined.pytorch._context import PyTorchTrialContext, parameters
+from determined.pytorch._context import parameters
 from determined.pytorch._reducer import load_reducer_state, reducer_state
 from determined.pytorch._running import RunningMetrics
+from determined.pytorch._trial_context import TrialContext
 
 FORMAT = 1
 
@@ -49,7 +50,7 @@ class Extras:
 class TrainingState:
     """Collects the parts for a checkpoint and puts them back."""
 
-    def __init__(self, context: PyTorchTrialContext, callbacks: dict[str, PyTorchCallback]) -> None:
+    def __init__(self, context: TrialContext, callbacks: dict[str, PyTorchCallback]) -> None:
         self._context = context
         self._callbacks = callbacks
         self.progress = Progress()
@@ -70,16 +71,19 @@ class TrainingState:
 
     def rank_parts(self, extras: Extras) -> bytes:
         """What belongs to this rank alone."""
-        parts = {
+        buffer = io.BytesIO()
+        torch.save(self.rank_values(extras), buffer)
+        return buffer.getvalue()
+
+    def rank_values(self, extras: Extras) -> dict[str, Any]:
+        """The parts of this rank by name."""
+        return {
             "streams": _streams.capture(),
             "gradients": [[p.grad for p in parameters(optimizer)] for optimizer in self._context.optimizers],
             "running": self.running.values(),
             "callbacks": extras.callbacks,
             "reducers": extras.reducers,
         }
-        buffer = io.BytesIO()
-        torch.save(parts, buffer)
-        return buffer.getvalue()
 
     def common_parts(self) -> dict[str, Any]:
         """What all ranks have in common."""
@@ -112,6 +116,10 @@ class TrainingState:
             _match(name, targets, states)
             for target, state in zip(targets, states, strict=True):
                 target.load_state_dict(state)
+        self.load_progress(common)
+
+    def load_progress(self, common: dict[str, Any]) -> None:
+        """Where training stood."""
         known = {item.name for item in fields(Progress)}
         self.progress = Progress(**{key: value for key, value in common["progress"].items() if key in known})
 

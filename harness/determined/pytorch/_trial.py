@@ -1,7 +1,7 @@
 """The class that a user writes."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -12,20 +12,14 @@ from determined.pytorch._reducer import Reducer
 TorchData = dict[str, torch.Tensor] | list[torch.Tensor] | tuple[torch.Tensor, ...] | torch.Tensor
 
 
-class PyTorchTrial(abc.ABC):
-    """Model, data and what is done with a batch. Exactly one of the ``evaluate`` methods is written.
+class Trial(abc.ABC):
+    """What every kind of trial has; users derive from one of the kinds."""
 
-    The loop around it belongs to :class:`determined.pytorch.Trainer`.
-    """
-
-    trial_context_class = PyTorchTrialContext
+    kind: ClassVar[str]
+    """The name under which errors and checkpoints know it."""
 
     @abc.abstractmethod
-    def __init__(self, context: PyTorchTrialContext) -> None:
-        """Makes models and optimizers and wraps them with the context."""
-
-    @abc.abstractmethod
-    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:
         """One step: a loss, or a dictionary of metrics. ``batch_idx`` counts over all epochs."""
 
     @abc.abstractmethod
@@ -40,7 +34,7 @@ class PyTorchTrial(abc.ABC):
         """Callbacks by name; the name is the key of their state in checkpoints."""
         return {}
 
-    def evaluate_batch(self, batch: Any, batch_idx: int) -> dict[str, Any]:
+    def evaluate_batch(self, batch: Any, /, batch_idx: int) -> dict[str, Any]:
         """Metrics of one batch of validation data."""
         raise NotImplementedError
 
@@ -51,6 +45,20 @@ class PyTorchTrial(abc.ABC):
     def evaluation_reducer(self) -> Reducer | dict[str, Reducer]:
         """How metrics of batches become one; one for all or one a metric."""
         return Reducer.AVG
+
+
+class PyTorchTrial(Trial):
+    """Model, data and what is done with a batch. Exactly one of the ``evaluate`` methods is written.
+
+    The loop around it belongs to :class:`determined.pytorch.Trainer`.
+    """
+
+    kind = "PyTorchTrial"
+    trial_context_class = PyTorchTrialContext
+
+    @abc.abstractmethod
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        """Makes models and optimizers and wraps them with the context."""
 
     def get_batch_length(self, batch: Any) -> int:
         """How many records a batch has."""

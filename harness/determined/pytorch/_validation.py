@@ -9,10 +9,10 @@ import torch
 
 from determined.pytorch import _streams
 from determined.pytorch._callbacks import PyTorchCallback
-from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._data import Batches, PlainBatches
+from determined.pytorch._data import Data
 from determined.pytorch._reducer import Reducer, plain_values, reduce_values
-from determined.pytorch._trial import PyTorchTrial
+from determined.pytorch._trial import Trial
+from determined.pytorch._trial_context import TrialContext
 
 _VALIDATION = 4
 
@@ -22,10 +22,10 @@ class Validation:
 
     def __init__(
         self,
-        trial: PyTorchTrial,
-        context: PyTorchTrialContext,
+        trial: Trial,
+        context: TrialContext,
         callbacks: dict[str, PyTorchCallback],
-        batches: Batches | PlainBatches,
+        batches: Data,
         loader: Any,
         *,
         leave: Callable[[], bool],
@@ -51,6 +51,7 @@ class Validation:
         modes = [module.training for module in modules]
         # buffers need no exchange here, and ranks may have different numbers of batches
         wrapped = [m for m in self._context.models if isinstance(m, torch.nn.parallel.DistributedDataParallel)]
+        self._context._averaging.share_buffers(self._context.models)
         for model in self._context.models:
             model.eval()
         for model in wrapped:
@@ -120,7 +121,7 @@ class Validation:
         return dict(self._context.distributed.broadcast(metrics))
 
 
-def reduce_all(context: PyTorchTrialContext, reducers: list[tuple[Any, str | None]]) -> dict[str, Any]:
+def reduce_all(context: TrialContext, reducers: list[tuple[Any, str | None]]) -> dict[str, Any]:
     """What the reducers give over all slots, at every rank."""
     result: dict[str, Any] = {}
     for reducer, name in reducers:
@@ -134,5 +135,5 @@ def reduce_all(context: PyTorchTrialContext, reducers: list[tuple[Any, str | Non
     return result
 
 
-def _overrides(trial: PyTorchTrial, name: str) -> bool:
-    return getattr(type(trial), name) is not getattr(PyTorchTrial, name)
+def _overrides(trial: Trial, name: str) -> bool:
+    return getattr(type(trial), name) is not getattr(Trial, name)

@@ -1,0 +1,116 @@
+"""A checkpoint of several workers: each fills a folder of its own, and the parts become one whole or nothing."""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from determined.core._distributed import DistributedContext
+from determined.core._merge import NOT_STORED, Claim, settle
+from determined.core._together import together
+from determined.errors import StorageError
+from determined.storage.base import Finish, Selector, Storage
+from determined.storage.directory import copy, tree
+
+_SECONDS_TO_SEE = 10.0
+
+
+class Shard:
+    """One worker's part: files written into ``folder``, or a folder of the user's that is copied."""
+
+    def __init__(self, target: Path, peers: DistributedContext) -> None:
+        self.folder = target / f".rank-{peers.rank}"
+        self._target = target
+        self._peers = peers
+        self._given: Path | None = None
+        self._names: dict[str, int] = {}
+
+    def take(self, source: Path, selector: Selector | None) -> None:
+        """Stores what the selector wants of ``source``, which is left as it is."""
+        self._given = source
+        found = tree(source)
+        self._names = {name: size for name, size in found.items() if selector is None or selector(name)}
+
+    def claim(self) -> Claim:
+        """What this worker brings."""
+        if self._given is None:
+            return Claim(tree(self.folder), (self._peers.rank,))
+        # two machines may number their folders alike
+        status = os.stat(self._given)
+        return Claim(self._names, (self._peers.cross_rank, status.st_dev, status.st_ino))
+
+    @property
+    def source(self) -> Path:
+        """Where the files lie."""
+        return self.folder if self._given is None else self._given
+
+    def place(self, names: list[str]) -> None:
+        """Puts them where the whole is made, and onto the disk, each worker its own."""
+        for name in names:
+            here, there = self.source / name, self._target / name
+            if self._given is not None or name.endswith("/"):
+                copy(here, there)
+            else:
+                there.parent.mkdir(parents=True, exist_ok=True)
+                os.rename(here, there)
+            if not name.endswith("/"):
+                with there.open("rb") as file:
+                    os.fsync(file.fileno())
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def storing(
+    storage: Storage, peers: DistributedContext, uuid: str, finish: Finish, report: Callable[[], object]
+) -> Iterator[Shard]:
+    """All workers enter and leave together; the chief opens, finishes and reports. An error is one at every worker."""
+    with contextlib.ExitStack() as chief:
+        opened = together(
+            peers,
+            NOT_STORED,
+            lambda: str(chief.enter_context(storage.store_path(uuid, finish))) if peers.rank == 0 else "",
+        )
+        target = Path(opened[0])
+        shard = Shard(target, peers)
+        failure: BaseException | None = None
+        try:
+            _make(shard.folder)
+            yield shard
+        except BaseException as error:
+            failure = error
+        claims = together(peers, NOT_STORED, lambda: _claim(shard, failure))
+        mine, every = settle(peers, shard.source, claims)
+        together(peers, NOT_STORED, lambda: shard.place(mine))
+        together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
+        together(peers, NOT_STORED, lambda: chief.close() if peers.rank == 0 else None)
+    together(peers, "the checkpoint is stored and not reported", lambda: report() if peers.rank == 0 else None)
+
+
+def _claim(shard: Shard, failure: BaseException | None) -> Claim:
+    if failure is not None:
+        raise failure
+    return shard.claim()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir()
+    except FileNotFoundError:
+        raise StorageError(
+            f"{folder.parent} was made by the chief and is not there on this machine: checkpoint storage is not shared"
+        ) from None
+
+
+def _see(target: Path, expected: dict[str, int]) -> None:
+    """Another machine's files may show a little later on a network file system."""
+    deadline = time.monotonic() + _SECONDS_TO_SEE
+    while True:
+        found = tree(target)
+        missing = sorted(name for name, size in expected.items() if found.get(name) != size)
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise StorageError(f"the chief does not see what other workers stored: {', '.join(missing[:5])}")
+        time.sleep(0.1)

@@ -1,0 +1,80 @@
+"""Finds the class that ``module:Class``, ``folder.module:Class`` or ``folder/file.py:Class`` names."""
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from determined.errors import DeterminedError
+
+
+class NoSuchClass(DeterminedError):
+    """A trial class that is not where its name says."""
+
+
+def find(spec: str) -> Any:
+    """What ``spec`` names; the class may be nested. Folders need not be packages and begin at the current folder.
+
+    Raises NoSuchClass; an exception inside the user's module passes as it is.
+    """
+    where, _, name = spec.rpartition(":")
+    if not where or not name:
+        raise NoSuchClass(f"{spec!r} names no trial class; write module:Class or folder/file.py:Class")
+    if sys.path[:1] not in ([""], ["."]):
+        sys.path.insert(0, "")
+    module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise NoSuchClass(f"{where} has no class {name}{_others(module)}")
+    return found
+
+
+def _from_name(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name != missing and not name.startswith(f"{missing}."):
+            raise
+    # an installed package of the folder's name hides a folder that is no package
+    path = Path(*name.split(".")).with_suffix(".py")
+    if "." in name and path.is_file():
+        return _from_file(path)
+    raise NoSuchClass(f"there is no module {name} in {os.getcwd()} nor on Python's path")
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise NoSuchClass(f"there is no file {path}{'' if path.is_absolute() else f' in {os.getcwd()}'}")
+    # named as an import would name it: so a loader's workers, and who reads a checkpoint, find it again
+    inside = Path(os.path.relpath(path)).with_suffix("")
+    name = ".".join(inside.parts) if all(part.isidentifier() for part in inside.parts) else path.stem
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as for `python folder/file.py`
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _others(module: ModuleType) -> str:
+    """The classes that the module itself defines, as a hint."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    return f"; it has {', '.join(sorted(own))}" if own else ""

@@ -1,0 +1,145 @@
+"""How the gradients of several slots become one: not at all, by torch's DDP, or by horovod.
+
+Buffers follow the chief's: before each forward pass in training, and before a validation. So what the chief keeps in a
+checkpoint is what every slot goes on with.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+
+class Averaging(Protocol):
+    """One way; the trial context asks it at each point where slots meet."""
+
+    def model(self, model: nn.Module) -> nn.Module:
+        """The model as the trial uses it; all slots have the chief's weights."""
+        ...
+
+    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+        """The optimizer as the trial uses it, with ``passes`` backward passes to a step."""
+        ...
+
+    def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
+        """Inside, gradients only add up on each slot: no step follows."""
+        ...
+
+    def before_step(self, optimizer: Any) -> None:
+        """Afterwards gradients are those of all slots."""
+        ...
+
+    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+        """Around the optimizer's own step."""
+        ...
+
+    def share_buffers(self, models: Iterable[nn.Module]) -> None:
+        """All slots get the chief's buffers."""
+        ...
+
+
+class Alone:
+    """One slot, or one whose framework does it all."""
+
+    def model(self, model: nn.Module) -> nn.Module:
+        return model
+
+    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+        return optimizer
+
+    def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext()
+
+    def before_step(self, optimizer: Any) -> None:
+        pass
+
+    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext()
+
+    def share_buffers(self, models: Iterable[nn.Module]) -> None:
+        pass
+
+
+class ByDDP(Alone):
+    """torch's DistributedDataParallel; the process group is there already."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._ids = [device.index] if device.type == "cuda" else None
+
+    def model(self, model: nn.Module) -> nn.Module:
+        if not any(p.requires_grad for p in model.parameters()):
+            return model
+        return nn.parallel.DistributedDataParallel(model, device_ids=self._ids)
+
+    @contextlib.contextmanager
+    def pausing(self, models: Iterable[nn.Module]) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for model in models:
+                if isinstance(model, nn.parallel.DistributedDataParallel):
+                    stack.enter_context(model.no_sync())
+            yield
+
+    def share_buffers(self, models: Iterable[nn.Module]) -> None:
+        for model in models:
+            share(model, lambda tensor, kind: torch.distributed.broadcast(tensor, 0))
+
+
+class ByHorovod(Alone):
+    """horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
+
+    def __init__(self, hvd: Any) -> None:
+        self._hvd = hvd
+        self._models = 0
+
+    def model(self, model: nn.Module) -> nn.Module:
+        self._hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        number, self._models = self._models, self._models + 1
+
+        def before_forward(module: nn.Module, _: Any) -> None:
+            if module.training and torch.is_grad_enabled():
+                share(module, self._broadcast(f"training.{number}"))
+
+        model.register_forward_pre_hook(before_forward)
+        return model
+
+    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+        # broadcast_optimizer_state would take a step to make the state first, and a fresh optimizer has none to share
+        state = self._hvd.broadcast_object(optimizer.state_dict(), root_rank=0, name=f"optimizer.{number}")
+        names = [
+            (f"optimizer.{number}.{group}.{index}", parameter)
+            for group, values in enumerate(optimizer.param_groups)
+            for index, parameter in enumerate(values["params"])
+        ]
+        wrapped = self._hvd.DistributedOptimizer(
+            optimizer, named_parameters=names, backward_passes_per_step=passes, op=self._hvd.Average
+        )
+        wrapped.load_state_dict(state)
+        return wrapped
+
+    def before_step(self, optimizer: Any) -> None:
+        optimizer.synchronize()
+
+    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+        return optimizer.skip_synchronize()  # type: ignore[no-any-return]
+
+    def share_buffers(self, models: Iterable[nn.Module]) -> None:
+        for number, model in enumerate(models):
+            share(model, self._broadcast(f"validation.{number}"))
+
+    def _broadcast(self, name: str) -> Callable[[torch.Tensor, str], Any]:
+        return lambda tensor, kind: self._hvd.broadcast_(tensor, 0, name=f"buffers.{name}.{kind}")
+
+
+def share(model: nn.Module, broadcast: Callable[[torch.Tensor, str], Any]) -> None:
+    """One exchange for all buffers of a type, as most are small."""
+    kinds: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
+    for buffer in model.buffers():
+        kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
+    with torch.no_grad():
+        for (dtype, _), buffers in kinds.items():
+            flat = torch.cat([buffer.reshape(-1) for buffer in buffers])
+            broadcast(flat, str(dtype))
+            for buffer, part in zip(buffers, torch.split(flat, [b.numel() for b in buffers]), strict=True):
+                buffer.data.copy_(part.view_as(buffer))  # not a change that autograd need know of

@@ -1,0 +1,97 @@
+"""What the ``init`` of every kind of trial does first: where the task stands, and the Core API under it."""
+
+import contextlib
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from determined import core
+from determined.core._cluster_info import read
+from determined.errors import FrameworkMissing
+from determined.pytorch import _streams
+from determined_launch import environment
+
+
+def framework(name: str) -> Any:
+    """A framework that only some trials need. Raises FrameworkMissing where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+            raise
+        raise FrameworkMissing(name.partition(".")[0]) from None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The task's facts; what a user gave goes before what the cluster says."""
+
+    environ: Mapping[str, str]
+    is_managed: bool
+    config: dict[str, Any]
+    hparams: dict[str, Any]
+    seed: int
+
+    @classmethod
+    def make(cls, hparams: Mapping[str, Any] | None, exp_conf: Mapping[str, Any] | None) -> "Setup":
+        """From arguments and environment."""
+        environ = environment.current()
+        info = read(environ)
+        config = dict(exp_conf) if exp_conf is not None else configuration(info, environ)
+        if hparams is None:
+            hparams = info.trial.hparams if info else json.loads(environ.get(environment.HPARAMS) or "{}")
+        seed = info.trial.trial_seed if info else _local_seed(config, environ)
+        return cls(environ, info is not None, config, dict(hparams or {}), seed)
+
+    @property
+    def layer(self) -> str | None:
+        """The launcher above this process: ours say it by name, others are known by what they leave behind."""
+        for variable, name in (
+            (environment.USE_TORCH_DISTRIBUTED, "torch_distributed"),
+            (environment.USE_HOROVOD, "horovod"),
+            (environment.USE_DEEPSPEED, "deepspeed"),
+        ):
+            if self.environ.get(variable):
+                return name
+        if self.environ.get("HOROVOD_SIZE"):
+            return "horovod"
+        if self.environ.get("LOCAL_SIZE") and self.environ.get("WORLD_SIZE"):
+            return "deepspeed"
+        return "torch_distributed" if self.environ.get("WORLD_SIZE") else None
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether torch's or deepspeed's launcher started more than this process."""
+        return int(self.environ.get("WORLD_SIZE") or 1) > 1
+
+    def opened(self, distributed: core.DistributedContext | None) -> contextlib.AbstractContextManager[core.Context]:
+        """The Core API; the trainer alone asks for preemption."""
+        return core.init(
+            distributed=distributed,
+            checkpoint_storage=None if self.is_managed else _local_storage(self.config),
+            preempt_mode=core.PreemptMode.ChiefOnly,
+        )
+
+    def seed_streams(self) -> None:
+        """All slots begin with the same streams, so that they make the same models."""
+        _streams.seed_all(_streams.mix(self.seed, 0))
+
+
+def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The experiment configuration; empty where there is none."""
+    if info is not None:
+        return info.trial._config
+    return dict(json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"))
+
+
+def _local_storage(config: Mapping[str, Any]) -> Any:
+    """Off the cluster the configured place usually does not exist; only a plain folder is taken."""
+    storage = config.get("checkpoint_storage") or {}
+    return storage if storage.get("type") == "directory" else None
+
+
+def _local_seed(config: Mapping[str, Any], environ: Mapping[str, str]) -> int:
+    given = environ.get(environment.TRIAL_SEED)
+    return int(given) if given else int((config.get("reproducibility") or {}).get("experiment_seed") or 0)

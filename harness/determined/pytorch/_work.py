@@ -1,0 +1,100 @@
+"""What a kind of trial brings to the trainer, which is the same for all kinds."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from determined.pytorch import _streams
+from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._data import Batches, Data, DataLoader, PlainBatches
+from determined.pytorch._keeper import Keeper
+from determined.pytorch._state import TrainingState
+from determined.pytorch._trial import PyTorchTrial, Trial
+from determined.pytorch._trial_context import TrialContext
+
+TRAINING_DATA, VALIDATION_DATA = 1, 2
+
+
+class Work(Protocol):
+    """One trial of some kind."""
+
+    @property
+    def trial(self) -> Trial:
+        """The user's trial."""
+        ...
+
+    @property
+    def context(self) -> TrialContext:
+        """Its context."""
+        ...
+
+    def training_data(self, loader: Any) -> Data:
+        """What the loop iterates over; an epoch has as many items as batches are counted."""
+        ...
+
+    def validation_data(self, loader: Any) -> Data:
+        """What is given to ``evaluate_batch``, one item for each call."""
+        ...
+
+    def global_batch_size(self) -> int | None:
+        """Records in a batch over all slots, where it is known."""
+        ...
+
+    def train_batch(self) -> Callable[[Any, int, int], Any]:
+        """Trains one batch: item, epoch and number of the batch to metrics."""
+        ...
+
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+        """The training state and who keeps it."""
+        ...
+
+
+class PyTorchWork:
+    """A :class:`PyTorchTrial`."""
+
+    def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
+        self.trial = trial
+        self.context = context
+
+    def training_data(self, loader: Any) -> Data:
+        return batches(self.context, loader, TRAINING_DATA, repeat=True)
+
+    def validation_data(self, loader: Any) -> Data:
+        return batches(self.context, loader, VALIDATION_DATA, repeat=False)
+
+    def global_batch_size(self) -> int | None:
+        return self.context.get_hparams().get("global_batch_size")
+
+    def train_batch(self) -> Callable[[Any, int, int], Any]:
+        context, plain, aggregation = self.context, self.trial.train_batch, self.context._aggregation
+        move = context.experimental.auto_to_device and context.device.type != "cpu"
+        pauses = context.distributed.size > 1 and aggregation > 1
+        if not move and not pauses:
+            return plain
+
+        def train(batch: Any, epoch: int, steps: int) -> Any:
+            data = context.to_device(batch) if move else batch
+            if not pauses or (steps + 1) % aggregation == 0:
+                return plain(data, epoch, steps)
+            with context._averaging.pausing(context.models):
+                return plain(data, epoch, steps)
+
+        return train
+
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+        state = TrainingState(self.context, callbacks)
+        return state, Keeper(self.trial, self.context, callbacks, state)
+
+
+def batches(context: TrialContext, loader: Any, purpose: int, *, repeat: bool) -> Data:
+    """This slot's share of a loader; ``repeat`` where all slots must have equally many batches."""
+    own = _streams.mix(context.get_trial_seed(), purpose)
+    if isinstance(loader, DataLoader):
+        peers = context.distributed
+        return Batches(loader, seed=own, rank=peers.rank, size=peers.size, repeat=repeat)
+    if not context.experimental.plain_loaders:
+        raise TypeError(
+            f"the data loaders of a trial are determined.pytorch.DataLoader, not {type(loader).__name__}; or call "
+            "context.experimental.disable_dataset_reproducibility_checks()"
+        )
+    return PlainBatches(loader, seed=own)

@@ -1,0 +1,42 @@
+"""DeepSpeed's own configuration out of a file and a trial's hyperparameters."""
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def overwrite_deepspeed_config(
+    base_ds_config: str | Path | Mapping[str, Any], source_ds_dict: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The base, a dictionary or the path of a JSON file, with ``source_ds_dict`` laid over it, key by key.
+
+    >>> overwrite_deepspeed_config({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
+    {'a': {'b': 3, 'c': 2}}
+    """
+    if isinstance(base_ds_config, Mapping):
+        result = copy.deepcopy(dict(base_ds_config))
+    else:
+        result = json.loads(Path(base_ds_config).read_text(encoding="utf-8"))
+    for key, value in source_ds_dict.items():
+        below = result.get(key)
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            result[key] = overwrite_deepspeed_config(below, value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def get_ds_config_from_hparams(
+    hparams: Mapping[str, Any],
+    config_key: str = "deepspeed_config",
+    overwrite_key: str = "overwrite_deepspeed_args",
+) -> dict[str, Any]:
+    """The file that the hyperparameter ``deepspeed_config`` names, with ``overwrite_deepspeed_args`` laid over it.
+
+    Raises ValueError where the first of the two is missing.
+    """
+    if config_key not in hparams:
+        raise ValueError(f"hyperparameters need {config_key}, the path of a DeepSpeed configuration")
+    return overwrite_deepspeed_config(hparams[config_key], hparams.get(overwrite_key) or {})

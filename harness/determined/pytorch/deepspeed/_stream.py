@@ -1,0 +1,91 @@
+"""Data of an engine: the trial takes from an iterator as it likes, so the position is what was taken."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from determined.pytorch._data import Data
+
+
+class Stream:
+    """The micro batches of one slot, epoch after epoch without end; ``taken`` is the position."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+        self._source: Iterator[Any] | None = None
+        self.taken = 0
+
+    def __iter__(self) -> "Stream":
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._opened(), self)
+        if batch is self:
+            self.close()  # the epoch's end
+            batch = next(self._opened(), self)
+            if batch is self:
+                raise RuntimeError(f"the data loader ended before its {len(self._data)} batches")
+        self.taken += 1
+        return batch
+
+    def close(self) -> None:
+        """Ends a loader's workers; the next batch comes from the same position."""
+        source, self._source = self._source, None
+        stop = getattr(source, "_shutdown_workers", None) or getattr(source, "close", None)
+        if stop is not None:
+            stop()
+
+    def _opened(self) -> Iterator[Any]:
+        if self._source is None:
+            epoch, start = divmod(self.taken, len(self._data))
+            self._source = self._data.epoch(epoch, start)
+        return self._source
+
+
+class TrainingData:
+    """The stream, once for each batch; an epoch has as many batches as whole ones fit into the data."""
+
+    def __init__(self, data: Data, micro_batches: int) -> None:
+        if not len(data):
+            raise ValueError("the training data loader has no batches")
+        self.micro_batches = micro_batches
+        self.stream = Stream(data)
+        self._length = max(1, len(data) // micro_batches)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
+        """Where the stream stands is its own matter."""
+        try:
+            for _ in range(start, self._length):
+                yield self.stream
+        finally:
+            self.stream.close()
+
+
+class ValidationData:
+    """One pass over the data, once for each batch of it."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
+        """An iterator over the whole, as often as it has batches."""
+        stream = _Pass(self._data)
+        try:
+            for _ in range(len(self._data)):
+                yield stream
+        finally:
+            stream.close()
+
+
+class _Pass(Stream):
+    """Ends loudly: slots that took different numbers of batches would wait for each other."""
+
+    def __next__(self) -> Any:
+        if self.taken >= len(self._data):
+            raise RuntimeError("evaluate_batch took more than one batch a call, and the validation data is at its end")
+        return super().__next__()

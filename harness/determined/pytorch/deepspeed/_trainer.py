@@ -1,0 +1,89 @@
+"""``Trainer.fit`` for a DeepSpeedTrial: the same loop, periods and policies as PyTorch's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._data import Data
+from determined.pytorch._keeper import Keeper
+from determined.pytorch._reducer import reduce_values
+from determined.pytorch._state import TrainingState
+from determined.pytorch._trainer import TrainerOf
+from determined.pytorch._work import TRAINING_DATA, VALIDATION_DATA, batches
+from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
+from determined.pytorch.deepspeed._state import EngineKeeper, EngineState
+from determined.pytorch.deepspeed._stream import TrainingData, ValidationData
+from determined.pytorch.deepspeed._trial import DeepSpeedTrial
+
+
+class Trainer(TrainerOf):
+    """Trains a trial; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
+
+    >>> with deepspeed.init() as context:  # doctest: +SKIP
+    ...     Trainer(MyTrial(context), context).fit(max_length=Batch(100))
+    """
+
+    def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
+        super().__init__(EngineWork(trial, context))
+
+
+class EngineWork:
+    """A :class:`DeepSpeedTrial`."""
+
+    def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
+        self.trial = trial
+        self.context = context
+        self._training: TrainingData | None = None
+        context.experimental.auto_to_device = False  # the trial takes its batches itself
+        counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}  # type: ignore[operator]
+        if len(counts) > 1 and not context._one_call:
+            raise ValueError(
+                f"the engines differ in gradient_accumulation_steps ({sorted(counts)}): "
+                "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
+            )
+
+    def training_data(self, loader: Any) -> Data:
+        data = batches(self.context, loader, TRAINING_DATA, repeat=True)
+        self._training = TrainingData(data, self.context.get_num_micro_batches_per_slot())
+        return self._training
+
+    def validation_data(self, loader: Any) -> Data:
+        return ValidationData(batches(self.context, loader, VALIDATION_DATA, repeat=False))
+
+    def global_batch_size(self) -> int | None:
+        return int(self.context._engine().train_batch_size())
+
+    def train_batch(self) -> Callable[[Any, int, int], Any]:
+        one = self.trial.train_batch
+        count = 1 if self.context._one_call else self.context.get_num_micro_batches_per_slot()
+        if count == 1:
+            return one
+
+        def train(stream: Any, epoch: int, steps: int) -> Any:
+            return averaged([one(stream, epoch, steps) for _ in range(count)])
+
+        return train
+
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+        assert self._training is not None
+        state = EngineState(self.context, callbacks, self._training)
+        return state, EngineKeeper(self.trial, self.context, callbacks, state)
+
+
+def averaged(outputs: list[Any]) -> dict[str, Any]:
+    """Metrics of micro batches as those of a batch; tensors stay on their device.
+
+    >>> averaged([{"loss": 1.0}, {"loss": 2.0}])
+    {'loss': 1.5}
+    """
+    parts = [output if isinstance(output, dict) else {"loss": output} for output in outputs]
+    result: dict[str, Any] = {}
+    for key in dict.fromkeys(key for part in parts for key in part):
+        values = [part[key] for part in parts if key in part]
+        if all(isinstance(value, torch.Tensor) for value in values):
+            result[key] = torch.stack([value.detach().float() for value in values]).mean(dim=0)
+        else:
+            result[key] = reduce_values(values)
+    return result

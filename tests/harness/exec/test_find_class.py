@@ -1,0 +1,143 @@
+"""Where a trial class is looked for, and what is said where it is not there or cannot be trained here."""
+
+import sys
+
+import pytest
+
+from determined.exec import harness, trial_class
+from determined.exec.trial_class import NoSuchClass
+
+TRIAL = """
+import abc
+from neighbour import VALUE
+class Base: pass
+class Mine(Base):
+    value = VALUE
+    class Inner: pass
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with ``deep/inside/model.py`` that is no package, and its neighbour; modules are forgotten after."""
+    folder = tmp_path / "deep" / "inside"
+    folder.mkdir(parents=True)
+    (folder / "neighbour.py").write_text("VALUE = 7\n")
+    (folder / "model.py").write_text(TRIAL)
+    (tmp_path / "plain.py").write_text("class Mine: value = 3\ndef function(): pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if not name.startswith(("torch", "determined", "numpy")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [("plain:Mine", 3), ("plain.py:Mine", 3), ("deep/inside/model.py:Mine", 7), ("./deep/inside/model.py:Mine", 7)],
+)
+def test_forms(here, spec, value):
+    assert trial_class.find(spec).value == value
+
+
+def test_a_dotted_name_needs_no_packages(here, monkeypatch):
+    monkeypatch.syspath_prepend(here / "deep" / "inside")
+    found = trial_class.find("deep.inside.model:Mine")
+    assert found.__module__ == "deep.inside.model"
+    assert trial_class.find("deep.inside.model:Mine.Inner").__qualname__ == "Mine.Inner"
+
+
+def test_an_installed_package_does_not_hide_a_folder(here):
+    """``json`` is a package of the standard library; a folder of that name stands here."""
+    (here / "json").mkdir()
+    (here / "json" / "mine.py").write_text("class Mine: value = 5\n")
+    assert trial_class.find("json.mine:Mine").value == 5
+    assert trial_class.find("json/mine.py:Mine").value == 5
+
+
+def test_a_file_is_importable_under_the_name_it_got(here):
+    """Workers of a data loader and whoever reads a checkpoint look it up so."""
+    found = trial_class.find("deep/inside/model.py:Mine")
+    assert found.__module__ == "deep.inside.model"
+    assert sys.modules[found.__module__].Mine is found
+    assert trial_class.find("deep/inside/model.py:Mine") is found
+
+
+def test_a_file_outside_of_this_folder(here, monkeypatch):
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    assert trial_class.find(f"{here}/deep/inside/model.py:Mine").value == 7
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("nowhere:Mine", "there is no module nowhere in {here}"),
+        ("deep.nowhere:Mine", "there is no module deep.nowhere"),
+        ("nowhere/x.py:Mine", "there is no file nowhere/x.py in {here}"),
+        ("plain:Other", "plain has no class Other; it has Mine"),
+        ("plain.py:Mine.Inner", "plain.py has no class Mine.Inner; it has Mine"),
+        ("plain.py:", "names no trial class"),
+    ],
+)
+def test_not_there(here, spec, text):
+    with pytest.raises(NoSuchClass) as failed:
+        trial_class.find(spec)
+    assert text.format(here=here) in str(failed.value)
+
+
+def test_a_missing_import_of_the_users_own_passes(here):
+    (here / "broken.py").write_text("import nosuchmodule\n")
+    for spec in ("broken:Mine", "broken.py:Mine"):
+        with pytest.raises(ModuleNotFoundError, match="nosuchmodule"):
+            trial_class.find(spec)
+
+
+def refusal(caplog, *words):
+    """What the program says; never with a traceback."""
+    caplog.clear()
+    assert harness.main(words) == 1
+    (record,) = caplog.records
+    assert not record.exc_info
+    return record.getMessage()
+
+
+@pytest.mark.parametrize("name", ["torch", "deepspeed", "horovod"])
+def test_a_framework_that_is_not_installed(here, caplog, name):
+    (here / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
+    said = refusal(caplog, "needs:Mine")
+    extra = {"torch": "pytorch"}.get(name, name)
+    assert f"no {name}" in said
+    assert f"detent-cluster[{extra}]" in said
+    assert "environment.image" in said
+
+
+KINDS = """
+from determined import pytorch
+class Torch(pytorch.PyTorchTrial): pass
+class Engine(pytorch.deepspeed.DeepSpeedTrial): pass
+"""
+
+
+@pytest.mark.torch
+def test_kinds_and_layers(here, caplog, monkeypatch):
+    (here / "kinds.py").write_text(KINDS)
+    for name in ("USE_TORCH_DISTRIBUTED", "USE_HOROVOD", "USE_DEEPSPEED"):
+        monkeypatch.delenv(name, raising=False)
+    assert "neither a PyTorchTrial nor a DeepSpeedTrial" in refusal(caplog, "plain:Mine")
+    assert "is a function, not a trial class" in refusal(caplog, "plain:function")
+    assert (
+        refusal(caplog, "kinds:Engine")
+        == "kinds:Engine is a DeepSpeedTrial, which a process without a launch layer cannot run; "
+        "use determined.launch.deepspeed"
+    )
+    monkeypatch.setenv("USE_HOROVOD", "1")
+    assert "which the horovod layer cannot run; use determined.launch.deepspeed" in refusal(caplog, "kinds:Engine")
+    monkeypatch.delenv("USE_HOROVOD")
+    monkeypatch.setenv("USE_DEEPSPEED", "1")
+    assert (
+        refusal(caplog, "kinds:Torch")
+        == "kinds:Torch is a PyTorchTrial, which the deepspeed layer cannot run; use determined.launch.torch_distributed"
+    )

@@ -1,0 +1,63 @@
+"""Two real ranks under each launcher, off the cluster: left and taken up again, training ends with the same bits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support import launchers
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = str(Path(launchers.__file__).with_name("rank_attempts.py"))
+STRAIGHT = {"preempt_at": None, "latest": None}
+
+
+def attempts(launcher, folder, plan, *, size=2):
+    """What the chief and the other ranks wrote, attempt by attempt."""
+    kind = "deepspeed" if launcher == "deepspeed" else "pytorch"
+    asked = json.dumps({"kind": kind, "store": str(folder / "store"), "attempts": plan})
+    text = launchers.run(launcher, size, [SCRIPT, asked], folder=folder)
+    lines = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
+    ranks = [[line for line in lines if line["rank"] == rank] for rank in range(size)]
+    assert [len(rank) for rank in ranks] == [len(plan)] * size, text
+    return list(zip(*ranks, strict=True))
+
+
+def rows(made):
+    """Reports by group and step, each of which stands once."""
+    found = {}
+    for chief, *_ in made:
+        for group, step, metrics in chief["reports"]:
+            assert (group, step) not in found
+            found[group, step] = metrics
+    return found
+
+
+def check(launcher, folder, moments, variants):
+    """Each variant straight, then left at each moment; then all to the end by new processes."""
+    plan = []
+    for more in variants:
+        plan.append({**STRAIGHT, **more})
+        plan += [{**more, "preempt_at": at, "latest": "previous" if n else None} for n, at in enumerate(moments)]
+    every = attempts(launcher, folder, plan)
+    made = [every[begin : begin + 1 + len(moments)] for begin in range(0, len(every), 1 + len(moments))]
+    ends = [{**more, "preempt_at": None, "latest": v[-1][0]["stored"]} for more, v in zip(variants, made, strict=True)]
+    for (straight, *parts), last in zip(made, attempts(launcher, folder, ends), strict=True):
+        assert all(part[0]["acknowledged"] and part[0]["steps"] < 15 for part in parts)
+        assert [rank["weights"] for rank in (*straight, *last)] == [straight[0]["weights"]] * 4
+        assert rows([*parts, last]) == rows([straight])
+        assert [step for group, step in rows([straight]) if group == "validation"] == [5, 10, 15]
+
+
+# the questions: one a step but the last, and one for each of the three batches of a validation
+INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
+
+
+@pytest.mark.parametrize("launcher", launchers.each("torch_distributed", "horovod"))
+def test_pytorch_trial(tmp_path, launcher):
+    check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}])
+
+
+@launchers.needs("deepspeed")
+def test_engines(tmp_path):
+    check("deepspeed", tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{"stage": 0}, {"stage": 1}])

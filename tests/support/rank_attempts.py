@@ -1,0 +1,188 @@
+"""Run by each rank under a launcher: attempts of a trial one after the other, each preempted at a scripted question.
+
+Argument: JSON of ``kind``, ``store``, and ``attempts`` with ``preempt_at``, ``latest`` (a uuid or "previous") and, for
+engines, ``stage``. Writes one line ``OUT`` + JSON for each attempt.
+"""
+
+import hashlib
+import json
+import sys
+
+import torch
+from torch import nn
+
+from determined import core, pytorch
+from determined.pytorch import _preempt_poll, _streams, deepspeed
+
+FIT = {
+    "max_length": pytorch.Batch(15),
+    "reporting_period": pytorch.Batch(2),
+    "validation_period": pytorch.Batch(5),
+    "checkpoint_period": pytorch.Batch(10),
+}
+SEED = 11
+
+
+class Scripted(core.DummyPreemptContext):
+    def __init__(self, at):
+        self.at, self.asked, self.acknowledged = at, 0, False
+
+    def should_preempt(self, auto_ack=True):
+        self.asked += 1
+        return self.at is not None and self.asked >= self.at
+
+    def acknowledge_preemption_signal(self):
+        self.acknowledged = True
+
+
+class Counter(pytorch.PyTorchCallback):
+    reports = 0
+
+    def on_training_workload_end(self, avg_metrics, batch_metrics):
+        self.reports += 1
+        avg_metrics["reports_so_far"] = self.reports
+
+    def state_dict(self):
+        return {"reports": self.reports}
+
+    def load_state_dict(self, state_dict):
+        self.reports = state_dict["reports"]
+
+
+def points(count):
+    draw = torch.Generator().manual_seed(count)
+    where = torch.randn(count, 6, generator=draw)
+    return torch.utils.data.TensorDataset(where, (where[:, 0] > where[:, 1]).long())
+
+
+class Shared:
+    """Data, metrics and a reducer that both kinds of trial use."""
+
+    def build_callbacks(self):
+        return {"counter": Counter()}
+
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(points(50), batch_size=4, shuffle=True)
+
+    def build_validation_data_loader(self):
+        return pytorch.DataLoader(points(30), batch_size=5)
+
+    def metrics(self, output, label):
+        self.count.update(len(label))
+        return {"validation_loss": nn.functional.cross_entropy(output, label), "draw": torch.rand(())}
+
+    def body(self):
+        return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3))
+
+
+class Two(Shared, pytorch.PyTorchTrial):
+    """Two models with an optimizer each, clipped; accumulation of two batches."""
+
+    def __init__(self, context):
+        self.context = context
+        self.count = context.wrap_reducer(sum, name="seen")
+        self.first = context.wrap_model(self.body())
+        self.second = context.wrap_model(nn.Linear(16, 2))
+        self.one = context.wrap_optimizer(torch.optim.SGD(self.first.parameters(), lr=0.1, momentum=0.9))
+        self.two = context.wrap_optimizer(torch.optim.Adam(self.second.parameters(), lr=0.01))
+        self.rate = context.wrap_lr_scheduler(
+            torch.optim.lr_scheduler.StepLR(self.one, step_size=2, gamma=0.7),
+            pytorch.LRScheduler.StepMode.STEP_EVERY_OPTIMIZER_STEP,
+        )
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        where, label = batch
+        self.count.update(len(label))
+        loss = nn.functional.cross_entropy(self.second(self.first(where)), label)
+        self.context.backward(loss)
+        for optimizer in (self.one, self.two):
+            self.context.step_optimizer(optimizer, clip_grads=lambda p: nn.utils.clip_grad_norm_(p, 0.5))
+        return {"loss": loss, "draw": torch.rand(())}
+
+    def evaluate_batch(self, batch, batch_idx):
+        return self.metrics(self.second(self.first(batch[0])), batch[1])
+
+
+class Engine(Shared, deepspeed.DeepSpeedTrial):
+    """One engine of two micro batches a batch, with a scheduler of its own."""
+
+    def __init__(self, context):
+        import deepspeed as engines
+
+        self.context = context
+        self.count = context.wrap_reducer(sum, name="seen")
+        model = nn.Sequential(self.body(), nn.Linear(16, 2))
+        config = {
+            "train_micro_batch_size_per_gpu": 4,
+            "gradient_accumulation_steps": 2,
+            "gradient_clipping": 0.5,
+            "steps_per_print": 10**9,
+            "optimizer": {"type": "Adam", "params": {"lr": 0.01, "torch_adam": True}},
+            "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 8}},
+            "zero_optimization": {"stage": context.get_hparam("stage")},
+        }
+        self.engine, *_ = engines.initialize(model=model, model_parameters=model.parameters(), config=config)
+        context.wrap_model_engine(self.engine)
+
+    def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
+        where, label = next(dataloader_iter)
+        self.count.update(len(label))
+        loss = nn.functional.cross_entropy(self.engine(where), label)
+        self.engine.backward(loss)
+        self.engine.step()
+        return {"loss": loss, "draw": torch.rand(())}
+
+    def evaluate_batch(self, dataloader_iter, batch_idx):
+        where, label = next(dataloader_iter)
+        return self.metrics(self.engine(where), label)
+
+
+def fresh(first, kind, attempt):
+    """A context as ``init`` makes it, over the process's one Core API context."""
+    train = first._core.train = core.DummyTrainContext()
+    preempt = first._core.preempt = Scripted(attempt["preempt_at"])
+    common = {"hparams": attempt, "exp_conf": first.get_experiment_config(), "trial_seed": SEED}
+    _streams.seed_all(_streams.mix(SEED, 0))
+    if kind == "deepspeed":
+        return train, preempt, deepspeed.DeepSpeedTrialContext(first._core, **common)
+    made = pytorch.PyTorchTrialContext(
+        first._core, aggregation_frequency=2, averaging=first._averaging, device=first.device, **common
+    )
+    return train, preempt, made
+
+
+def main():
+    asked = json.loads(sys.argv[1])
+    kind = asked["kind"]
+    _preempt_poll._SECONDS_BETWEEN = 0.0  # asked at every step, so that a question has a number
+    init = deepspeed.init if kind == "deepspeed" else pytorch.init
+    trainer, trial = (deepspeed.Trainer, Engine) if kind == "deepspeed" else (pytorch.Trainer, Two)
+    config = {"checkpoint_storage": {"type": "directory", "container_path": asked["store"]}}
+    previous = None
+    with init(hparams={}, exp_conf=config) as first:
+        for attempt in asked["attempts"]:
+            stored = []
+            first._core.checkpoint._report = lambda uuid, metadata, stored=stored: stored.append(uuid)
+            train, preempt, context = fresh(first, kind, attempt)
+            latest = previous if attempt["latest"] == "previous" else attempt["latest"]
+            trainer(trial(context), context).fit(**FIT, latest_checkpoint=latest)
+            digest = hashlib.sha256()
+            for model in context.models:
+                for value in model.parameters():
+                    digest.update(value.detach().numpy().tobytes())
+            previous = context.distributed.broadcast(stored[-1] if stored else latest)
+            out = {
+                "rank": context.distributed.rank,
+                "size": context.distributed.size,
+                "reports": train.reports,
+                "stored": previous,
+                "steps": context.current_train_batch() + 1,
+                "acknowledged": preempt.acknowledged,
+                "asked": preempt.asked,
+                "weights": digest.hexdigest(),
+            }
+            print("\nOUT" + json.dumps(out), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Run by each of four workers on two machines: what sharded checkpoints do, scenario by scenario.
+
+Arguments: the storage's folder and a scratch folder. Writes a line ``OUT`` + JSON of scenario → result or error.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from determined import core
+from determined.core import _sharding
+from determined.core._checkpoint import DummyCheckpointContext
+from determined.storage.directory import DirectoryStorage
+
+STORE, SCRATCH = Path(sys.argv[1]), Path(sys.argv[2])
+peers = core.DistributedContext.from_torch_distributed()
+rank, me = peers.rank, f"rank-{peers.rank}"
+reported = []
+
+
+class Context(DummyCheckpointContext):
+    def _report(self, uuid, metadata):
+        reported.append([uuid, metadata])
+
+
+checkpoint = Context(DirectoryStorage(STORE), peers)
+STEPS = {"steps_completed": 1}
+
+
+def own(**files):
+    """A fresh folder of this worker's with ``files``."""
+    folder = SCRATCH / f"{me}-{len(list(SCRATCH.glob(f'{me}-*')))}"
+    for name, text in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def stored(uuid):
+    return {p.relative_to(STORE / uuid).as_posix(): p.read_text() for p in (STORE / uuid).rglob("*") if p.is_file()}
+
+
+def kept(uuid):
+    return {name: text for name, text in stored(uuid).items() if not name.startswith((".hashes", "metadata"))}
+
+
+def write(metadata=STEPS, **files):
+    with checkpoint.store_path(metadata, shard=True) as (path, uuid):
+        for name, text in files.items():
+            target = path / name.replace("__", "/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+    return uuid
+
+
+def a_file_each():
+    uuid = write(metadata={**STEPS, "by": {me: rank}}, **{f"{me}.bin": me, "sub__same": "same"})
+    peers.allgather(None)
+    return [kept(uuid), json.loads(stored(uuid)["metadata.json"]), len(reported)]
+
+
+def different_content():
+    return write(shared="x" if rank != 2 else "y", fine="1")
+
+
+def different_size():
+    return write(shared="x" * (rank + 1))
+
+
+def file_and_folder():
+    return write(**({"a": "x"} if rank == 1 else {"a__b": "x"}))
+
+
+def one_fails():
+    with checkpoint.store_path(STEPS, shard=True) as (path, _):
+        (path / "half").write_text("x")
+        if rank in (1, 3):
+            raise ZeroDivisionError("by rank")
+
+
+def metadata_conflict():
+    return write(metadata={**STEPS, "note": {"seed": 1 if rank < 3 else 2}})
+
+
+def metadata_not_json():
+    return write(metadata={**STEPS, "odd": object()} if rank == 1 else STEPS)
+
+
+def no_steps():
+    return write(metadata={"a": 1})
+
+
+def uploaded():
+    folder = None if rank == 3 else own(**{f"{me}.bin": me, "skipped.tmp": me})
+    uuid = checkpoint.upload(folder, STEPS, shard=True, selector=lambda name: not name.endswith(".tmp"))
+    peers.allgather(None)
+    return kept(uuid)
+
+
+def uploaded_from_one_folder():
+    """Both workers of machine 0 name one folder and want different files of it."""
+    shared = SCRATCH / "shared"
+    if rank == 0:
+        own_files = {"zero": "0", "one": "1", "two": "2"}
+        shared.mkdir()
+        for name, text in own_files.items():
+            (shared / name).write_text(text)
+    peers.allgather(None)
+    folder = shared if peers.cross_rank == 0 else None
+    uuid = checkpoint.upload(folder, STEPS, shard=True, selector=lambda name: name == ("zero", "one")[rank % 2])
+    peers.allgather(None)
+    return kept(uuid)
+
+
+class Twins:
+    """Two machines whose folders have the same device and inode numbers."""
+
+    def stat(self, path):
+        return SimpleNamespace(st_dev=1, st_ino=1)
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+
+def same_numbers_on_two_machines():
+    _sharding.os = Twins()
+    try:
+        return checkpoint.upload(own(weights=me) if rank in (0, 2) else None, STEPS, shard=True)
+    finally:
+        _sharding.os = os
+
+
+def upload_from_nowhere():
+    return checkpoint.upload(SCRATCH / "nowhere" if rank == 2 else own(**{me: "x"}), STEPS, shard=True)
+
+
+def upload_nothing():
+    return checkpoint.upload(None, STEPS, shard=True)
+
+
+def storage_fails():
+    checkpoint._storage, kept_storage = DirectoryStorage(SCRATCH / "file" / "below"), checkpoint._storage
+    try:
+        if rank == 0:
+            (SCRATCH / "file").write_text("")
+        return write(a="1")
+    finally:
+        checkpoint._storage = kept_storage
+
+
+def report_fails():
+    def refuse(uuid, metadata):
+        raise ConnectionError("the master said no")
+
+    checkpoint._report, kept_report = refuse, checkpoint._report
+    try:
+        return write(**{me: "1"})
+    finally:
+        checkpoint._report = kept_report
+
+
+def downloads():
+    uuid = write(**{f"{me}.bin": me})
+    target = SCRATCH / f"machine-{peers.cross_rank}"
+    checkpoint.download(uuid, target, selector=lambda name: name == f"{me}.bin")
+    alone = SCRATCH / f"alone-{rank}"
+    checkpoint.download(uuid, alone, core.DownloadMode.NoSharedDownload, selector=lambda name: name == f"{me}.bin")
+    return [sorted(os.listdir(target)), sorted(os.listdir(alone))]
+
+
+def restores():
+    uuid = write(**{f"{me}.bin": me})
+    seen = []
+    with checkpoint.restore_path(uuid) as path:
+        seen.append([path == STORE / uuid, (path / f"{me}.bin").read_text()])
+    with checkpoint.restore_path(uuid, selector=lambda name: name == f"{me}.bin") as path:
+        seen.append(sorted(os.listdir(path)))
+        shared = str(path)
+    peers.allgather(None)  # the one that made it removes it
+    seen.append(os.path.exists(shared))
+    mode = core.DownloadMode.NoSharedDownload
+    if rank == 1:  # nobody else needs to call
+        with checkpoint.restore_path(uuid, mode, selector=lambda name: name == f"{me}.bin") as path:
+            seen.append([sorted(os.listdir(path)), (path / f"{me}.bin").read_text()])
+    return [shared, seen]
+
+
+def restore_of_nothing():
+    with checkpoint.restore_path("nosuch"):
+        pass
+
+
+def a_selector_fails():
+    uuid = write(a="1")
+    checkpoint.download(
+        uuid, SCRATCH / f"failed-{peers.cross_rank}", selector=lambda name: {"": 1}[name] if rank == 3 else True
+    )
+
+
+def folders_differ():
+    uuid = write(a="1")
+    checkpoint.download(uuid, SCRATCH / f"own-{rank}")
+
+
+def main():
+    names = [
+        a_file_each, different_content, different_size, file_and_folder, one_fails, metadata_conflict,
+        metadata_not_json, no_steps, uploaded, uploaded_from_one_folder,
+        same_numbers_on_two_machines, upload_from_nowhere, upload_nothing,
+        storage_fails, report_fails, downloads, restores, restore_of_nothing, a_selector_fails, folders_differ,
+    ]  # fmt: skip
+    out = {}
+    for scenario in names:
+        before = set(os.listdir(STORE)) if STORE.exists() else set()
+        peers.allgather(None)
+        try:
+            out[scenario.__name__] = {"result": scenario()}
+        except Exception as error:
+            out[scenario.__name__] = {"error": f"{type(error).__name__}: {error}"}
+        peers.allgather(None)
+        out[scenario.__name__]["left"] = len(set(os.listdir(STORE)) - before)
+        peers.allgather(None)
+    print("OUT" + json.dumps(out), flush=True)
+
+
+main()
