@@ -75,6 +75,8 @@ def _run(
     for line in _remarks(config, planned, workdir):
         _say(line)
     variables = _variables(config, device, hparams, rng.randrange(2**31), program, workdir, scratch, test_mode, environ)
+    if "deepspeed" in planned.stripped:
+        variables[environment.USE_DEEPSPEED] = "1"  # one process stands for its workers: the same trials run there
     code, failure = _child(planned.argv, variables, workdir, context)
     what = "test" if test_mode else "trial"
     if code == 0:

@@ -88,13 +88,23 @@ def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pyt
         ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was ended by signal 9"),
         ("", "python3 nothing.py", "test failed: it left with exit code 2"),
         ("", "[./nothing]", "the entrypoint cannot be started: ./nothing"),
-        ("", "nothing:Trial", "ModuleNotFoundError: No module named 'nothing'"),
+        ("", "nothing:Trial", "there is no module nothing in"),
         ("", "train:Trial", "train has no class Trial"),
     ],
 )
 def test_failures(context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str) -> None:
     assert run(context, script, entrypoint) == 1
     assert verdict in capfd.readouterr().err
+
+
+@pytest.mark.torch
+def test_the_launchers_example(capfd: pytest.CaptureFixture[str]) -> None:
+    """One batch of each kind of trial, a DeepSpeedTrial among them."""
+    folder = Path(__file__).parents[3] / "examples" / "launchers"
+    for name in ("torch_distributed", "horovod", "deepspeed", "core_api"):
+        text = (folder / f"{name}.yaml").read_text()
+        assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
+        assert capfd.readouterr().err.splitlines()[-1] == "test passed"
 
 
 def test_without_test_mode(context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
