@@ -1,10 +1,12 @@
 """What a pause has to cost at least: one step, the trainer's own save, the interpreter's exit.
 
-``step_save_exit.py FOLDER``, with the trial on the path: prints ``ready: `` when it is set up, and begins at a line of
-input. The checkpoint goes to a folder below FOLDER.
+``step_save_exit.py FOLDER``, with the trial on the path: prints ``ready: `` when it is set up, and begins when there is
+a file FOLDER/go. The checkpoint goes to a folder below FOLDER. Under a launcher each worker does the same.
 """
 
 import sys
+import time
+from pathlib import Path
 
 import torch
 from pause_trial import PauseTrial
@@ -22,8 +24,12 @@ def main(folder: str) -> None:
         keeper = Keeper(trial, context, {}, state)
         batch = [torch.ones(1, 1000)]
         trial.train_batch(batch, 0, 0)  # the first step allocates what later ones find
-        print("ready: ", flush=True)
-        sys.stdin.readline()
+        context.distributed.allgather(None)
+        if context.distributed.rank == 0:
+            print("ready: ", flush=True)
+        go = Path(folder, "go")
+        while not go.exists():
+            time.sleep(0.001)
         trial.train_batch(batch, 0, 1)
         state.progress.steps = 2
         keeper.save()
