@@ -40,6 +40,10 @@ class RankExit(_Message):
     signal: int | None = None
     host: str = ""
     last_lines: list[str] = Field(default_factory=list)
+    time: float = 0.0
+    """When it ended, in seconds since the epoch; 0 from a wrapper that did not note it."""
+    cause: str = ""
+    """``out_of_memory`` or ``hang`` where the wrapper could tell."""
 
 
 class ContainerExit(_Message):
