@@ -1,13 +1,12 @@
 """The command line that all launch layers share: ``[overrides --] (--trial m:C | script args…)``."""
 
+import itertools
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-
-class UsageError(Exception):
-    """A launch line that cannot be used; its text is for the user."""
+from determined_launch.errors import UsageError as UsageError
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
             raise UsageError(_unclosed(words, module))
         end = words.index("--")
         overrides, words = words[:end], words[end + 1 :]
+        _check(overrides, words, module)
     if not words:
         raise UsageError(f"nothing to run: python3 -m {module} [overrides --] (--trial module:Class | script args…)")
     return LaunchLine(tuple(overrides), tuple(_command(words, python)))
@@ -42,7 +42,11 @@ def _command(words: list[str], python: str) -> list[str]:
     if _is_trial(words[0]):
         trial, rest = _trial(words)
         if rest:
-            raise UsageError(f"--trial takes a class and nothing after it; found: {shlex.join(rest)}")
+            raise UsageError(
+                f"--trial takes a class and nothing after it, and excludes a script; found: {shlex.join(rest)}"
+            )
+        if ":" not in trial:
+            raise UsageError(f"--trial needs a class: --trial module:Class; found: {trial}")
         return [python, "-m", "determined.exec.harness", trial]
     if words[0].endswith(".py"):
         return [python, *words]
@@ -59,6 +63,18 @@ def _trial(words: list[str]) -> tuple[str, list[str]]:
     if len(words) < 2:
         raise UsageError("--trial needs a class: --trial module:Class")
     return words[1], words[2:]
+
+
+def _check(overrides: list[str], words: list[str], module: str) -> None:
+    """Finds what cannot be meant for the launcher among its options."""
+    if any(_is_trial(word) for word in overrides):
+        if words:
+            raise UsageError(f"--trial and a script exclude each other; found --trial and: {shlex.join(words)}")
+        raise UsageError(_unclosed(overrides, module))
+    for before, word in itertools.pairwise(overrides):
+        # an option's value may be a file, but a file after a value is the script whose own "--" was found
+        if word.endswith(".py") and not before.startswith("-"):
+            raise UsageError(_unclosed([*overrides, "--", *words], module))
 
 
 def _unclosed(words: list[str], module: str, which: Callable[[str], str | None] = shutil.which) -> str:

@@ -3,25 +3,23 @@
 import sys
 from collections.abc import Sequence
 
-from determined_launch import environment, horovod, process, rendezvous
-from determined_launch.arguments import UsageError, parse
+from determined_launch import environment, horovod, layer, process
+from determined_launch.layer import Situation
 
 MODULE = "determined.launch.autohorovod"
 
 
+def launch(situation: Situation) -> int:
+    """Starts this container's part. Overrides speak of horovodrun, so they ask for it."""
+    facts = situation.facts
+    if facts.nodes > 1 or facts.local_slots > 1 or situation.line.overrides:
+        return horovod.launch(situation, MODULE)
+    return process.run(situation.line.command, {**situation.environ, environment.CHIEF_IP: facts.chief})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the layer; its exit code is the process's."""
-    words = sys.argv[1:] if argv is None else argv
-    environ = environment.current()
-    try:
-        line = parse(words, module=MODULE, python=sys.executable)
-    except UsageError as error:
-        print(f"{MODULE}: {error}", file=sys.stderr, flush=True)
-        return 2
-    facts = rendezvous.read(environ)
-    if facts.nodes > 1 or facts.local_slots > 1:
-        return horovod.main(words)
-    return process.run(line.command, {**environ, environment.CHIEF_IP: facts.chief})
+    return layer.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

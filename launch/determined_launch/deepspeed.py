@@ -1,20 +1,109 @@
-"""``python3 -m determined.launch.deepspeed``: not offered by this version; it says so."""
+"""``python3 -m determined.launch.deepspeed [overrides --] (--trial m:C | script args…)``.
 
+The same line runs in every container; each starts deepspeed's own runner for its part, so no remote shell is needed.
+"""
+
+import dataclasses
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+from determined_launch import deepspeed_hosts, environment, layer, options, ports, watching
+from determined_launch.arguments import LaunchLine
+from determined_launch.deepspeed_hosts import Part
+from determined_launch.errors import LaunchError
+from determined_launch.layer import Situation
+from determined_launch.runner import Plan
 
 MODULE = "determined.launch.deepspeed"
+DEFAULT_PORT = 29400
+
+_KNOWN = {
+    name: name
+    for name in (
+        *("hostfile", "include", "exclude", "num_nodes", "num_gpus", "master_port", "master_addr", "node_rank"),
+        *("module", "no_python", "launcher", "launcher_args", "ssh_port", "venv_script", "autotuning"),
+    )
+} | {"H": "hostfile", "i": "include", "e": "exclude", "num_accelerators": "num_gpus"}
+# wrap_rank is what deepspeed starts; how the user's own words are started is settled here
+_HOW = ("module", "no_python")
+_REMOTE_SHELLS = ("launcher", "launcher_args", "ssh_port", "venv_script")
+_ACCELERATORS = ("nvidia[0-9]*", "nvidiactl", "kfd", "dxg", "davinci[0-9]*", "accel/*", "hl[0-9]*", "mlu_dev*")
+_ACCELERATOR = "DS_ACCELERATOR"
+
+
+def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str) -> Plan:
+    """The plan for deepspeed's runner, which hands addresses, filters and log options on to its own launcher."""
+    given = options.given(line.overrides, _KNOWN)
+    return Plan(
+        argv=(
+            python,
+            "-m",
+            "deepspeed.launcher.runner",
+            "--hostfile",
+            hostfile,
+            "--no_ssh",
+            "--node_rank",
+            str(part.node_rank),
+            "--master_addr",
+            part.first_address,
+            "--master_port",
+            port,
+            "--no_python",
+            "--no_local_rank",
+            *options.without(line.overrides, _HOW),
+            python,
+            "-m",
+            "determined_launch.wrap_rank",
+            "RANK",
+            "--",
+            *options.command(line.command, given, python),
+        ),
+        is_shielded=True,
+    )
+
+
+def has_accelerator(devices: Path = Path("/dev")) -> bool:
+    """Whether this machine shows a device that deepspeed could use."""
+    return any(next(devices.glob(pattern), None) is not None for pattern in _ACCELERATORS)
+
+
+def launch(situation: Situation) -> int:
+    """Starts this container's part."""
+    layer.demand(MODULE, "torch")
+    layer.demand(MODULE, "deepspeed")
+    facts, environ = situation.facts, situation.environ
+    given = options.given(situation.line.overrides, _KNOWN)
+    part = deepspeed_hosts.part(given, facts)
+    if part is None:
+        situation.say(f"the filters leave this machine, {deepspeed_hosts.names(facts)[facts.rank]}, without a part")
+        return 0
+    _check(situation, given.get("autotuning", ""), [name for name in _REMOTE_SHELLS if name in given])
+    port = layer.port(situation, environment.C10D_PORT, DEFAULT_PORT)
+    if part.node_rank == 0 and not {"master_port", "master_addr"} & set(given):
+        ports.check(port, "deepspeed (C10D_PORT)")
+    hostfile = situation.run_folder / "info" / "deepspeed-hostfile"
+    hostfile.parent.mkdir(parents=True, exist_ok=True)
+    hostfile.write_text(deepspeed_hosts.hostfile(facts), encoding="utf-8")
+    plan = build(situation.line, part, hostfile=str(hostfile), port=str(port), python=situation.python)
+    added = layer.variables(situation, environment.USE_DEEPSPEED, "1")
+    if environment.VISIBLE_DEVICES in environ:
+        added[environment.CONTAINER_DEVICES] = environ[environment.VISIBLE_DEVICES]
+    if _ACCELERATOR not in environ and not has_accelerator():
+        added[_ACCELERATOR] = "cpu"
+    return watching.run(situation, dataclasses.replace(plan, variables=added))
+
+
+def _check(situation: Situation, autotuning: str, shells: Sequence[str]) -> None:
+    if autotuning and situation.facts.nodes > 1:
+        raise LaunchError("--autotuning starts experiments of its own by a remote shell; it works on 1 machine")
+    for name in shells:
+        situation.say(f"--{name} has no effect: each machine starts its own part, without a remote shell")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Refuses with the way out; nothing of the user's is started."""
-    print(
-        f"{MODULE}: this version has no DeepSpeed launcher yet. "
-        "Use: python3 -m determined.launch.torch_distributed -- (--trial module:Class | script args…)",
-        file=sys.stderr,
-        flush=True,
-    )
-    return 1
+    """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
+    return layer.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

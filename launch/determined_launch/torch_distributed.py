@@ -3,65 +3,113 @@
 The same line runs in every container of the allocation; each starts its own ``torch.distributed.run``.
 """
 
-import secrets
+import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 
-from determined_launch import environment, process, rendezvous
-from determined_launch.arguments import LaunchLine, UsageError, parse
+from determined_launch import environment, layer, options, ports, watching
+from determined_launch.arguments import LaunchLine
 from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
+from determined_launch.layer import Situation
+from determined_launch.runner import Plan
 
 MODULE = "determined.launch.torch_distributed"
-DEFAULT_PORT = "29400"
+DEFAULT_PORT = 29400
+
+_KNOWN = {
+    name: name
+    for name in (
+        *("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port", "max_restarts", "local_addr"),
+        *("rdzv_backend", "rdzv_endpoint", "standalone", "module", "no_python", "run_path"),
+    )
+} | {"m": "module"}
+# wrap_rank is what torch starts; how the user's own words are started is settled here
+_HOW = ("module", "m", "no_python", "run_path")
 
 
-def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -> list[str]:
-    """The argv of ``torch.distributed.run``. Overrides come after ours, so that argparse lets them win."""
-    return [
-        python,
-        "-m",
-        "torch.distributed.run",
-        "--nnodes",
-        str(facts.nodes),
-        "--nproc_per_node",
-        str(max(1, facts.local_slots)),
-        "--node_rank",
-        str(facts.rank),
-        "--max_restarts",
-        "0",
-        "--master_addr",
-        "localhost" if facts.nodes == 1 else facts.chief,
-        "--master_port",
-        port,
-        "--module",
-        *line.overrides,
-        # RANK before the "--": argparse gives everything from the first positional on to the module untouched
-        "determined_launch.wrap_rank",
-        "RANK",
-        "--",
-        *line.command,
-    ]
+def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -> Plan:
+    """The plan for ``torch.distributed.run``. Overrides come after ours, so that argparse lets them win."""
+    given = options.given(line.overrides, _KNOWN)
+    _check(given, facts)
+    return Plan(
+        argv=(
+            python,
+            "-m",
+            "torch.distributed.run",
+            "--nnodes",
+            str(facts.nodes),
+            "--nproc_per_node",
+            str(max(1, facts.local_slots)),
+            "--max_restarts",
+            "0",
+            *_rendezvous(given, facts, port),
+            "--module",
+            *options.without(line.overrides, _HOW),
+            # RANK before the "--": argparse gives everything from the first positional on to the module untouched
+            "determined_launch.wrap_rank",
+            "RANK",
+            "--",
+            *options.command(line.command, given, python),
+        ),
+        restarts=given.get("max_restarts", "0") not in ("0", ""),
+    )
 
 
-def variables(facts: RendezvousFacts, environ: Mapping[str, str]) -> dict[str, str]:
-    """What the workers find in their environment beside what was there."""
-    added = {environment.USE_TORCH_DISTRIBUTED: "True", environment.CHIEF_IP: facts.chief}
-    if environment.ALLOCATION_KEY not in environ and facts.nodes == 1:
-        added[environment.ALLOCATION_KEY] = secrets.token_hex(32)  # off the cluster: this machine's workers alone
-    return added
+def _rendezvous(given: Mapping[str, str], facts: RendezvousFacts, port: str) -> list[str]:
+    """Where the machines meet. What torch would ignore beside an override, or prefer to it, is left out."""
+    chief = "localhost" if facts.nodes == 1 else _bracketed(facts.chief)
+    if "standalone" in given:
+        return []
+    if given.get("rdzv_backend", "static") == "static":
+        rank = ["--node_rank", str(facts.rank)]
+        if "rdzv_endpoint" in given:
+            return rank
+        return [*rank, "--master_addr", chief, "--master_port", port]
+    # its backends number the machines themselves, and know this one by a name that others may not resolve
+    own = [] if facts.nodes == 1 else ["--local_addr", facts.addresses[facts.rank]]
+    return own if "rdzv_endpoint" in given else ["--rdzv_endpoint", f"{chief}:{port}", *own]
+
+
+def _check(given: Mapping[str, str], facts: RendezvousFacts) -> None:
+    """Raises LaunchError for overrides that contradict the allocation, which would wait for others in vain."""
+    if "standalone" in given and facts.nodes > 1:
+        raise LaunchError(f"--standalone is for 1 machine, and this allocation has {facts.nodes}")
+    if "rdzv_endpoint" not in given and "nnodes" in given:
+        least, _, most = given["nnodes"].partition(":")
+        if least.isdigit() and not int(least) <= facts.nodes <= int(most if most.isdigit() else least):
+            raise LaunchError(f"--nnodes {given['nnodes']} was given, but this allocation has {_machines(facts.nodes)}")
+    rank = given.get("node_rank", "")
+    if rank.isdigit() and int(rank) != facts.rank:
+        raise LaunchError(
+            f"--node_rank {rank} was given, but this is number {facts.rank} of {_machines(facts.nodes)}; leave it out"
+        )
+
+
+def _machines(count: int) -> str:
+    return "1 machine" if count == 1 else f"{count} machines"
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def launch(situation: Situation) -> int:
+    """Starts this container's part."""
+    layer.demand(MODULE, "torch")
+    facts = situation.facts
+    port = layer.port(situation, environment.C10D_PORT, DEFAULT_PORT)
+    given = options.given(situation.line.overrides, _KNOWN)
+    plan = build(situation.line, facts, port=str(port), python=situation.python)
+    if facts.is_chief and not {"rdzv_endpoint", "master_port", "master_addr", "standalone"} & set(given):
+        ports.check(port, "torch.distributed (C10D_PORT)")
+    added = layer.variables(situation, environment.USE_TORCH_DISTRIBUTED, "True")
+    return watching.run(situation, dataclasses.replace(plan, variables=added))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the layer; its exit code is the launcher's."""
-    environ = environment.current()
-    try:
-        line = parse(sys.argv[1:] if argv is None else argv, module=MODULE, python=sys.executable)
-    except UsageError as error:
-        print(f"{MODULE}: {error}", file=sys.stderr, flush=True)
-        return 2
-    facts = rendezvous.read(environ)
-    command = build(line, facts, port=environ.get(environment.C10D_PORT, DEFAULT_PORT), python=sys.executable)
-    return process.run(command, {**environ, **variables(facts, environ)})
+    """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
+    return layer.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

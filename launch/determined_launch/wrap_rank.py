@@ -3,57 +3,22 @@
 ``python3 -m determined_launch.wrap_rank RANK_VARIABLE[,OTHER…] -- program args…``
 """
 
-import json
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
-from determined_launch import environment, process
+from determined_launch import environment, out_of_memory, process, records, steps, worker_environment
+from determined_launch.lines import Prefixer
 
 KEPT_LINES = 20
-LINE_LIMIT = 8192
+LAST_WORDS_SECONDS = 0.2
 DRAIN_SECONDS = 2.0  # a grandchild may hold the pipe open after the worker has ended
-
-_ENDS = re.compile(rb"\r\n|\n|\r")
-
-
-class Prefixer:
-    """Cuts a byte stream into lines at newlines and carriage returns and gives each its prefix."""
-
-    def __init__(self, rank: int) -> None:
-        self._prefix = f"[rank={rank}] ".encode()
-        self._rest = b""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes, each with its end; an overlong one is cut."""
-        text = self._rest + data
-        lines, begin = [], 0
-        for end in _ENDS.finditer(text):
-            if end.group() == b"\r" and end.end() == len(text):
-                break  # the newline of a "\r\n" may still come
-            lines.append(self._prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
-            begin = end.end()
-        self._rest = text[begin:]
-        limit = LINE_LIMIT - len(self._prefix) - 1
-        while len(self._rest) > limit:
-            lines.append(self._prefix + self._rest[:limit] + b"\n")
-            self._rest = self._rest[limit:]
-        return lines
-
-    def close(self) -> list[bytes]:
-        """What is left at the end of the stream, as a line."""
-        rest, self._rest = self._rest, b""
-        if not rest:
-            return []
-        return [self._prefix + rest.removesuffix(b"\r") + b"\n"]
 
 
 def find_rank(names: str, environ: Mapping[str, str]) -> int:
@@ -66,34 +31,73 @@ def find_rank(names: str, environ: Mapping[str, str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the worker; its exit code is returned."""
     words = list(sys.argv[1:] if argv is None else argv)
+    environ = environment.current()
+    if words[:1] == ["--kept"]:
+        environ, words = worker_environment.restore(words[1], environ), words[2:]
     if len(words) < 3 or words[1] != "--":
         print("usage: wrap_rank RANK_VARIABLE -- program args…", file=sys.stderr)
         return 2
-    environ = environment.current()
     rank = find_rank(words[0], environ)
-    try:
-        child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        return process.start_failure(words[2:], error)
+    folder = records.folder(environ)
+    records.remove(folder, rank)
+    worker = _variables(environ, rank)
+    kills = out_of_memory.KernelKills()
     last: deque[str] = deque(maxlen=KEPT_LINES)
+    try:
+        child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=worker)
+    except OSError as error:
+        code = process.start_failure(words[2:], error)
+        said = [f"cannot start {words[2]!r}: {error.strerror}"]
+        records.write(folder, _record(environ, rank, code, said, kills, time.time()))
+        return code
+    pumps = _start_pumps(child, rank, last)
+    with process.forwarding(child.send_signal):
+        status = child.wait()
+    ended = time.time()
+    # recorded before the rest of the output has come, so that the layer learns of a dead worker at once
+    for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
+        _join(pumps, patience)
+        records.write(folder, _record(environ, rank, status, list(last), kills, ended))
+    if environment.STEP_FILE not in environ:
+        steps.remove(worker.get(environment.STEP_FILE))
+    return process.exit_code(status)
+
+
+def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
+    """The worker's environment: what the launcher gave, its own devices, and where it stands in a nest of layers."""
+    worker = {name: value for name, value in environ.items() if name != environment.CONTAINER_DEVICES}
+    devices = environ.get(environment.CONTAINER_DEVICES)
+    if devices is not None:
+        worker[environment.VISIBLE_DEVICES] = _devices(devices, environ.get(environment.VISIBLE_DEVICES, ""))
+    # the steps of a layer inside a worker are that worker's
+    if environ.get(environment.HANG_TIMEOUT) and environment.STEP_FILE not in environ:
+        path = steps.make(records.place(environ, "steps"), rank)
+        if path is not None:
+            worker[environment.STEP_FILE] = str(path)
+    worker[environment.WORKER_OF] = os.path.join(environ.get(environment.WORKER_OF, ""), f"rank-{rank}")
+    return worker
+
+
+def _devices(containers: str, numbers: str) -> str:
+    """A launcher's numbers from 0 on stand for the container's own devices, which may be any of the machine's."""
+    own = containers.split(",")
+    chosen = [own[int(number)] for number in numbers.split(",") if number.isdigit() and int(number) < len(own)]
+    return ",".join(chosen) if chosen else containers
+
+
+def _start_pumps(child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]") -> list[threading.Thread]:
     assert child.stdout is not None
     assert child.stderr is not None
     pumps = [
-        threading.Thread(target=_pump, args=(source, target, rank, last), daemon=True)
+        threading.Thread(target=_pump, args=(source, target, Prefixer(rank), last), daemon=True)
         for source, target in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
     ]
     for pump in pumps:
         pump.start()
-    with process.forwarding(child.send_signal):
-        status = child.wait()
-    for pump in pumps:
-        pump.join(DRAIN_SECONDS)
-    _record(environ, rank, status, list(last))
-    return process.exit_code(status)
+    return pumps
 
 
-def _pump(source: BinaryIO, target: BinaryIO, rank: int, last: "deque[str]") -> None:
-    prefixer = Prefixer(rank)
+def _pump(source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]") -> None:
     number = source.fileno()
     while True:
         data = os.read(number, 65536)
@@ -106,21 +110,31 @@ def _pump(source: BinaryIO, target: BinaryIO, rank: int, last: "deque[str]") -> 
             return
 
 
-def _record(environ: Mapping[str, str], rank: int, status: int, last: list[str]) -> None:
-    """Best effort: a full disk must not change how the worker's end is seen."""
-    folder = Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "exits")
-    value = {
-        "rank": rank,
-        "code": process.exit_code(status),
-        "signal": signal.Signals(-status).name if status < 0 else None,
-        "host": socket.gethostname(),
-        "last_lines": last,
-    }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"rank-{rank}.json").write_text(json.dumps(value), encoding="utf-8")
-    except OSError:
-        pass
+def _join(pumps: Sequence[threading.Thread], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    for pump in pumps:
+        pump.join(max(0.0, until - time.monotonic()))
+
+
+def _record(
+    environ: Mapping[str, str],
+    rank: int,
+    status: int,
+    last: list[str],
+    kills: out_of_memory.KernelKills,
+    ended: float,
+) -> records.ExitRecord:
+    code = process.exit_code(status)
+    return records.ExitRecord(
+        rank=rank,
+        code=code,
+        signal=-status if status < 0 else None,
+        host=socket.gethostname(),
+        last_lines=last,
+        time=ended,
+        cause=records.OUT_OF_MEMORY if out_of_memory.is_cause(code, last, kills) else "",
+        launch=environ.get(environment.LAUNCH_ID, ""),
+    )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,10 @@
 """A star of sockets: every worker talks to the chief, and nothing is unpickled before both ends proved the key.
 
-Frames are a length and a body. The chief sends a nonce; the worker answers with its rank, a nonce and the HMAC of
-both under the allocation's key; the chief proves itself in turn.
+Frames are a length and a body, after the handshake in which the worker says its rank.
 """
 
-import contextlib
-import hashlib
-import hmac
 import os
 import pickle
-import secrets
 import socket
 import struct
 import time
@@ -17,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from determined_launch import handshake
+
 PATIENCE_SECONDS = 600.0
-_HANDSHAKE_SECONDS = 10.0
-_NONCE = 32
-_DIGEST = 32
+_ENDS = (b"worker", b"chief")
 _LENGTH = struct.Struct("!Q")
 _RANK = struct.Struct("!I")
 
@@ -98,7 +93,8 @@ class Worker:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the chief cannot be reached: {error}") from None
                 time.sleep(0.05)
-        _prove(self._chief, rank, key)
+        # the chief may still be busy with others
+        handshake.prove(self._chief, key, _RANK.pack(rank), ends=_ENDS, patience=PATIENCE_SECONDS)
 
     def gather(self, value: Any) -> list[Any] | None:
         _send(self._chief, pickle.dumps(value), 0)
@@ -120,7 +116,7 @@ def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Star:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         return Chief(listener, size, key)
-    return Worker(lambda: socket.create_connection((host, port), timeout=_HANDSHAKE_SECONDS), rank, key)
+    return Worker(lambda: socket.create_connection((host, port), timeout=handshake.SECONDS), rank, key)
 
 
 def over_unix(rank: int, size: int, path: Path, key: bytes) -> Star:
@@ -146,7 +142,7 @@ def over_unix(rank: int, size: int, path: Path, key: bytes) -> Star:
 def _connect_unix(path: str) -> socket.socket:
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        peer.settimeout(_HANDSHAKE_SECONDS)
+        peer.settimeout(handshake.SECONDS)
         peer.connect(path)
     except OSError:
         peer.close()
@@ -156,46 +152,8 @@ def _connect_unix(path: str) -> socket.socket:
 
 def _admit(peer: socket.socket, key: bytes) -> int | None:
     """The rank of a worker that knows the key, else ``None``."""
-    try:
-        _tune(peer, _HANDSHAKE_SECONDS)
-        ours = secrets.token_bytes(_NONCE)
-        peer.sendall(ours)
-        answer = _exactly(peer, _RANK.size + _NONCE + _DIGEST)
-        said, proof = answer[:-_DIGEST], answer[-_DIGEST:]
-        if not hmac.compare_digest(proof, _digest(key, b"worker", ours + said)):
-            return None
-        peer.sendall(_digest(key, b"chief", said + ours))
-        _tune(peer, None)
-        return int(_RANK.unpack(said[: _RANK.size])[0])
-    except (OSError, EOFError):
-        return None
-
-
-def _prove(peer: socket.socket, rank: int, key: bytes) -> None:
-    try:
-        _tune(peer, PATIENCE_SECONDS)  # the chief may still be busy with others
-        theirs = _exactly(peer, _NONCE)
-        said = _RANK.pack(rank) + secrets.token_bytes(_NONCE)
-        peer.sendall(said + _digest(key, b"worker", theirs + said))
-        if not hmac.compare_digest(_exactly(peer, _DIGEST), _digest(key, b"chief", said + theirs)):
-            raise ConnectionError("the chief of this allocation could not prove the allocation's key")
-        _tune(peer, None)
-    except EOFError:
-        peer.close()
-        raise ConnectionError("the chief refused this worker: it has another allocation's key") from None
-    except BaseException:
-        peer.close()
-        raise
-
-
-def _digest(key: bytes, role: bytes, text: bytes) -> bytes:
-    return hmac.new(key, role + text, hashlib.sha256).digest()
-
-
-def _tune(peer: socket.socket, timeout: float | None) -> None:
-    peer.settimeout(timeout)
-    with contextlib.suppress(OSError):  # a unix socket has no such option
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    said = handshake.admit(peer, key, said=_RANK.size, ends=_ENDS)
+    return None if said is None else int(_RANK.unpack(said)[0])
 
 
 def _send(peer: socket.socket, data: bytes, rank: int) -> None:

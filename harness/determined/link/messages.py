@@ -41,9 +41,9 @@ class RankExit(_Message):
     host: str = ""
     last_lines: list[str] = Field(default_factory=list)
     time: float = 0.0
-    """When its wrapper saw it end, in seconds since the epoch."""
+    """When it ended, in seconds since the epoch; 0 from a wrapper that did not note it."""
     cause: str = ""
-    """What the wrapper knows beside code and signal: ``out_of_memory``, ``hang``, or nothing."""
+    """``out_of_memory`` or ``hang`` where the wrapper could tell."""
 
 
 class ContainerExit(_Message):

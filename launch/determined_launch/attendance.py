@@ -1,0 +1,116 @@
+"""Containers beside the chief's: they start what the chief's launcher tells them to, and end when it has ended."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from determined_launch import containers, process, processes, runner, worker_environment
+from determined_launch.channel import client, frames
+from determined_launch.channel.frames import Closed, Connection
+from determined_launch.channel.server import Server
+from determined_launch.channel.verbs import Attend, Run
+from determined_launch.errors import LaunchError
+from determined_launch.layer import Situation
+
+PATIENCE_SECONDS = 600.0
+"""What the chief waits for a container, and a container for the chief: hooks may take long on one of them."""
+_NOTE_SECONDS = 10.0
+_LEAVE_SECONDS = 0.5
+
+
+class Peers:
+    """The chief's connections to the other containers."""
+
+    def __init__(self, connections: list[Connection]) -> None:
+        self._connections = connections
+
+    def tell_end(self, code: int) -> None:
+        for connection in self._connections:
+            with contextlib.suppress(Closed):
+                connection.send_json(frames.EXIT, {"code": code})
+
+
+@contextlib.contextmanager
+def peers(situation: Situation) -> Iterator[Peers]:
+    """Connected to every other container, which ends where this is left without telling them."""
+    facts, connections = situation.facts, []
+    ports = containers.ports(facts, situation.environ)
+    try:
+        for rank in range(1, facts.nodes):
+            connections.append(_reach(situation, facts.addresses[rank], ports[rank], rank))
+        yield Peers(connections)
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def _reach(situation: Situation, address: str, port: int, rank: int) -> Connection:
+    key, request = containers.key(situation.environ), {"verb": "attend"}
+    began = time.monotonic()
+    for patience in (_NOTE_SECONDS, PATIENCE_SECONDS):
+        try:
+            connection = client.connect(address, port, key, request, patience=patience)
+            connection.receive_json(frames.ANSWER)
+            return connection
+        except OSError as error:
+            problem = error
+        if time.monotonic() - began < PATIENCE_SECONDS:
+            situation.say(f"waiting for container {rank}: {problem}")
+    raise LaunchError(f"container {rank} did not come: {problem}")
+
+
+def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
+    """Serves until the end. The first failed worker's code where one failed here, else the chief's."""
+    facts, environ = situation.facts, situation.environ
+    ended: list[int | None] = []
+    told = threading.Event()
+
+    def note(code: int | None) -> None:
+        ended.append(code)
+        told.set()
+
+    verb = Attend(note)
+    run = Run(worker_environment.bare(environ, situation.run_folder), os.getcwd())
+    server = Server(
+        situation.own_address,
+        containers.ports(facts, environ)[facts.rank],
+        containers.key(environ),
+        {"run": run, "attend": verb},
+    )
+    processes.adopt_orphans()
+    workers = runner.Workers(situation.exits, mark, restart=restarts)
+    asked: list[int] = []
+    began = time.monotonic()
+    with process.forwarding(lambda number: _pass_on(number, asked)):
+        try:
+            while not told.wait(runner.TICK_SECONDS):
+                if not asked and workers.are_lost():
+                    return workers.code(1)
+                if asked and not processes.wrappers_below(os.getpid()):
+                    return workers.code(128 + asked[0])
+                if not verb.has_begun.is_set() and time.monotonic() - began > PATIENCE_SECONDS:
+                    raise LaunchError(f"the chief's container, {facts.chief}, did not come")
+            _let_leave()
+        finally:
+            server.close()
+            processes.kill_below(os.getpid())
+    if ended[0] is None:
+        situation.say(f"the chief's container, {facts.chief}, has vanished")
+        return workers.code(1)
+    return workers.code(ended[0])
+
+
+def _pass_on(number: int, asked: list[int]) -> None:
+    if number in runner.ENDING:
+        asked.append(number)
+    for pid in processes.wrappers_below(os.getpid()):
+        processes.send(pid, number)
+
+
+def _let_leave() -> None:
+    """What the launcher ended a moment ago may still write its record."""
+    until = time.monotonic() + _LEAVE_SECONDS
+    while processes.wrappers_below(os.getpid()) and time.monotonic() < until:
+        time.sleep(0.01)

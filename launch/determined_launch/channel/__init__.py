@@ -1,0 +1,1 @@
+"""The command channel between the containers of one allocation, admitted by the allocation's key."""

@@ -1,0 +1,78 @@
+"""Frames on a connection: a kind, a length with a limit, and that many bytes."""
+
+import json
+import socket
+import struct
+import threading
+from typing import Any
+
+LIMIT = 1 << 20
+_HEAD = struct.Struct("!BI")
+
+REQUEST, ANSWER, STDOUT, STDERR, EXIT, SIGNAL, REFUSED = range(7)
+
+
+class Closed(ConnectionError):
+    """The other end has closed the connection, or broken the rules."""
+
+
+class Connection:
+    """An end of an admitted connection. Several threads may send."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self._peer = peer
+        self._sending = threading.Lock()
+
+    def send(self, kind: int, body: bytes) -> None:
+        """Raises Closed where the other end is gone."""
+        try:
+            with self._sending:
+                self._peer.sendall(_HEAD.pack(kind, len(body)) + body)
+        except OSError as error:
+            raise Closed(str(error)) from None
+
+    def send_json(self, kind: int, value: Any) -> None:
+        self.send(kind, json.dumps(value).encode())
+
+    def receive(self) -> tuple[int, bytes]:
+        """The next frame. Raises Closed at the end, and for a frame over the limit."""
+        kind, length = _HEAD.unpack(self._exactly(_HEAD.size))
+        if length > LIMIT:
+            self.close()
+            raise Closed(f"a frame of {length} bytes is over the limit")
+        return kind, self._exactly(length)
+
+    def receive_json(self, wanted: int) -> Any:
+        """The value of the next frame, which must be of this kind."""
+        kind, body = self.receive()
+        if kind == REFUSED:
+            raise Closed(body.decode(errors="replace"))
+        if kind != wanted:
+            raise Closed(f"a frame of kind {kind} where {wanted} belongs")
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise Closed("a frame that is not JSON") from None
+
+    def patience(self, seconds: float | None) -> None:
+        """How long a frame is waited for from now on."""
+        self._peer.settimeout(seconds)
+
+    def close(self) -> None:
+        try:
+            self._peer.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in receive()
+        except OSError:
+            pass
+        self._peer.close()
+
+    def _exactly(self, count: int) -> bytes:
+        data = bytearray()
+        try:
+            while len(data) < count:
+                part = self._peer.recv(count - len(data))
+                if not part:
+                    raise Closed("the connection has ended")
+                data += part
+        except OSError as error:
+            raise error if isinstance(error, Closed) else Closed(str(error)) from None
+        return bytes(data)

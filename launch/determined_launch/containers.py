@@ -1,0 +1,55 @@
+"""Where the containers of an allocation are reached, and by which names a launcher tells them apart."""
+
+import ipaddress
+from collections.abc import Mapping
+
+from determined_launch import environment
+from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
+
+DEFAULT_PORT = 12350
+SSHD_OFFSET = 5
+"""With a real sshd that has the port itself, the channel's is so much further."""
+
+
+def ports(facts: RendezvousFacts, environ: Mapping[str, str]) -> list[int]:
+    """The channel's port of each container: containers with one address have one port after the other."""
+    text = environ.get(environment.SSH_PORT, "")
+    first = int(text) if text.isdigit() else DEFAULT_PORT
+    return [first + facts.addresses[:rank].count(address) for rank, address in enumerate(facts.addresses)]
+
+
+def host_names(facts: RendezvousFacts) -> list[str]:
+    """What horovod calls each container: the chief ``localhost``, others by their address where it tells them apart.
+
+    Another one gets a loopback address of its own. No machine bears it, so horovod does not take it for its own
+    machine, and no name service is asked.
+    """
+    return ["localhost", *(_name(facts, rank) for rank in range(1, facts.nodes))]
+
+
+def key(environ: Mapping[str, str]) -> bytes:
+    """The allocation's key. Raises LaunchError off the cluster."""
+    try:
+        found = bytes.fromhex(environ.get(environment.ALLOCATION_KEY, ""))
+    except ValueError:
+        found = b""
+    if not found:
+        raise LaunchError(f"{environment.ALLOCATION_KEY} is not set, and several containers cannot meet without it")
+    return found
+
+
+def _name(facts: RendezvousFacts, rank: int) -> str:
+    address = facts.addresses[rank]
+    if _is_plain(address) and facts.addresses.count(address) == 1:
+        return address
+    return f"127.77.{rank // 250}.{rank % 250 + 1}"
+
+
+def _is_plain(address: str) -> bool:
+    """horovod takes no colon in a host, and a loopback address would be its own machine."""
+    try:
+        number = ipaddress.ip_address(address)
+    except ValueError:
+        return True
+    return number.version == 4 and not number.is_loopback

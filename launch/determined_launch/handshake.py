@@ -1,0 +1,79 @@
+"""Both ends of a connection prove that they know the allocation's key, and neither shows it.
+
+The admitting end sends a nonce; the other answers with what it has to say, a nonce of its own and the HMAC of all
+that; the admitting end proves itself in turn. Each use names its two ends, so that no proof serves another use.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import secrets
+import socket
+import time
+
+SECONDS = 10.0
+"""What an end that has not yet proved itself is given altogether."""
+_NONCE = 32
+_DIGEST = 32
+
+
+def admit(peer: socket.socket, key: bytes, *, said: int, ends: tuple[bytes, bytes]) -> bytes | None:
+    """The ``said`` bytes of an end that knows the key, else ``None``. ``ends``: theirs and ours."""
+    deadline = time.monotonic() + SECONDS
+    try:
+        _tune(peer)
+        ours = secrets.token_bytes(_NONCE)
+        peer.settimeout(SECONDS)
+        peer.sendall(ours)
+        answer = _exactly(peer, said + _NONCE + _DIGEST, deadline)
+        text, proof = answer[:-_DIGEST], answer[-_DIGEST:]
+        if not hmac.compare_digest(proof, _digest(key, ends[0], ours + text)):
+            return None
+        peer.sendall(_digest(key, ends[1], text + ours))
+        peer.settimeout(None)
+        return text[:said]
+    except (OSError, EOFError):
+        return None
+
+
+def prove(peer: socket.socket, key: bytes, said: bytes, *, ends: tuple[bytes, bytes], patience: float) -> None:
+    """Says ``said`` to the admitting end. Raises ConnectionError where either end does not know the other's key."""
+    deadline = time.monotonic() + patience  # the other end may still be busy with others
+    try:
+        _tune(peer)
+        theirs = _exactly(peer, _NONCE, deadline)
+        text = said + secrets.token_bytes(_NONCE)
+        peer.sendall(text + _digest(key, ends[0], theirs + text))
+        if not hmac.compare_digest(_exactly(peer, _DIGEST, deadline), _digest(key, ends[1], text + theirs)):
+            raise ConnectionError(f"the {ends[1].decode()} could not prove the allocation's key")
+        peer.settimeout(None)
+    except EOFError:
+        peer.close()
+        raise ConnectionError(f"the {ends[1].decode()} refused this end: it has another allocation's key") from None
+    except BaseException:
+        peer.close()
+        raise
+
+
+def _digest(key: bytes, end: bytes, text: bytes) -> bytes:
+    return hmac.new(key, end + text, hashlib.sha256).digest()
+
+
+def _tune(peer: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # a unix socket has no such option
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _exactly(peer: socket.socket, count: int, deadline: float) -> bytes:
+    """Under one deadline: a peer that sends a byte now and then holds nobody up."""
+    data = bytearray()
+    while len(data) < count:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the other end did not prove itself in time")
+        peer.settimeout(left)
+        part = peer.recv(count - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)

@@ -1,0 +1,110 @@
+"""What all layers do alike: read the line and the facts, find what is missing, say in one line why nothing starts."""
+
+import importlib.util
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from determined_launch import environment, interfaces, ports, records, rendezvous, settings
+from determined_launch.arguments import LaunchLine, parse
+from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError, UsageError
+
+_EXTRAS = {
+    "torch": "pip install 'detent-cluster[pytorch]'",
+    "deepspeed": "pip install 'detent-cluster[deepspeed]'",
+    "horovod": "make install-launchers (or pip install 'detent-cluster[horovod]')",
+}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Where a layer was started, and with what."""
+
+    module: str
+    line: LaunchLine
+    facts: RendezvousFacts
+    environ: Mapping[str, str]
+    python: str = sys.executable
+
+    @property
+    def run_folder(self) -> Path:
+        return Path(self.environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR))
+
+    @property
+    def exits(self) -> Path:
+        return records.folder(self.environ)
+
+    @property
+    def own_address(self) -> str:
+        return self.facts.addresses[self.facts.rank]
+
+    @property
+    def settings(self) -> settings.LaunchSettings:
+        return settings.read(self.environ)
+
+    def say(self, text: str) -> None:
+        """A line of the layer's own in the log."""
+        print(f"{self.module}: {text}", file=sys.stderr, flush=True)
+
+
+def main(module: str, argv: Sequence[str] | None, launch: Callable[[Situation], int]) -> int:
+    """Runs ``launch``; 2 for a line that cannot be used, 1 where something else keeps it from starting."""
+    environ, made = environment.current(), None
+    try:
+        line = parse(sys.argv[1:] if argv is None else argv, module=module, python=sys.executable)
+        if not environ.get(environment.RUN_DIR) and not environ.get(environment.ALLOCATION_ID):
+            made = environ[environment.RUN_DIR] = tempfile.mkdtemp(prefix="determined-")  # off the cluster
+        return launch(Situation(module, line, _facts(environ), environ))
+    except UsageError as error:
+        print(f"{module}: {error}", file=sys.stderr, flush=True)
+        return 2
+    except LaunchError as error:
+        print(f"{module}: {error}", file=sys.stderr, flush=True)
+        return 1
+    finally:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def demand(module: str, framework: str) -> None:
+    """Raises LaunchError where the framework that a layer stands on is not installed."""
+    if importlib.util.find_spec(framework) is None:
+        raise LaunchError(
+            f"{framework} is not installed in this environment ({sys.prefix}). Install it there: "
+            f"{_EXTRAS[framework]}; or choose an environment.image that holds it"
+        )
+
+
+def variables(situation: Situation, use: str, value: str) -> dict[str, str]:
+    """What the workers of each layer find beside what was there."""
+    facts, environ = situation.facts, situation.environ
+    added = {use: value, environment.CHIEF_IP: facts.chief, environment.RUN_DIR: str(situation.run_folder)}
+    if environment.ALLOCATION_KEY not in environ and facts.nodes == 1:
+        added[environment.ALLOCATION_KEY] = secrets.token_hex(32)  # off the cluster: this machine's workers alone
+    if facts.nodes > 1:
+        added |= interfaces.variables(environ, situation.own_address)
+    if situation.settings.hang_seconds:
+        added[environment.HANG_TIMEOUT] = str(situation.settings.hang_seconds)
+    return added
+
+
+def port(situation: Situation, variable: str, default: int) -> int:
+    """The allocation's port of this name; off the cluster and inside a worker one that is free."""
+    text = situation.environ.get(variable, "")
+    if text.isdigit() and not situation.environ.get(environment.WORKER_OF):
+        return int(text)
+    if situation.facts.nodes > 1:
+        return default
+    return ports.free()
+
+
+def _facts(environ: Mapping[str, str]) -> RendezvousFacts:
+    if environ.get(environment.WORKER_OF):
+        # the other workers have the other slots, and their launcher the allocation's ports
+        return RendezvousFacts(("127.0.0.1",), 0, (1,))
+    return rendezvous.read(environ)

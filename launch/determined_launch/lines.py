@@ -1,0 +1,38 @@
+"""Cuts a worker's output into lines and puts its rank in front of each."""
+
+import re
+
+LINE_LIMIT = 8192
+
+_ENDS = re.compile(rb"\r\n|\n|\r")
+
+
+class Prefixer:
+    """Cuts a byte stream into lines at newlines and carriage returns and gives each its prefix."""
+
+    def __init__(self, rank: int) -> None:
+        self._prefix = f"[rank={rank}] ".encode()
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that ``data`` completes, each with its end; an overlong one is cut."""
+        text = self._rest + data
+        lines, begin = [], 0
+        for end in _ENDS.finditer(text):
+            if end.group() == b"\r" and end.end() == len(text):
+                break  # the newline of a "\r\n" may still come
+            lines.append(self._prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
+            begin = end.end()
+        self._rest = text[begin:]
+        limit = LINE_LIMIT - len(self._prefix) - 1
+        while len(self._rest) > limit:
+            lines.append(self._prefix + self._rest[:limit] + b"\n")
+            self._rest = self._rest[limit:]
+        return lines
+
+    def close(self) -> list[bytes]:
+        """What is left at the end of the stream, as a line."""
+        rest, self._rest = self._rest, b""
+        if not rest:
+            return []
+        return [self._prefix + rest.removesuffix(b"\r") + b"\n"]

@@ -1,0 +1,60 @@
+"""Looks up what a user's overrides say, in each spelling that the launcher's own parser takes."""
+
+from collections.abc import Mapping, Sequence
+
+# options that take no value, over all launchers; for any other one the next word is its value unless it is an option
+_FLAGS = frozenset(
+    {"standalone", "module", "no_python", "run_path", "virtual_local_rank"}
+    | {"no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid", "bind_cores_to_rank", "quiet"}
+    | {"gloo", "mpi", "jsrun", "verbose", "disable_cache", "autotune", "no_autotune", "check_build"}
+    | {"hierarchical_allreduce", "no_hierarchical_allreduce", "hierarchical_allgather", "no_hierarchical_allgather"}
+)
+_ON = "1"
+
+
+def given(overrides: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """What ``overrides`` say of the options in ``known`` (spelling with ``_`` → canonical name), the last one winning.
+
+    ``--a-b``, ``--a_b``, ``--a=b`` and a beginning that fits only one known option are all taken, as argparse does.
+    """
+    found: dict[str, str] = {}
+    words = list(overrides)
+    index = 0
+    while index < len(words):
+        word, index = words[index], index + 1
+        if not word.startswith("-"):
+            continue
+        name, equals, value = word.partition("=")
+        bare = name.lstrip("-").replace("-", "_")
+        full = _full(bare, name.startswith("--"), known)
+        is_flag = (full or bare) in _FLAGS
+        if not equals and not is_flag and index < len(words) and not words[index].startswith("-"):
+            value, index = words[index], index + 1
+        if full is not None:
+            found[known[full]] = _ON if is_flag else value
+    return found
+
+
+def without(overrides: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
+    """``overrides`` less these options without value."""
+    dropped = {flag.replace("-", "_") for flag in flags}
+    return tuple(
+        word for word in overrides if not (word.startswith("-") and word.lstrip("-").replace("-", "_") in dropped)
+    )
+
+
+def command(words: Sequence[str], given: Mapping[str, str], python: str) -> list[str]:
+    """What a worker runs where ``--module`` or ``--no_python`` was given for the user's own words."""
+    own = list(words)
+    if "module" not in given and "no_python" not in given:
+        return own
+    if own[:1] == [python] and own[1:2] != ["-m"]:
+        own = own[1:]  # what stands before a script by itself
+    return [python, "-m", *own] if "module" in given else own
+
+
+def _full(bare: str, is_long: bool, known: Mapping[str, str]) -> str | None:
+    if bare in known:
+        return bare
+    fitting = [name for name in known if is_long and len(bare) > 2 and name.startswith(bare)]
+    return fitting[0] if fitting and len({known[name] for name in fitting}) == 1 else None

@@ -1,0 +1,62 @@
+"""Tells whether a worker was ended for want of memory: by the kernel, or by its own words."""
+
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
+_MACHINE = Path("/proc/vmstat")
+_KILLED = 128 + signal.SIGKILL
+_WORDS = re.compile(
+    r"\bMemoryError\b|can't allocate memory|[Cc]annot allocate memory|CUDA out of memory|HIP out of memory"
+    r"|OutOfMemoryError|DataLoader worker \(pid.*\) is killed by signal: Killed"
+)
+
+
+class KernelKills:
+    """How often the kernel has killed for want of memory, in this process's control group or on the machine."""
+
+    def __init__(self) -> None:
+        self._source = _source()
+        self._before = _count(self._source)
+
+    def have_risen(self) -> bool:
+        return _count(self._source) > self._before
+
+
+def is_cause(code: int, last_lines: Sequence[str], kills: KernelKills) -> bool:
+    """Whether memory ended a worker that left with ``code``; a shell shows its child's SIGKILL as 137."""
+    if code == _KILLED and kills.have_risen():
+        return True
+    return code != 0 and any(_WORDS.search(line) for line in last_lines)
+
+
+def _source() -> Path:
+    """The file that counts: version 2, version 1, or the machine's own where this is the root group."""
+    try:
+        lines = _OWN.read_text().splitlines()
+    except OSError:
+        return _MACHINE
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, name = _CGROUPS, "memory.events"  # the root of version 2 has none
+        elif "memory" in controllers.split(",") and path != "/":
+            top, name = _CGROUPS / "memory", "memory.oom_control"
+        else:
+            continue
+        # in a container the path may be the host's while the group's files stand at the top
+        for source in (top / path.lstrip("/") / name, top / name):
+            if source.exists():
+                return source
+    return _MACHINE
+
+
+def _count(source: Path) -> int:
+    try:
+        lines = source.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(words[1]) for words in map(str.split, lines) if words[:1] == ["oom_kill"]), 0)

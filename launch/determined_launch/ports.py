@@ -1,0 +1,82 @@
+"""Whether a port is free on this machine, and who holds it where ``/proc`` tells."""
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+from determined_launch.errors import LaunchError
+
+_LISTEN = "0A"
+
+
+def check(port: int, purpose: str) -> None:
+    """Raises LaunchError with the port and its holder where it cannot be bound. 0 stands for any port."""
+    for family, address in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind((address, port))
+                probe.listen(1)
+        except OSError as error:
+            if family == socket.AF_INET6 and not _is_taken(port):
+                continue  # a machine without IPv6
+            raise LaunchError(_text(port, purpose, error)) from None
+
+
+def free() -> int:
+    """A port that nobody holds at this moment."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _text(port: int, purpose: str, error: OSError) -> str:
+    holder = _holder(port)
+    by = f" by process {holder[0]} ({holder[1]})" if holder else ""
+    if not _is_taken(port):
+        return f"port {port} for {purpose} cannot be used on this machine: {(error.strerror or str(error)).lower()}"
+    return f"port {port} for {purpose} is in use on this machine{by}"
+
+
+def _is_taken(port: int) -> bool:
+    return bool(_sockets(port))
+
+
+def _sockets(port: int) -> set[str]:
+    """Inodes of the sockets that listen on ``port``."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            if words[3] == _LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                found.add(words[9])
+    return found
+
+
+def _holder(port: int) -> tuple[int, str] | None:
+    wanted = {f"socket:[{inode}]" for inode in _sockets(port)}
+    for process in Path("/proc").iterdir() if wanted else ():
+        if process.name.isdigit() and wanted & _links(process / "fd"):
+            try:
+                return int(process.name), (process / "comm").read_text().strip()
+            except OSError:
+                continue
+    return None
+
+
+def _links(folder: Path) -> set[str]:
+    found = set()
+    try:
+        for entry in folder.iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(entry))
+    except OSError:
+        pass  # another user's process, or gone
+    return found

@@ -1,0 +1,69 @@
+"""What an experiment's configuration says to the launch layers."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from determined_launch import environment
+from determined_launch.errors import LaunchError
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SHELLS = ("channel", "ssh")
+
+
+@dataclass(frozen=True)
+class LaunchSettings:
+    """``hang_seconds`` is 0 where nobody watches for a hang."""
+
+    hang_seconds: float = 0.0
+    remote_shell: str = "channel"
+    autotune: bool = False
+    fusion_megabytes: int = 64
+    cycle_milliseconds: int = 1
+    horovod_arguments: tuple[str, ...] = ()
+
+
+def read(environ: Mapping[str, str]) -> LaunchSettings:
+    """The settings of this task's configuration; the defaults off the cluster. Raises LaunchError."""
+    try:
+        config = json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}")
+    except ValueError:
+        raise LaunchError(f"{environment.EXPERIMENT_CONFIG} is not JSON") from None
+    launch, optimizations, data = (_mapping(config, name) for name in ("launch", "optimizations", "data"))
+    shell = launch.get("remote_shell") or "channel"
+    if shell not in _SHELLS:
+        raise LaunchError(f"launch.remote_shell is one of {', '.join(_SHELLS)}; found: {shell}")
+    return LaunchSettings(
+        hang_seconds=seconds(launch.get("hang_timeout"), "launch.hang_timeout"),
+        remote_shell=shell,
+        autotune=bool(optimizations.get("auto_tune_tensor_fusion", False)),
+        fusion_megabytes=int(optimizations.get("tensor_fusion_threshold", 64)),
+        cycle_milliseconds=int(optimizations.get("tensor_fusion_cycle_time", 1)),
+        horovod_arguments=_words(data.get("__det_dtrain_args")),
+    )
+
+
+def seconds(value: Any, name: str) -> float:
+    """A time as a number of seconds or like ``10m`` or ``1h30m``; nothing is 0."""
+    if value in (None, "", False):
+        return 0.0
+    text = str(value).strip().lower()
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
+        raise LaunchError(f"{name} is a number of seconds or a time like 10m; found: {value}")
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def _mapping(config: Any, name: str) -> Mapping[str, Any]:
+    value = config.get(name) if isinstance(config, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(shlex.split(value))
+    return tuple(str(word) for word in value) if isinstance(value, list) else ()

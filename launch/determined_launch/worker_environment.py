@@ -1,0 +1,91 @@
+"""The environment of workers whose launcher shows its own on command lines.
+
+Such a launcher is started with a bare environment. Each container keeps its whole one in a file that only its owner
+can read, with a script that starts ``wrap_rank`` under this container's own Python; the wrapper puts the kept
+environment under what the launcher set.
+"""
+
+import json
+import os
+import shlex
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from determined_launch import environment
+
+MARK = "BASH_FUNC_DET_CONTAINER"
+"""Names this container's folder to what the launcher starts here. horovod never exports a name that begins so."""
+
+# what a launcher needs to run at all; none of it is a task's or a user's own
+_BARE = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TZ")
+# what shells set by themselves
+_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_", "SHELL", "MAIL", "TERM")
+_SSH = "SSH_"
+
+
+def bare(environ: Mapping[str, str], run: Path) -> dict[str, str]:
+    """What the launcher is started with."""
+    kept = {name: environ[name] for name in _BARE if environ.get(name)}
+    return {**kept, "PYTHONUNBUFFERED": "1", MARK: str(run)}
+
+
+def keep(run: Path, environ: Mapping[str, str], pinned: Mapping[str, str], python: str) -> None:
+    """Writes this container's environment. ``pinned`` wins over the launcher: what is right in this container alone."""
+    target = run / "info" / "worker-environment.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    value = {"environment": dict(environ), "pinned": dict(pinned), "folder": os.getcwd(), "layer": os.getpid()}
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        json.dump(value, file)
+    path = ":".join(part for part in (_package_folder(), environ.get("PYTHONPATH", "")) if part)
+    script = (
+        f"#!/bin/sh\nPYTHONPATH={shlex.quote(path)} exec {shlex.quote(python)} "
+        f'-m determined_launch.wrap_rank --kept {shlex.quote(str(run))} "$@"\n'
+    )
+    (run / "info" / "worker").write_text(script, encoding="utf-8")
+
+
+def command(rank_variables: str, words: Sequence[str]) -> list[str]:
+    """What the launcher is to run in each container. The shells give way: horovod ends the child of its own shell."""
+    return ["sh", "-c", f'exec sh "${MARK}/info/worker" "$@"', "worker", rank_variables, "--", *words]
+
+
+def restore(run: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a worker of the container whose run folder this is; this process moves where it belongs."""
+    value = _read(run)
+    ignored = {*_BARE, *_SHELLS, MARK}
+    set_by_launcher = {
+        name: text for name, text in environ.items() if name not in ignored and not name.startswith(_SSH)
+    }
+    os.chdir(value["folder"])
+    _write_where(value["layer"])
+    return {**value["environment"], **set_by_launcher, **value["pinned"]}
+
+
+def read_key(run: str) -> str:
+    """The allocation's key, for a program that was started without the environment."""
+    return str(_read(run)["environment"].get(environment.ALLOCATION_KEY, ""))
+
+
+def _read(run: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(Path(run, "info", "worker-environment.json").read_text(encoding="utf-8"))
+    return value
+
+
+def _write_where(layer: int) -> None:
+    """Lets the output go where the layer's own goes: the launcher would put its prefix before the rank's."""
+    for number in (1, 2):
+        try:
+            theirs = os.open(f"/proc/{layer}/fd/{number}", os.O_WRONLY | os.O_APPEND)
+        except OSError:
+            continue  # a socket cannot be opened a second time
+        kind = os.fstat(theirs).st_mode
+        if stat.S_ISFIFO(kind) or stat.S_ISCHR(kind):  # two openings of one file would write over each other
+            os.dup2(theirs, number)
+        os.close(theirs)
+
+
+def _package_folder() -> str:
+    return str(Path(__file__).resolve().parent.parent)

@@ -1,0 +1,201 @@
+"""The command channel: only who proves the key is heard, and nothing that it started outlives its caller."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.support.layers import KEY
+
+from determined_launch import handshake, processes, worker_environment
+from determined_launch.channel import client, frames, remote_shell, server
+from determined_launch.channel.frames import Closed
+from determined_launch.channel.server import Server
+from determined_launch.channel.verbs import Attend, Run
+from determined_launch.errors import LaunchError
+
+PROOF = bytes.fromhex(KEY)
+
+
+def echo(connection, request):
+    connection.send_json(frames.ANSWER, request)
+
+
+@pytest.fixture
+def listening(tmp_path):
+    ended = []
+    run = Run({"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, str(tmp_path))
+    made = Server("127.0.0.1", 0, PROOF, {"echo": echo, "run": run, "attend": Attend(ended.append)})
+    made.ended = ended
+    yield made
+    made.close()
+
+
+def until(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def run(port, command):
+    connection = client.connect("127.0.0.1", port, PROOF, {"verb": "run", "command": command}, patience=5)
+    output = {frames.STDOUT: b"", frames.STDERR: b""}
+    while True:
+        kind, body = connection.receive()
+        if kind == frames.EXIT:
+            connection.close()
+            return body, output
+        output[kind] += body
+
+
+def test_an_answer(listening):
+    assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
+
+
+def test_another_key_is_refused(listening):
+    with pytest.raises(ConnectionError, match="refused this end"):
+        client.ask("127.0.0.1", listening.port, b"other", {"verb": "echo"}, patience=5)
+
+
+def test_a_server_that_does_not_know_the_key_is_not_trusted():
+    other = Server("127.0.0.1", 0, b"other", {"echo": echo})
+    with pytest.raises(ConnectionError):
+        client.ask("127.0.0.1", other.port, PROOF, {"verb": "echo"}, patience=5)
+    other.close()
+
+
+def test_a_workers_proof_does_not_serve_here(listening):
+    with socket.create_connection(("127.0.0.1", listening.port), timeout=5) as peer:
+        with pytest.raises(ConnectionError):
+            handshake.prove(peer, PROOF, b"", ends=(b"worker", b"chief"), patience=5)
+
+
+def test_who_says_nothing_or_drips_is_dropped_in_time(monkeypatch):
+    monkeypatch.setattr(handshake, "SECONDS", 0.5)
+    made = Server("127.0.0.1", 0, PROOF, {"echo": echo})
+    with socket.create_connection(("127.0.0.1", made.port), timeout=5) as silent:
+        with socket.create_connection(("127.0.0.1", made.port), timeout=5) as dripping:
+            began = time.monotonic()
+            silent.recv(32)
+            assert silent.recv(1) == b""
+            try:
+                while time.monotonic() - began < 5:
+                    dripping.send(b"x")
+                    time.sleep(0.05)
+            except OSError:
+                pass
+            assert time.monotonic() - began < 3
+    made.close()
+
+
+def test_many_silent_peers_do_not_keep_others_out(listening):
+    silent = [socket.create_connection(("127.0.0.1", listening.port)) for _ in range(server._UNPROVED + 40)]
+    began = time.monotonic()
+    assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo"}, patience=5)
+    assert time.monotonic() - began < 3
+    for peer in silent:
+        peer.close()
+
+
+def test_a_frame_over_the_limit_ends_the_connection(listening):
+    with socket.create_connection(("127.0.0.1", listening.port), timeout=5) as peer:
+        handshake.prove(peer, PROOF, b"", ends=server.ENDS, patience=5)
+        peer.settimeout(5)
+        peer.sendall(struct.pack("!BI", frames.REQUEST, frames.LIMIT + 1))
+        assert peer.recv(1) == b""
+
+
+def test_no_such_verb(listening):
+    with pytest.raises(Closed, match="no such verb"):
+        client.ask("127.0.0.1", listening.port, PROOF, {"verb": "x"}, patience=5)
+
+
+def test_a_command_gives_its_output_and_code(listening):
+    body, output = run(listening.port, "echo out; echo err >&2; exit 7")
+    assert (body, output) == (b'{"code": 7}', {frames.STDOUT: b"out\n", frames.STDERR: b"err\n"})
+
+
+def test_a_command_ends_with_its_caller(listening, tmp_path):
+    command = "trap '' TERM; sleep 300 & echo $!; wait"
+    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "run", "command": command}, patience=5)
+    pid = int(connection.receive()[1])
+    connection.close()
+    until(lambda: not processes.command_line(pid))
+
+
+def test_the_end_of_attendance(listening):
+    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
+    connection.receive_json(frames.ANSWER)
+    connection.send_json(frames.EXIT, {"code": 3})
+    until(lambda: listening.ended == [3])
+    connection.close()
+    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
+    connection.receive_json(frames.ANSWER)
+    connection.close()
+    until(lambda: listening.ended == [3, None])
+
+
+def test_a_port_in_use_names_its_holder(listening):
+    with pytest.raises(LaunchError, match=rf"port {listening.port} .* in use .* by process {os.getpid()} "):
+        Server("127.0.0.1", listening.port, PROOF, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "host", "command"),
+    [
+        (["-o", "PasswordAuthentication=no", "-o", "X=no", "h", "true"], "h", ["true"]),
+        (["h", "-p", "22", "-i", "key", "-o", "ConnectTimeout=10", "cd x ; y"], "h", ["cd x ; y"]),
+        (["-x", "me@h", "a", "-p", "b"], "h", ["a", "-p", "b"]),
+        (["-p22", "h"], "h", []),
+    ],
+)
+def test_lines_of_ssh(words, host, command):
+    assert remote_shell.split(words) == (host, command)
+
+
+@pytest.fixture
+def shell(listening, tmp_path):
+    worker_environment.keep(tmp_path, {"DET_ALLOCATION_KEY": KEY}, {}, sys.executable)
+    folder = remote_shell.write(tmp_path, {"far": ("127.0.0.1", listening.port)}, sys.executable)
+    return str(folder / "ssh")
+
+
+def test_the_remote_shell(shell):
+    words = [shell, "-o", "StrictHostKeyChecking=no", "far", "-p", "1", "echo out; echo err >&2; exit 9"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (9, "out\n", "err\n")
+
+
+def test_the_remote_shell_passes_signals_on(shell):
+    command = "trap 'echo caught; exit 5' TERM; echo up; while :; do sleep 0.05; done"
+    child = subprocess.Popen([shell, "far", command], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "up\n"
+    child.send_signal(signal.SIGTERM)
+    output, _ = child.communicate(timeout=20)
+    assert (child.returncode, output) == (5, "caught\n")
+
+
+def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
+    done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 255
+    assert "no container of this allocation; it has: far" in done.stderr
+
+
+def test_the_kept_environment_is_its_owners_alone(tmp_path):
+    worker_environment.keep(tmp_path, {"DET_SESSION_TOKEN": "t", "A": "kept", "PATH": "/mine"}, {"P": "pinned"}, "py")
+    path = tmp_path / "info" / "worker-environment.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = os.getcwd()
+    try:
+        got = worker_environment.restore(str(tmp_path), {"PATH": "/launchers", "A": "set", "P": "set", "H": "1"})
+    finally:
+        os.chdir(before)
+    assert got == {"DET_SESSION_TOKEN": "t", "A": "set", "PATH": "/mine", "P": "pinned", "H": "1"}
+    assert (
+        "t" not in worker_environment.bare({"DET_SESSION_TOKEN": "t", "SECRET": "t", "PATH": "/p"}, tmp_path).values()
+    )

@@ -1,0 +1,104 @@
+"""The line for deepspeed's runner, and which machines its filters leave."""
+
+import os
+
+import pytest
+
+from determined_launch import deepspeed, deepspeed_hosts, wrap_rank
+from determined_launch.arguments import parse
+from determined_launch.deepspeed_hosts import Part
+from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
+
+ONE = RendezvousFacts(("10.0.0.1",), 0, (2,))
+TWO = RendezvousFacts(("10.0.0.1", "10.0.0.2"), 1, (2, 4))
+SAME = RendezvousFacts(("10.0.0.1", "10.0.0.1"), 1, (1, 1))
+
+
+def argv(*words):
+    line = parse(words, module="determined.launch.deepspeed", python="py")
+    return deepspeed.build(line, Part(1, "10.0.0.1"), hostfile="/run/hosts", port="29400", python="py").argv
+
+
+def test_the_line():
+    assert argv("train.py", "a b", "") == (
+        *("py", "-m", "deepspeed.launcher.runner", "--hostfile", "/run/hosts", "--no_ssh", "--node_rank", "1"),
+        *("--master_addr", "10.0.0.1", "--master_port", "29400", "--no_python", "--no_local_rank"),
+        *("py", "-m", "determined_launch.wrap_rank", "RANK", "--", "py", "train.py", "a b", ""),
+    )
+
+
+def test_overrides_stand_after_ours():
+    words = argv("--master_port", "1", "--num_gpus=3", "--", "train.py")
+    at = words.index("--no_local_rank")
+    assert words[at + 1 : at + 4] == ("--master_port", "1", "--num_gpus=3")
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["--module", "--", "pkg.train", "x"], ("py", "-m", "pkg.train", "x")),
+        (["--no_python", "--", "train.py"], ("train.py",)),
+    ],
+)
+def test_how_the_words_are_started(words, command):
+    found = argv(*words)
+    assert found[found.index("RANK") + 2 :] == command
+    assert "--module" not in found
+
+
+def test_hostfile():
+    assert deepspeed_hosts.hostfile(TWO) == "10.0.0.1 slots=2\n10.0.0.2 slots=4\n"
+    assert deepspeed_hosts.hostfile(ONE) == "localhost slots=2\n"
+    assert deepspeed_hosts.names(SAME) == ["10.0.0.1-container-0", "10.0.0.1-container-1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, Part(1, "10.0.0.1")),
+        ({"include": "10.0.0.2:0,1"}, Part(0, "10.0.0.2")),
+        ({"exclude": "10.0.0.1"}, Part(0, "10.0.0.2")),
+        ({"exclude": "10.0.0.1:0"}, Part(1, "10.0.0.1")),
+        ({"include": "10.0.0.1"}, None),
+        ({"num_nodes": "1"}, None),
+        ({"num_nodes": "2"}, Part(1, "10.0.0.1")),
+    ],
+)
+def test_filters(given, expected):
+    assert deepspeed_hosts.part(given, TWO) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ({"num_nodes": "3"}, ("--num_nodes 3", "2 machines")),
+        ({"include": "worker-0"}, ("no host worker-0", "10.0.0.1, 10.0.0.2")),
+    ],
+)
+def test_contradictions(given, texts):
+    with pytest.raises(LaunchError) as refused:
+        deepspeed_hosts.part(given, TWO)
+    assert all(text in str(refused.value) for text in texts)
+
+
+def test_a_users_hostfile_must_fit(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a slots=1\nb slots=1\n# c\nd slots=1\n")
+    with pytest.raises(LaunchError, match="names 3 hosts, but this allocation has 2 machines"):
+        deepspeed_hosts.part({"hostfile": str(path)}, TWO)
+
+
+@pytest.mark.parametrize(
+    ("own", "numbers", "expected"),
+    [("GPU-c,GPU-d", "0,1", "GPU-c,GPU-d"), ("GPU-c,GPU-d", "1", "GPU-d"), ("", "0", ""), ("3", "0,1", "3")],
+)
+def test_a_worker_sees_its_containers_devices(own, numbers, expected):
+    environ = {"DET_CONTAINER_DEVICES": own, "CUDA_VISIBLE_DEVICES": numbers, "DET_RUN_DIR": os.devnull}
+    assert wrap_rank._variables(environ, 0)["CUDA_VISIBLE_DEVICES"] == expected
+
+
+def test_accelerators(tmp_path):
+    assert not deepspeed.has_accelerator(tmp_path)
+    (tmp_path / "nvidia0").touch()
+    assert deepspeed.has_accelerator(tmp_path)

@@ -1,0 +1,110 @@
+"""The line for horovodrun: from the configuration, and beaten by the user's overrides."""
+
+import dataclasses
+
+import pytest
+
+from determined_launch import containers, horovod_line
+from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
+from determined_launch.settings import LaunchSettings
+
+ONE = horovod_line.Hosts(("localhost",), (2,), None)
+TWO = horovod_line.Hosts(("localhost", "10.0.0.2"), (2, 4), "eth0")
+DEFAULT = LaunchSettings()
+
+
+def argv(hosts, *overrides, settings=DEFAULT):
+    return horovod_line.build(overrides, hosts, settings, python="py", command=["prog", "x"], autotune_log="/log")
+
+
+def after(words, option):
+    return words[words.index(option) + 1] if option in words else None
+
+
+def test_one_machine():
+    assert argv(ONE) == (
+        *("py", "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2", "--disable-cache"),
+        *("--start-timeout", "1200", "--gloo-timeout-seconds", "240", "--fusion-threshold-mb", "64"),
+        *("--cycle-time-ms", "1", "--cache-capacity", "1024", "--gloo"),
+        *("--no-hierarchical-allreduce", "--no-hierarchical-allgather", "prog", "x"),
+    )
+
+
+def test_several_machines_name_the_interface():
+    words = argv(TWO)
+    assert after(words, "-H") == "localhost:2,10.0.0.2:4"
+    assert after(words, "--network-interfaces") == "eth0"
+
+
+def test_configuration():
+    tuned = dataclasses.replace(DEFAULT, autotune=True, horovod_arguments=("--log-level", "DEBUG"))
+    words = argv(ONE, settings=tuned)
+    assert after(words, "--autotune-log-file") == "/log"
+    assert "--fusion-threshold-mb" not in words
+    assert words.index("--log-level") > words.index("--gloo")
+    words = argv(ONE, settings=dataclasses.replace(DEFAULT, fusion_megabytes=8, cycle_milliseconds=5))
+    assert (after(words, "--fusion-threshold-mb"), after(words, "--cycle-time-ms")) == ("8", "5")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "overrides", "where"),
+    [
+        (ONE, ["-np", "3"], "localhost:3"),
+        (ONE, ["--num-proc", "1"], "localhost:1"),
+        (TWO, ["-np", "3"], "localhost:2,10.0.0.2:1"),
+        (TWO, ["-np", "2"], "localhost:2"),
+        (TWO, ["-H", "a:1"], "a:1"),
+    ],
+)
+def test_the_number_of_processes_moves_the_slots(hosts, overrides, where):
+    words = argv(hosts, *overrides)
+    assert [words[i + 1] for i, word in enumerate(words) if word == "-H"] == [where]
+
+
+def test_more_processes_than_slots():
+    with pytest.raises(LaunchError, match="-np 7 was given, but this allocation has 6 slots on 2 machines"):
+        argv(TWO, "-np", "7")
+
+
+@pytest.mark.parametrize(
+    ("override", "gone"),
+    [
+        ("--hierarchical-allreduce", "--no-hierarchical-allreduce"),
+        ("--mpi", "--gloo"),
+        ("--autotune", "--fusion-threshold-mb"),
+        ("--hostfile=h", "-H"),
+        ("--network-interface=ib0", "--network-interfaces"),
+    ],
+)
+def test_what_an_override_excludes_is_left_out(override, gone):
+    words = argv(TWO, override)
+    assert override in words
+    assert gone not in words
+
+
+def test_no_autotune_beats_the_configuration():
+    words = argv(ONE, "--no-autotune", settings=dataclasses.replace(DEFAULT, autotune=True))
+    assert "--autotune" not in words
+    assert "--autotune-log-file" not in words
+    words = argv(ONE, "--no-autotune", settings=dataclasses.replace(DEFAULT, horovod_arguments=("--autotune",)))
+    assert "--autotune" not in words
+
+
+def test_overrides_stand_last():
+    words = argv(ONE, "--fusion-threshold-mb", "1", "--cycle-time-ms", "2", "--start-timeout", "5")
+    assert words[-8:-2] == ("--fusion-threshold-mb", "1", "--cycle-time-ms", "2", "--start-timeout", "5")
+
+
+def test_elastic():
+    assert horovod_line.restarts(["--min-np", "1"], DEFAULT)
+    assert horovod_line.restarts(["--host-discovery-script", "d.sh"], DEFAULT)
+    assert not horovod_line.restarts([], DEFAULT)
+
+
+def test_names_and_ports_tell_containers_of_one_machine_apart():
+    facts = RendezvousFacts(("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3"), 0, (1,) * 5)
+    assert containers.host_names(facts) == ["localhost", "127.77.0.2", "10.0.0.2", "127.77.0.4", "127.77.0.5"]
+    assert containers.ports(facts, {"DTRAIN_SSH_PORT": "100"}) == [100, 101, 100, 100, 101]
+    sixth = RendezvousFacts(("fd00::1", "fd00::2"), 0, (1, 1))
+    assert containers.host_names(sixth) == ["localhost", "127.77.0.2"]

@@ -1,0 +1,201 @@
+"""Two machines, one container on each: every layer, its real framework, an all-reduce, and no secret in sight."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.layers import KEY, Container, run_on
+from tests.support.machines import machines, why_not
+
+from determined_launch import processes
+from determined_launch.environment import RendezvousFacts
+
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+
+TORCH = """
+import sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+print("sum", total.item(), sys.argv[1:], flush=True)
+dist.destroy_process_group()
+"""
+DEEPSPEED = """
+import deepspeed
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # it would be compiled first
+deepspeed.init_distributed()
+""" + TORCH.replace('dist.init_process_group("gloo")', "")
+HOROVOD = """
+import sys, torch, horovod.torch as hvd
+hvd.init()
+total = hvd.allreduce(torch.ones(1) * (hvd.rank() + 1), op=hvd.Sum)
+print("sum", total.item(), sys.argv[1:], flush=True)
+"""
+SCRIPTS = {"torch_distributed": TORCH, "deepspeed": DEEPSPEED, "horovod": HOROVOD}
+ARGUMENTS = ["a b", "", "--", "--trial", "é"]
+SECRETS = (KEY.encode(), b"t0ken-of-the-session", b"users-own-secret")
+IGNORING = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+rank = int(os.environ.get("RANK") or os.environ["HOROVOD_RANK"])
+pathlib.Path(f"up-{rank}").touch()
+while not pathlib.Path("go").exists():
+    time.sleep(0.01)
+if rank == 1:
+    os._exit(7)
+time.sleep(300)
+"""
+
+
+@pytest.fixture(scope="module")
+def two():
+    with machines(2) as made:
+        yield made
+
+
+def script(folder, text):
+    (folder / "train.py").write_text(text)
+    return "train.py"
+
+
+def until(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def assert_summed(ended, ranks, total):
+    for container, own in zip(ended, ranks, strict=True):
+        assert container.code == 0, container.output
+        assert container.ranks("sum") == dict.fromkeys(own, f"{total} {ARGUMENTS!r}"), container.output
+
+
+@pytest.mark.parametrize("layer", SCRIPTS)
+def test_an_all_reduce(two, tmp_path, layer):
+    words = [f"determined.launch.{layer}", "--", script(tmp_path, SCRIPTS[layer]), *ARGUMENTS]
+    ended = [container.wait() for container in run_on(two, tmp_path, words)]
+    assert_summed(ended, [[0], [1]], 3.0)
+    assert ended[1].record(1)["code"] == 0
+
+
+def seen_by(stop, found):
+    """Notes every secret in a command line of this machine."""
+    while not stop.is_set():
+        for pid in processes.below(os.getpid()):
+            line = b"\0".join(processes.command_line(pid))
+            found.update((secret, line) for secret in SECRETS if secret in line)
+        time.sleep(0.02)
+
+
+def test_no_command_line_shows_a_secret(two, tmp_path):
+    """horovodrun shows its whole environment there, and a key where it looks for interfaces by itself."""
+    stop, found = threading.Event(), set()
+    watcher = threading.Thread(target=seen_by, args=(stop, found))
+    watcher.start()
+    show = "import os\nprint('own', os.environ['USERS'], os.environ['DET_SESSION_TOKEN'], 'remote-shell' in os.environ['PATH'])\n"
+    words = ["determined.launch.horovod", script(tmp_path, show + HOROVOD), *ARGUMENTS]
+    ended = [c.wait() for c in run_on(two, tmp_path, words, environ={"USERS": "users-own-secret"})]
+    stop.set()
+    watcher.join()
+    assert_summed(ended, [[0], [1]], 3.0)
+    assert not found
+    assert [container.ranks("own") for container in ended] == [
+        {rank: "users-own-secret t0ken-of-the-session False"} for rank in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("layer", ["torch_distributed", "horovod", "deepspeed"])
+def test_the_container_of_a_dead_worker_is_gone_within_a_second(two, tmp_path, layer):
+    words = [f"determined.launch.{layer}", "--", script(tmp_path, IGNORING)]
+    chief, other = run_on(two, tmp_path, words)
+    until(lambda: len(list(tmp_path.glob("up-*"))) == 2)
+    (tmp_path / "go").touch()
+    began = time.monotonic()
+    ended = other.wait(20)
+    assert time.monotonic() - began < 1.5
+    assert ended.code == 7, ended.output
+    chief.kill()
+    chief.wait(20)
+
+
+def test_horovods_chief_ends_soon_after_another_container(two, tmp_path):
+    words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
+    chief, other = run_on(two, tmp_path, words)
+    until(lambda: len(list(tmp_path.glob("up-*"))) == 2)
+    (tmp_path / "go").touch()
+    assert other.wait(20).code == 7
+    assert chief.wait(30).code != 0
+
+
+def test_containers_end_when_horovods_chief_vanishes(two, tmp_path):
+    words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
+    chief, other = run_on(two, tmp_path, words)
+    until(lambda: len(list(tmp_path.glob("up-*"))) == 2)
+    chief.kill()
+    began = time.monotonic()
+    ended = other.wait(20)
+    assert time.monotonic() - began < 3
+    assert ended.code != 0
+    assert "has vanished" in ended.output
+    chief.wait(20)
+
+
+def test_two_containers_of_one_machine(two, tmp_path):
+    """Two agents on one host: horovod must not take the second container for its own machine."""
+    address = two[0].address
+    facts = [RendezvousFacts((address, address), rank, (1, 1)) for rank in (0, 1)]
+    words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
+    containers = [
+        Container(tmp_path / f"container-{rank}", words, facts=facts[rank], machine=two[0], workdir=tmp_path)
+        for rank in (0, 1)
+    ]
+    assert_summed([container.wait() for container in containers], [[0], [1]], 3.0)
+
+
+def test_interfaces_of_other_names(tmp_path):
+    with machines(2, interfaces=["eth0", "net7"]) as made:
+        words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
+        ended = [container.wait() for container in run_on(made, tmp_path, words)]
+        assert_summed(ended, [[0], [1]], 3.0)
+
+
+def test_an_interface_that_is_not_there(two, tmp_path):
+    words = ["determined.launch.torch_distributed", script(tmp_path, TORCH)]
+    containers = run_on(two, tmp_path, words, environ={"DET_INTER_NODE_NETWORK_INTERFACE": "ib0"})
+    for container, machine in zip(containers, two, strict=True):
+        ended = container.wait()
+        assert ended.code == 1
+        assert "the interface ib0, which is not on this machine" in ended.output
+        assert f"eth0 ({machine.address}" in ended.output
+
+
+def test_a_contradiction_starts_nothing(two, tmp_path):
+    words = ["determined.launch.torch_distributed", "--nnodes", "3", "--", script(tmp_path, TORCH)]
+    for container in run_on(two, tmp_path, words):
+        ended = container.wait()
+        assert (ended.code, ended.seconds < 5) == (1, True)
+        assert "--nnodes 3 was given, but this allocation has 2 machines" in ended.output
+
+
+def test_torchs_own_rendezvous(two, tmp_path):
+    words = ["determined.launch.torch_distributed", "--rdzv-backend", "c10d", "--"]
+    ended = [c.wait() for c in run_on(two, tmp_path, [*words, script(tmp_path, TORCH), *ARGUMENTS])]
+    assert {rank for container in ended for rank in container.ranks("sum")} == {0, 1}
+    assert all(container.code == 0 for container in ended)
+
+
+def test_nothing_of_the_system_is_used_as_a_remote_shell(two, tmp_path):
+    """Programs that fail loudly stand first on the PATH under these names."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("ssh", "sshd", "pdsh", "mpirun"):
+        (folder / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/used-{name}\nexit 99\n")
+        (folder / name).chmod(0o755)
+    words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
+    environ = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    ended = [container.wait() for container in run_on(two, tmp_path, words, environ=environ)]
+    assert_summed(ended, [[0], [1]], 3.0)
+    assert not list(Path(tmp_path).glob("used-*"))

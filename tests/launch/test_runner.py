@@ -1,0 +1,186 @@
+"""A launcher's end: whose exit code it is, how soon, and that nothing is left behind."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from tests.support.layers import Container
+
+from determined_launch import processes
+
+DEEPSPEED = ["determined.launch.deepspeed", "--num_gpus", "2", "--quiet", "--"]
+TORCH = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--"]
+HOROVOD = ["determined.launch.horovod", "-np", "2", "--"]
+ALL = pytest.mark.parametrize("layer", [TORCH, DEEPSPEED, HOROVOD], ids=["torch", "deepspeed", "horovod"])
+
+# as a plain program: what is looked at here is how workers end, not what they compute
+WORKER = """
+import os, pathlib, signal, sys, time
+rank = int(os.environ.get("RANK") or os.environ["HOROVOD_RANK"])
+pathlib.Path(f"up-{rank}").write_text(str(os.getpid()))
+"""
+
+
+def worker(tmp_path, text):
+    (tmp_path / "worker.py").write_text(WORKER + text)
+    return [sys.executable, str(tmp_path / "worker.py")]
+
+
+def start(tmp_path, layer, text, **environ):
+    return Container(tmp_path / "run", [*layer, *worker(tmp_path, text)], environ={"C10D_PORT": "0", **environ})
+
+
+def up(tmp_path, count=2):
+    deadline = time.monotonic() + 30
+    while True:
+        pids = [int(path.read_text() or 0) for path in tmp_path.glob("up-*")]
+        if len(pids) == count and all(pids):
+            return pids
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def all_gone(pids):
+    deadline = time.monotonic() + 5
+    while any(processes.command_line(pid) not in ([], [b""]) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return True
+
+
+IGNORING = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if rank == 1:
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    {end}
+time.sleep(300)
+"""
+
+
+@pytest.mark.torch
+@ALL
+@pytest.mark.parametrize(("end", "code"), [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)])
+def test_a_dead_worker_ends_the_container_within_a_second(tmp_path, layer, end, code):
+    container = start(tmp_path, layer, IGNORING.format(end=end))
+    pids = up(tmp_path)
+    (tmp_path / "go").touch()
+    began = time.monotonic()
+    ended = container.wait(30)
+    assert time.monotonic() - began < 1.5, ended.output
+    assert ended.code == code, ended.output
+    assert (ended.record(1)["code"], ended.record(1)["signal"]) == (code, 9 if code == 137 else None)
+    assert all_gone(pids)
+
+
+@pytest.mark.torch
+@ALL
+def test_sigterm_reaches_the_workers(tmp_path, layer):
+    text = "signal.signal(15, lambda *_: (print('saved', rank, flush=True), sys.exit(0)))\nopen(f'ready-{rank}','w')\nsignal.pause()"
+    container = start(tmp_path, layer, text)
+    pids = up(tmp_path)
+    while len(list(tmp_path.glob("ready-*"))) < 2:
+        time.sleep(0.01)
+    container.send(signal.SIGTERM)
+    ended = container.wait(20)
+    assert sorted(ended.ranks("saved")) == [0, 1], ended.output
+    assert all_gone(pids)
+
+
+@pytest.mark.torch
+@ALL
+def test_all_is_well(tmp_path, layer):
+    ended = start(tmp_path, layer, "print('done', rank)").wait()
+    assert ended.code == 0, ended.output
+    assert sorted(ended.record(rank)["code"] for rank in (0, 1)) == [0, 0]
+
+
+@pytest.mark.torch
+def test_what_makes_itself_a_daemon_is_ended_too(tmp_path):
+    text = """
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        pathlib.Path("up-daemon").write_text(str(os.getpid()))
+        time.sleep(300)
+    os._exit(0)
+os.wait()
+while not pathlib.Path("up-daemon").exists():
+    time.sleep(0.01)
+"""
+    container = start(tmp_path, TORCH[:1], text)
+    ended = container.wait(20)
+    assert ended.code == 0, ended.output
+    assert all_gone([int((tmp_path / "up-daemon").read_text())])
+
+
+@pytest.mark.torch
+def test_a_launcher_that_restarts_is_let_alone(tmp_path):
+    text = "seen = pathlib.Path('seen')\nif not seen.exists():\n    seen.touch()\n    time.sleep(1)\n    sys.exit(3)\nprint('again')"
+    ended = start(tmp_path, [TORCH[0], "--max-restarts", "1", "--"], text).wait()
+    assert ended.code == 0, ended.output
+    assert ended.ranks("again") == {0: ""}
+    assert ended.record(0)["code"] == 0
+
+
+@pytest.mark.torch
+def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
+    container = start(tmp_path, DEEPSPEED, "time.sleep(300)")
+    pids = up(tmp_path)
+    launcher = next(
+        pid
+        for pid in processes.below(container.process.pid)
+        if b"deepspeed.launcher.launch" in processes.command_line(pid)
+    )
+    os.kill(launcher, signal.SIGKILL)
+    ended = container.wait(20)
+    assert ended.code == 1, ended.output
+    assert "2 of its workers were still running" in ended.output
+    assert all_gone(pids)
+
+
+@pytest.mark.torch
+def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
+    inner = [sys.executable, "-m", TORCH[0], "--nproc_per_node", "2", "--", "sh", "-c", "exit 4"]
+    text = f"import subprocess\nprint('inner', subprocess.run({inner!r}).returncode, flush=True)"
+    ended = start(tmp_path, TORCH[:1], text).wait()
+    assert ended.code == 0, ended.output
+    assert ended.ranks("inner") == {0: "4"}
+    assert ended.record(0)["code"] == 0
+    assert sorted(path.name for path in (tmp_path / "run" / "exits").glob("*.json")) == ["rank-0.json"]
+
+
+@pytest.mark.torch
+@ALL
+def test_a_port_in_use_is_named(tmp_path, layer):
+    import socket
+
+    with socket.socket() as holder:
+        holder.bind(("", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        if layer is HOROVOD:
+            pytest.skip("one machine needs no port of ours")
+        ended = start(tmp_path, layer, "", C10D_PORT=str(port)).wait()
+    assert ended.code == 1
+    assert f"port {port} " in ended.output
+    assert f"by process {os.getpid()} " in ended.output
+
+
+@pytest.mark.parametrize("layer", ["horovod", "deepspeed", "torch_distributed"])
+def test_a_framework_that_is_not_installed(tmp_path, layer):
+    """In a Python without site-packages."""
+    (tmp_path / "bare").mkdir()
+    bare = tmp_path / "bare" / "bin"
+    os.system(f"{sys.executable} -m venv --without-pip {tmp_path / 'bare'}")
+    container = Container(
+        tmp_path / "run", [f"determined.launch.{layer}", "train.py"], python=str(bare / "python"), environ={}
+    )
+    ended = container.wait()
+    assert ended.code == 1
+    name = layer.partition("_")[0]
+    assert f"{name} is not installed" in ended.output or (layer == "deepspeed" and "torch is not" in ended.output)
+    assert "image" in ended.output

@@ -1,0 +1,72 @@
+"""Machines that are network namespaces: own address, ports, host name and /etc/hosts, the same interface name."""
+
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A namespace; files and pids are those of the machine that the tests run on."""
+
+    namespace: str
+    address: str
+    hostname: str
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """The argv that runs ``argv`` there, under the machine's own host name."""
+        inside = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.hostname]
+        return ["ip", "netns", "exec", self.namespace, *inside, *argv]
+
+
+def why_not() -> str | None:
+    """Why there can be no machines here."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    return None if shutil.which("ip") else "the program ip (Debian: iproute2) is missing"
+
+
+@contextmanager
+def machines(count: int, *, interfaces: Sequence[str] = ()) -> Iterator[list[Machine]]:
+    """``count`` machines that reach each other through a switch, and nothing else. Gone at the end."""
+    number = next(_numbers)
+    mark = f"d{os.getpid()}n{number}"
+    net = f"10.{101 + os.getpid() % 97}.{(os.getpid() // 97 + number) % 251}"
+    made = [Machine(f"{mark}m{i}", f"{net}.{11 + i}", f"{mark}-{i}") for i in range(count)]
+    names = [*interfaces, *["eth0"] * (count - len(interfaces))]
+    try:
+        _ip("netns", "add", mark)
+        _ip("-n", mark, "link", "add", "switch", "type", "bridge")
+        _ip("-n", mark, "link", "set", "switch", "up")
+        for i, machine in enumerate(made):
+            _add(machine, mark, f"port{i}", names[i], made)
+        yield made
+    finally:
+        for namespace in (mark, *(machine.namespace for machine in made)):
+            subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
+            shutil.rmtree(Path("/etc/netns", namespace), ignore_errors=True)
+
+
+def _add(machine: Machine, switch: str, port: str, interface: str, everybody: Sequence[Machine]) -> None:
+    folder = Path("/etc/netns", machine.namespace)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["127.0.0.1 localhost", *(f"{other.address} {other.hostname}" for other in everybody)]
+    (folder / "hosts").write_text("\n".join(lines) + "\n")
+    (folder / "resolv.conf").write_text("")
+    _ip("netns", "add", machine.namespace)
+    _ip("-n", switch, "link", "add", port, "type", "veth", "peer", "name", interface, "netns", machine.namespace)
+    _ip("-n", switch, "link", "set", port, "master", "switch", "up")
+    _ip("-n", machine.namespace, "addr", "add", f"{machine.address}/24", "dev", interface)
+    for name in ("lo", interface):
+        _ip("-n", machine.namespace, "link", "set", name, "up")
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
