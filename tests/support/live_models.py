@@ -31,7 +31,8 @@ class Model:
         return yaml.safe_dump(config, sort_keys=False)
 
     def context(self, folder: Path, **more: str) -> Path:
-        """The context as a folder; ``more`` are further files, ``_`` standing for ``.`` in their names."""
+        """The context as a folder; ``more`` are further files; ``__`` and ``_`` in a name without a dot stand
+        for ``.`` and ``-``."""
         folder.mkdir(parents=True, exist_ok=True)
         for file in (*self.files, E2E / "gated" / "gates.py"):
             shutil.copy(file, folder)
@@ -39,7 +40,7 @@ class Model:
             lines = [f"from model_def import {self.trial_class}", "", f"Trial = gated({self.trial_class})"]
             (folder / "trial.py").write_text("\n".join(["from gates import gated", *lines, ""]))
         for name, text in more.items():
-            (folder / name.replace("__", ".").replace("_", "-")).write_text(text)
+            (folder / (name if "." in name else name.replace("__", ".").replace("_", "-"))).write_text(text)
         return folder
 
 

@@ -118,7 +118,12 @@ class Experiment:
     def at_gate(self, name: str, *, within: float = 60.0) -> None:
         assert self.gates is not None
         here = self.gates / f"{name}.here"
-        wait_until(here.exists, within=within, what=f"gate {name}")
+
+        def there() -> bool:
+            assert self.state not in ENDED, "\n".join([f"it ended as {self.state}", *self.log[-40:]])
+            return here.exists()
+
+        wait_until(there, within=within, what=f"gate {name}")
 
     def open_gate(self, name: str) -> None:
         assert self.gates is not None

@@ -10,7 +10,7 @@ from tests.support.live_processes import environ_of
 from tests.support.live_trials import Experiment, create
 
 pytestmark = pytest.mark.e2e
-MY_TRIAL = {"model_def__py": "from held import SpiralTrial as MyTrial\n"}
+MY_TRIAL = {"model_def.py": "from held import SpiralTrial as MyTrial\n"}
 GATE = "train-6"
 
 
