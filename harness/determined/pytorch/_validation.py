@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from determined.core import _steps
 from determined.pytorch import _streams
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._data import Data
@@ -94,6 +95,7 @@ class Validation:
             if not isinstance(output, dict):
                 raise TypeError(f"evaluate_batch returns a dictionary of metrics, not {type(output).__name__}")
             outputs.append(output)
+            _steps.mark()
         for callback in self._callbacks:
             callback.on_validation_epoch_end(outputs)
         keys = dict.fromkeys(key for output in outputs for key in output)
