@@ -50,13 +50,9 @@ class Validation:
         """The metrics, at every rank; ``None`` where it was left."""
         modules = [module for model in self._context.models for module in model.modules()]
         modes = [module.training for module in modules]
-        # buffers need no exchange here, and ranks may have different numbers of batches
-        wrapped = [m for m in self._context.models if isinstance(m, torch.nn.parallel.DistributedDataParallel)]
         self._context._averaging.share_buffers(self._context.models)
         for model in self._context.models:
             model.eval()
-        for model in wrapped:
-            model.require_forward_param_sync = False
         try:
             with _streams.untouched(), torch.no_grad():
                 _streams.seed_all(_streams.mix(self._context.get_trial_seed(), _VALIDATION, steps))
@@ -64,8 +60,6 @@ class Validation:
         finally:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
-            for model in wrapped:
-                model.require_forward_param_sync = True
 
     def _run(self) -> dict[str, Any] | None:
         context = self._context
