@@ -20,9 +20,9 @@ pytestmark = pytest.mark.e2e
     [
         (["no-such-program", "--x"], "no-such-program"),
         ("no-such-program --x", "no-such-program"),
-        ("nowhere:Trial", "No module named 'nowhere'"),
+        ("nowhere:Trial", "there is no module nowhere"),
         ("gates:NoSuch", "gates has no class NoSuch"),
-        ("gates:gated", "gates:gated is not a PyTorchTrial"),
+        ("gates:gated", "gates:gated is a function, not a trial class"),
         ("echo so far; kill -SEGV $$", "SIGSEGV"),
         ("exit 7", "code 7"),
     ],
