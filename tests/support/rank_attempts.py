@@ -55,6 +55,19 @@ def points(count):
     return torch.utils.data.TensorDataset(where, (where[:, 0] > where[:, 1]).long())
 
 
+class Drift(nn.Module):
+    """A buffer that training itself depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("level", torch.zeros(()))
+
+    def forward(self, x):
+        if self.training:
+            self.level.mul_(0.9).add_(0.1 * x.detach().mean())
+        return x - self.level
+
+
 class Shared:
     """Data, metrics and a reducer that both kinds of trial use."""
 
@@ -72,7 +85,7 @@ class Shared:
         return {"validation_loss": nn.functional.cross_entropy(output, label), "draw": torch.rand(())}
 
     def body(self):
-        return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3))
+        return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), Drift(), nn.Dropout(0.3))
 
 
 class Two(Shared, pytorch.PyTorchTrial):

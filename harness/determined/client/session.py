@@ -143,7 +143,7 @@ class Session:
             try:
                 response = self._send(method, path, body, query, headers, timeout)
                 return _decode(response, self._read(response))
-            except (AttributeError, ValueError) as error:
+            except (AttributeError, ValueError, OSError) as error:
                 # http.client's own way to say that another thread has closed its socket under it
                 if not self._closed:
                     raise

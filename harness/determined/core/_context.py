@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.client.session import FOR_EVER, Session
+from determined.core import _steps
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
 from determined.core._cluster_info import ClusterInfo, read
 from determined.core._distributed import DistributedContext, DummyDistributedContext
@@ -81,6 +82,7 @@ def init(
     """
     environ = environment.current()
     info = read(environ)
+    _steps.use(environ)
     if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
         with contextlib.suppress(ValueError, OSError, AttributeError):  # no real stderr under some harnesses
             faulthandler.register(signal.SIGUSR1, chain=False)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from determined.client import allocations
 from determined.client.session import Retry, Session
+from determined.core import _steps
 from determined.core._distributed import DistributedContext
 from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
 
@@ -108,6 +109,7 @@ class PreemptContext:
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
         """Whether to checkpoint and leave now. With ``auto_ack`` a yes is acknowledged at once."""
+        _steps.mark()
         if self._mode is PreemptMode.ChiefOnly and self._distributed.rank != 0:
             raise RuntimeError("with PreemptMode.ChiefOnly only the chief (rank 0) may call should_preempt")
         answer = self._watcher.first_answer() if self._watcher is not None else False
@@ -139,6 +141,7 @@ class DummyPreemptContext(PreemptContext):
         return self
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
+        _steps.mark()
         return False
 
     def acknowledge_preemption_signal(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from determined.client import experiments, trials
 from determined.client.numbers import to_wire
 from determined.client.session import Session
+from determined.core import _steps
 from determined.core._distributed import DistributedContext
 from determined.core._metrics import Shipper
 
@@ -122,6 +123,7 @@ class TrainContext:
     def _report(
         self, group: str, steps: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None
     ) -> None:
+        _steps.mark()
         self._chief_only("reporting metrics")
         values: dict[str, Any] = {"avgMetrics": to_wire(clean(metrics))}
         if batch_metrics is not None:
@@ -154,6 +156,7 @@ class DummyTrainContext(TrainContext):
     def _report(
         self, group: str, steps: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None
     ) -> None:
+        _steps.mark()
         values = clean(metrics)
         self.reports.append((group, steps, values))
         logger.info("%s metrics after %d steps: %s", group, steps, values)

@@ -11,6 +11,9 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+Broadcast = Callable[[torch.Tensor, str], Any]
+"""Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
+
 
 class Averaging(Protocol):
     """One way; the trial context asks it at each point where slots meet."""
@@ -71,7 +74,10 @@ class ByDDP(Alone):
     def model(self, model: nn.Module) -> nn.Module:
         if not any(p.requires_grad for p in model.parameters()):
             return model
-        return nn.parallel.DistributedDataParallel(model, device_ids=self._ids)
+        # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
+        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
+        follow(wrapped, _by_torch)
+        return wrapped
 
     @contextlib.contextmanager
     def pausing(self, models: Iterable[nn.Module]) -> Iterator[None]:
@@ -83,7 +89,7 @@ class ByDDP(Alone):
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
         for model in models:
-            share(model, lambda tensor, kind: torch.distributed.broadcast(tensor, 0))
+            share(model, _by_torch)
 
 
 class ByHorovod(Alone):
@@ -95,13 +101,8 @@ class ByHorovod(Alone):
 
     def model(self, model: nn.Module) -> nn.Module:
         self._hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-        number, self._models = self._models, self._models + 1
-
-        def before_forward(module: nn.Module, _: Any) -> None:
-            if module.training and torch.is_grad_enabled():
-                share(module, self._broadcast(f"training.{number}"))
-
-        model.register_forward_pre_hook(before_forward)
+        follow(model, self._broadcast(f"training.{self._models}"))
+        self._models += 1
         return model
 
     def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
@@ -128,11 +129,26 @@ class ByHorovod(Alone):
         for number, model in enumerate(models):
             share(model, self._broadcast(f"validation.{number}"))
 
-    def _broadcast(self, name: str) -> Callable[[torch.Tensor, str], Any]:
+    def _broadcast(self, name: str) -> Broadcast:
         return lambda tensor, kind: self._hvd.broadcast_(tensor, 0, name=f"buffers.{name}.{kind}")
 
 
-def share(model: nn.Module, broadcast: Callable[[torch.Tensor, str], Any]) -> None:
+def follow(model: nn.Module, broadcast: Broadcast) -> None:
+    """From here on the chief's buffers are everyone's before each forward pass in training."""
+
+    def before_forward(module: nn.Module, _: Any) -> None:
+        if module.training and torch.is_grad_enabled():
+            share(module, broadcast)
+
+    if next(model.buffers(), None) is not None:
+        model.register_forward_pre_hook(before_forward)
+
+
+def _by_torch(tensor: torch.Tensor, kind: str) -> None:
+    torch.distributed.broadcast(tensor, 0)
+
+
+def share(model: nn.Module, broadcast: Broadcast) -> None:
     """One exchange for all buffers of a type, as most are small."""
     kinds: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
     for buffer in model.buffers():
@@ -141,5 +157,6 @@ def share(model: nn.Module, broadcast: Callable[[torch.Tensor, str], Any]) -> No
         for (dtype, _), buffers in kinds.items():
             flat = torch.cat([buffer.reshape(-1) for buffer in buffers])
             broadcast(flat, str(dtype))
-            for buffer, part in zip(buffers, torch.split(flat, [b.numel() for b in buffers]), strict=True):
+            parts = torch.split(flat, [buffer.numel() for buffer in buffers])
+            for buffer, part in zip(buffers, parts, strict=True):
                 buffer.data.copy_(part.view_as(buffer))  # not a change that autograd need know of

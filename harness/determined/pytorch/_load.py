@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from determined import core
+from determined.errors import DeterminedError
 from determined.pytorch import _saving
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._state import TrainingState
@@ -22,12 +23,19 @@ def load_trial_from_checkpoint_path(
     """
     folder = Path(path)
     about = json.loads((folder / _saving.LOAD_FILE).read_text(encoding="utf-8"))
+    if about.get("trial_type", PyTorchTrial.kind) != PyTorchTrial.kind:
+        raise DeterminedError(
+            f"the checkpoint is of a {about['trial_type']}, whose engines only a run under its own framework can make"
+        )
     module, _, name = about["trial_cls_spec"].partition(":")
-    sys.path.insert(0, str(folder / _saving.CODE_FOLDER))
+    code = folder / _saving.CODE_FOLDER
+    before = list(sys.path)
+    # a class that was named by its file finds its neighbours
+    sys.path[:0] = [str(code), str(code.joinpath(*module.split(".")[:-1]))]
     try:
         found: Any = importlib.import_module(module)
     finally:
-        sys.path.pop(0)
+        sys.path[:] = before
     for part in name.split("."):
         found = getattr(found, part)
     with core.init() as core_context:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from determined.core import _steps
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._data import Data
 from determined.pytorch._keeper import Keeper
@@ -104,6 +105,7 @@ class Loop:
         train_batch, length = self._train_batch, plan.epoch_length
         aggregation = context._aggregation
         schedulers = context.lr_schedulers
+        mark = _steps.mark if _steps.is_watched() else None
         epoch = progress.epoch
         context._epoch = epoch
         self._status("training")
@@ -116,6 +118,8 @@ class Loop:
                 context._batch = progress.steps
                 running.add(train_batch(batch, epoch, progress.steps))
                 progress.advance(length)
+                if mark is not None:
+                    mark()
                 for scheduler in schedulers:
                     scheduler.after_batch(progress.steps, aggregation=aggregation, epoch_length=length)
                 if progress.steps == boundary or context._stop_requested:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from determined.core import _steps
 from determined.pytorch import _streams
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._data import Data
@@ -49,13 +50,9 @@ class Validation:
         """The metrics, at every rank; ``None`` where it was left."""
         modules = [module for model in self._context.models for module in model.modules()]
         modes = [module.training for module in modules]
-        # buffers need no exchange here, and ranks may have different numbers of batches
-        wrapped = [m for m in self._context.models if isinstance(m, torch.nn.parallel.DistributedDataParallel)]
         self._context._averaging.share_buffers(self._context.models)
         for model in self._context.models:
             model.eval()
-        for model in wrapped:
-            model.require_forward_param_sync = False
         try:
             with _streams.untouched(), torch.no_grad():
                 _streams.seed_all(_streams.mix(self._context.get_trial_seed(), _VALIDATION, steps))
@@ -63,8 +60,6 @@ class Validation:
         finally:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
-            for model in wrapped:
-                model.require_forward_param_sync = True
 
     def _run(self) -> dict[str, Any] | None:
         context = self._context
@@ -94,6 +89,7 @@ class Validation:
             if not isinstance(output, dict):
                 raise TypeError(f"evaluate_batch returns a dictionary of metrics, not {type(output).__name__}")
             outputs.append(output)
+            _steps.mark()
         for callback in self._callbacks:
             callback.on_validation_epoch_end(outputs)
         keys = dict.fromkeys(key for output in outputs for key in output)

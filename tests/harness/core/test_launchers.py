@@ -41,8 +41,8 @@ def outputs(text):
     return sorted(found, key=lambda item: item["ranks"][0])
 
 
-@pytest.mark.parametrize("launcher", launchers.each())
-def test_every_launcher_gives_the_same_context(tmp_path, launcher):
+@pytest.mark.parametrize("launcher", launchers.each("horovod", "deepspeed"))  # torch's: see test_distributed
+def test_the_other_launchers_give_the_same_context(tmp_path, launcher):
     name = script(tmp_path, "exchanges.py", EXCHANGES)
     first, second = outputs(launchers.run(launcher, 2, [name, launcher], folder=tmp_path))
     assert (first["ranks"], second["ranks"]) == ([0, 2, 0, 2, 0, 1], [1, 2, 1, 2, 0, 1])

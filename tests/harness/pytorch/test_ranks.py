@@ -33,8 +33,8 @@ def rows(made):
     return found
 
 
-def check(launcher, folder, moments, variants):
-    """Each variant straight, then left at each moment; then all to the end by new processes."""
+def check(launcher, folder, moments, variants, *, end_under=None):
+    """Each variant straight, then left at each moment; then all to the end by new processes, of another launcher."""
     plan = []
     for more in variants:
         plan.append({**STRAIGHT, **more})
@@ -42,20 +42,27 @@ def check(launcher, folder, moments, variants):
     every = attempts(launcher, folder, plan)
     made = [every[begin : begin + 1 + len(moments)] for begin in range(0, len(every), 1 + len(moments))]
     ends = [{**more, "preempt_at": None, "latest": v[-1][0]["stored"]} for more, v in zip(variants, made, strict=True)]
-    for (straight, *parts), last in zip(made, attempts(launcher, folder, ends), strict=True):
+    for (straight, *parts), last in zip(made, attempts(end_under or launcher, folder, ends), strict=True):
         assert all(part[0]["acknowledged"] and part[0]["steps"] < 15 for part in parts)
         assert [rank["weights"] for rank in (*straight, *last)] == [straight[0]["weights"]] * 4
         assert rows([*parts, last]) == rows([straight])
         assert [step for group, step in rows([straight]) if group == "validation"] == [5, 10, 15]
+    return [end["latest"] for end in ends]
 
 
 # the questions: one a step but the last, and one for each of the three batches of a validation
 INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
 
 
-@pytest.mark.parametrize("launcher", launchers.each("torch_distributed", "horovod"))
-def test_pytorch_trial(tmp_path, launcher):
-    check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}])
+@launchers.needs("horovod")
+@pytest.mark.parametrize(("launcher", "other"), [("torch_distributed", "horovod"), ("horovod", "torch_distributed")])
+def test_pytorch_trial(tmp_path, launcher, other):
+    """A checkpoint goes on under the other framework with the same bits: nothing of either is in it."""
+    (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other)
+    if launcher == "torch_distributed":
+        # one slot can go on too, with other bits
+        ((alone,),) = attempts("plain", tmp_path, [{"preempt_at": None, "latest": left}], size=1)
+        assert [step for group, step, _ in alone["reports"] if group == "validation"] == [5, 10, 15]
 
 
 @launchers.needs("deepspeed")

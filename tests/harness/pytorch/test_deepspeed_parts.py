@@ -1,0 +1,167 @@
+"""What of the DeepSpeed trial API needs no deepspeed: positions, configuration, refusals."""
+
+import json
+
+import pytest
+
+from determined import core
+from determined.pytorch import DataLoader, deepspeed
+from determined.pytorch._data import Batches
+from determined.pytorch.deepspeed._state import EngineKeeper, EngineState
+from determined.pytorch.deepspeed._stream import Stream, TrainingData, ValidationData
+from determined.pytorch.deepspeed._trainer import EngineWork, averaged
+
+pytestmark = pytest.mark.torch
+
+
+class FakeEngine:
+    """As much of an engine as the context looks at."""
+
+    def __init__(self, micro=2, steps=3):
+        self.micro, self.steps, self.micro_steps = micro, steps, 0
+
+    def train_micro_batch_size_per_gpu(self):
+        return self.micro
+
+    def gradient_accumulation_steps(self):
+        return self.steps
+
+
+def batches(count, *, repeat=True):
+    return Batches(DataLoader(list(range(count)), batch_size=2, shuffle=True), seed=3, rank=0, size=1, repeat=repeat)
+
+
+@pytest.fixture
+def context(tmp_path):
+    train = core.DummyTrainContext()
+    peers = core.DummyDistributedContext()
+    made = core.Context(
+        train=train,
+        checkpoint=None,
+        preempt=core.DummyPreemptContext(),
+        distributed=peers,
+        searcher=core.DummySearcherContext(train),
+        profiler=core.DummyProfilerContext(),
+    )
+    return deepspeed.DeepSpeedTrialContext(made, hparams={}, exp_conf={})
+
+
+def test_a_stream_goes_on_over_epochs_from_any_position():
+    whole = Stream(batches(10))
+    first = [next(whole).tolist() for _ in range(13)]
+    assert first[:5] != first[5:10]  # another order in each epoch
+    for position in range(13):
+        again = Stream(batches(10))
+        again.taken = position
+        assert [next(again).tolist() for _ in range(13 - position)] == first[position:]
+
+
+def test_an_epoch_is_as_many_whole_batches_as_fit_and_nothing_is_dropped():
+    data = TrainingData(batches(10), 2)
+    assert len(data) == 2
+    taken = [next(stream).tolist() for epoch in range(5) for stream in data.epoch(epoch) for _ in range(2)]
+    assert sorted(value for batch in taken[:5] for value in batch) == list(range(10))
+    assert data.stream.taken == 20
+
+
+def test_validation_data_is_taken_a_batch_a_call():
+    data = ValidationData(batches(5, repeat=False))
+    seen = [next(stream).tolist() for stream in data.epoch(0)]
+    assert sorted(value for batch in seen for value in batch) == list(range(5))
+    stream = next(data.epoch(0))
+    for _ in range(3):
+        next(stream)
+    with pytest.raises(RuntimeError, match="more than one batch a call"):
+        next(stream)
+
+
+def test_averaged_metrics():
+    import torch
+
+    made = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
+    assert (made["loss"].item(), made["n"]) == (1.5, 1.5)
+    assert averaged([torch.tensor(1.0), torch.tensor(3.0)])["loss"].item() == 2.0
+
+
+def test_configuration(tmp_path):
+    base = tmp_path / "ds.json"
+    base.write_text(json.dumps({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1}}}))
+    hparams = {"deepspeed_config": str(base), "overwrite_deepspeed_args": {"optimizer": {"params": {"lr": 2}}}}
+    assert deepspeed.get_ds_config_from_hparams(hparams) == {
+        "train_batch_size": 8,
+        "optimizer": {"type": "Adam", "params": {"lr": 2}},
+    }
+    given = {"a": {"b": 1}}
+    assert deepspeed.overwrite_deepspeed_config(given, {"a": {"c": 2}}) == {"a": {"b": 1, "c": 2}}
+    assert given == {"a": {"b": 1}}
+    with pytest.raises(ValueError, match="deepspeed_config"):
+        deepspeed.get_ds_config_from_hparams({})
+
+
+def test_the_context(context):
+    with pytest.raises(RuntimeError, match="no engine is wrapped"):
+        context.get_num_micro_batches_per_slot()
+    with pytest.raises(TypeError, match=r"deepspeed\.initialize"):
+        context.wrap_model_engine(object())
+    context.wrap_model_engine(FakeEngine())
+    assert (context.get_train_micro_batch_size_per_gpu(), context.get_num_micro_batches_per_slot()) == (2, 3)
+    with pytest.raises(ValueError, match="no hyperparameter"):
+        context.get_hparam("x")
+
+
+def test_what_is_not_offered_says_so(context):
+    with pytest.raises(NotImplementedError, match="not offered yet"):
+        context.set_mpu(object())
+    pipeline = FakeEngine()
+    pipeline.is_pipe_parallel = True
+    with pytest.raises(NotImplementedError, match="pipeline parallel"):
+        context.wrap_model_engine(pipeline)
+
+
+class Trial(deepspeed.DeepSpeedTrial):
+    def __init__(self, context):
+        self.calls = []
+
+    def build_training_data_loader(self):
+        return DataLoader(list(range(12)), batch_size=2)
+
+    build_validation_data_loader = build_training_data_loader
+
+    def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
+        self.calls.append((epoch_idx, batch_idx))
+        return {"loss": float(next(dataloader_iter).sum())}
+
+    def evaluate_batch(self, dataloader_iter, batch_idx):
+        return {}
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_calls_a_batch(context, automatic):
+    context.wrap_model_engine(FakeEngine())
+    if not automatic:
+        context.disable_auto_grad_accumulation()
+    trial = Trial(context)
+    work = EngineWork(trial, context)
+    data = work.training_data(trial.build_training_data_loader())
+    train = work.train_batch()
+    made = train(next(iter(data.epoch(0))), 0, 7)
+    assert trial.calls == [(0, 7)] * (3 if automatic else 1)
+    assert made["loss"] == ((1 + 5 + 9) / 3 if automatic else 1.0)
+
+
+def test_engines_that_differ_need_a_train_batch_that_knows(context):
+    for steps in (1, 2):
+        context.wrap_model_engine(FakeEngine(steps=steps))
+    with pytest.raises(ValueError, match=r"differ in gradient_accumulation_steps \(\[1, 2\]\)"):
+        EngineWork(Trial(context), context)
+    context.disable_auto_grad_accumulation()
+    EngineWork(Trial(context), context)
+
+
+def test_no_checkpoint_inside_an_accumulation(context):
+    engine = FakeEngine()
+    context.wrap_model_engine(engine)
+    keeper = EngineKeeper(Trial(context), context, {}, EngineState(context, {}, TrainingData(batches(4), 1)))
+    engine.micro_steps = 4
+    with pytest.raises(RuntimeError, match="engine 0 is 1 micro batches into a batch"):
+        keeper._store(b"")
