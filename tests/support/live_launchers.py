@@ -123,5 +123,7 @@ def workers(experiment: Experiment) -> dict[int, int]:
 
 
 def command_lines(experiment: Experiment) -> list[list[str]]:
-    """Of every living process of the trial, on whichever machine: they share this one's /proc."""
-    return [live_processes.command_of(pid) for pid in experiment.processes]
+    """Of every living process of the trial, on whichever machine: they share this one's /proc. A launcher whose
+    environment is bare carries no mark of the trial; it is below one that does."""
+    found = set(experiment.processes)
+    return [live_processes.command_of(pid) for pid in found | live_processes.below(found)]

@@ -41,6 +41,16 @@ def carriers(cluster_id: str, task_id: str) -> list[int]:
     return [pid for pid in _all() if carries(environ_of(pid)) and _lives(pid)]
 
 
+def below(pids: set[int]) -> set[int]:
+    """Every living process below any of ``pids``."""
+    parents = {pid: parent_of(pid) for pid in _all()}
+    found, added = set(pids), set(pids)
+    while added:
+        added = {pid for pid, parent in parents.items() if parent in added} - found
+        found |= added
+    return found - pids
+
+
 def without_parents(pids: list[int]) -> list[int]:
     """Those of ``pids`` whose parent is none of them."""
     return [pid for pid in pids if parent_of(pid) not in (0, *pids)]
