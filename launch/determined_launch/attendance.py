@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from determined_launch import containers, process, processes, runner, worker_environment
+from determined_launch import containers, hang, process, processes, runner, worker_environment
 from determined_launch.channel import client, frames
 from determined_launch.channel.frames import Closed, Connection
 from determined_launch.channel.server import Server
@@ -77,7 +77,7 @@ def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
         situation.own_address,
         containers.ports(facts, environ)[facts.rank],
         containers.key(environ),
-        {"run": run, "attend": verb},
+        {"run": run, "attend": verb, **hang.verbs(situation)},
     )
     processes.adopt_orphans()
     workers = runner.Workers(situation.exits, mark, restart=restarts)
