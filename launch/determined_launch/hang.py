@@ -93,7 +93,7 @@ class HangWatch:
                 rank=rank,
                 code=CODE,
                 signal=None,
-                host=socket.gethostname(),
+                host=socket.gethostname() if rank in {one.rank for one in steps.read(self._folder)} else "",
                 last_lines=[text],
                 time=time.time(),
                 cause=records.HANG,

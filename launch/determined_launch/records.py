@@ -61,6 +61,18 @@ def remove(target: Path, rank: int) -> None:
         pass
 
 
+def can_write(target: Path) -> bool:
+    """Whether a record would have come to the disk."""
+    probe = target / ".probe"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"0")
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
 def of_launch(target: Path, launch: str) -> list[ExitRecord]:
     """The records that workers of this launch left, in the order in which they ended."""
     found = [record for path in target.glob("rank-*.json") if (record := _read(path)) is not None]

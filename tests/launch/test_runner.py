@@ -146,6 +146,20 @@ def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
 
 
 @pytest.mark.torch
+def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
+    container = start(tmp_path, DEEPSPEED, "")
+    until = time.monotonic() + 30
+    found = None
+    while found is None and time.monotonic() < until:
+        below = processes.below(container.process.pid)
+        found = next((pid for pid in below if b"deepspeed.launcher.launch" in processes.command_line(pid)), None)
+    os.kill(found, signal.SIGKILL)
+    ended = container.wait(20)
+    assert ended.code == 1, ended.output
+    assert "before it started any worker" in ended.output
+
+
+@pytest.mark.torch
 def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
     inner = [sys.executable, "-m", TORCH[0], "--nproc_per_node", "2", "--", "sh", "-c", "exit 4"]
     text = f"import subprocess\nprint('inner', subprocess.run({inner!r}).returncode, flush=True)"
