@@ -87,10 +87,10 @@ def _rank_of(wrapper: int) -> "int | None":
     words = [word.decode(errors="replace") for word in processes.command_line(wrapper)]
     try:
         names = words[words.index("--") - 1]
-        pairs = Path(f"/proc/{wrapper}/environ").read_bytes().split(b"\0")
+        text = Path(f"/proc/{wrapper}/environ").read_text(errors="replace")
     except (OSError, ValueError):
         return None
-    values = dict(pair.decode(errors="replace").partition("=")[::2] for pair in pairs if b"=" in pair)
+    values = {name: value for name, _, value in (pair.partition("=") for pair in text.split("\0"))}
     if names.isdigit():
         return int(names)
     return next((int(values[name]) for name in names.split(",") if values.get(name, "").isdigit()), None)
