@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 
-from determined_launch import containers, process, processes, runner, worker_environment
+from determined_launch import containers, hang, process, processes, runner, worker_environment
 from determined_launch.channel import client, frames
 from determined_launch.channel.frames import Closed, Connection
-from determined_launch.channel.server import Server
+from determined_launch.channel.server import Server, Verb
 from determined_launch.channel.verbs import Attend, Run
 from determined_launch.errors import LaunchError
 from determined_launch.layer import Situation
+from determined_launch.secure_shell import Sshd
 
 PATIENCE_SECONDS = 600.0
 """What the chief waits for a container, and a container for the chief: hooks may take long on one of them."""
@@ -72,12 +73,17 @@ def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
         told.set()
 
     verb = Attend(note)
-    run = Run(worker_environment.bare(environ, situation.run_folder), os.getcwd())
+    shell: dict[str, Verb] = {
+        "run": Run(worker_environment.bare(environ, situation.run_folder), os.getcwd()),
+    }
+    if situation.settings.remote_shell == "ssh":
+        port = containers.shell_ports(facts, environ)[facts.rank]
+        shell = {"sshd": Sshd(situation.run_folder, situation.own_address, port)}
     server = Server(
         situation.own_address,
         containers.ports(facts, environ)[facts.rank],
         containers.key(environ),
-        {"run": run, "attend": verb},
+        {**shell, "attend": verb, **hang.verbs(situation)},
     )
     processes.adopt_orphans()
     workers = runner.Workers(situation.exits, mark, restart=restarts)

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 
-from determined_launch import environment
+from determined_launch import environment, settings
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
 
@@ -13,7 +13,13 @@ SSHD_OFFSET = 5
 
 
 def ports(facts: RendezvousFacts, environ: Mapping[str, str]) -> list[int]:
-    """The channel's port of each container: containers with one address have one port after the other."""
+    """The channel's port of each container."""
+    offset = SSHD_OFFSET if settings.read(environ).remote_shell == "ssh" else 0
+    return [port + offset for port in shell_ports(facts, environ)]
+
+
+def shell_ports(facts: RendezvousFacts, environ: Mapping[str, str]) -> list[int]:
+    """The port of each container's remote shell: containers with one address have one port after the other."""
     text = environ.get(environment.SSH_PORT, "")
     first = int(text) if text.isdigit() else DEFAULT_PORT
     return [first + facts.addresses[:rank].count(address) for rank, address in enumerate(facts.addresses)]

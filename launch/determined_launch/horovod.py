@@ -5,6 +5,7 @@ The chief's container runs ``horovodrun``; the others run a server that starts w
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from determined_launch import (
     attendance,
@@ -15,10 +16,12 @@ from determined_launch import (
     layer,
     options,
     runner,
+    secure_shell,
     watching,
     worker_environment,
 )
-from determined_launch.channel import remote_shell
+from determined_launch.channel import client, remote_shell
+from determined_launch.errors import LaunchError
 from determined_launch.layer import Situation
 from determined_launch.runner import Plan
 
@@ -75,15 +78,31 @@ def _lead(situation: Situation, mark: str, *, restarts: bool) -> int:
         autotune_log=str(run / "info" / "horovod-autotune.log"),
     )
     environ = worker_environment.bare(situation.environ, run)
-    if facts.nodes > 1:
-        ports = containers.ports(facts, situation.environ)
-        reached = dict(zip(hosts.names[1:], zip(facts.addresses[1:], ports[1:], strict=True), strict=True))
-        folder = remote_shell.write(run, reached, situation.python)
-        environ["PATH"] = f"{folder}:{environ.get('PATH', '')}"
     with attendance.peers(situation) as peers:
+        if facts.nodes > 1:
+            environ["PATH"] = f"{_remote_shell(situation, hosts.names)}:{environ.get('PATH', '')}"
         code = watching.run(situation, Plan(argv, restarts=restarts), environ=environ, launch=mark)
         peers.tell_end(code)
     return code
+
+
+def _remote_shell(situation: Situation, names: Sequence[str]) -> Path:
+    """The folder of the program ``ssh`` that reaches the other containers."""
+    facts, environ, run = situation.facts, situation.environ, situation.run_folder
+    channel = dict(
+        zip(names[1:], zip(facts.addresses[1:], containers.ports(facts, environ)[1:], strict=True), strict=True)
+    )
+    if situation.settings.remote_shell != "ssh":
+        return remote_shell.write(run, channel, situation.python)
+    key, public = containers.key(environ), secure_shell.make_key(run)
+    request = {"verb": "sshd", "public_key": public}
+    try:
+        answers = [client.ask(address, port, key, request, patience=30.0) for address, port in channel.values()]
+    except OSError as error:
+        raise LaunchError(f"a container could not start its sshd: {error}") from None
+    shells = containers.shell_ports(facts, environ)
+    reached = {name: (facts.addresses[rank], shells[rank]) for rank, name in enumerate(names) if rank}
+    return secure_shell.write(run, reached, [str(answer["host_key"]) for answer in answers])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -96,7 +96,7 @@ def variables(situation: Situation, use: str, value: str) -> dict[str, str]:
 def port(situation: Situation, variable: str, default: int) -> int:
     """The allocation's port of this name; off the cluster and inside a worker one that is free."""
     text = situation.environ.get(variable, "")
-    if text.isdigit() and not situation.environ.get(environment.WORKER_OF):
+    if text.isdigit() and int(text) and not situation.environ.get(environment.WORKER_OF):
         return int(text)
     if situation.facts.nodes > 1:
         return default

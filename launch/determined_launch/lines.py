@@ -11,7 +11,7 @@ class Prefixer:
     """Cuts a byte stream into lines at newlines and carriage returns and gives each its prefix."""
 
     def __init__(self, rank: int) -> None:
-        self._prefix = f"[rank={rank}] ".encode()
+        self.prefix = f"[rank={rank}] ".encode()
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -21,12 +21,12 @@ class Prefixer:
         for end in _ENDS.finditer(text):
             if end.group() == b"\r" and end.end() == len(text):
                 break  # the newline of a "\r\n" may still come
-            lines.append(self._prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
+            lines.append(self.prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
             begin = end.end()
         self._rest = text[begin:]
-        limit = LINE_LIMIT - len(self._prefix) - 1
+        limit = LINE_LIMIT - len(self.prefix) - 1
         while len(self._rest) > limit:
-            lines.append(self._prefix + self._rest[:limit] + b"\n")
+            lines.append(self.prefix + self._rest[:limit] + b"\n")
             self._rest = self._rest[limit:]
         return lines
 
@@ -35,4 +35,4 @@ class Prefixer:
         rest, self._rest = self._rest, b""
         if not rest:
             return []
-        return [self._prefix + rest.removesuffix(b"\r") + b"\n"]
+        return [self.prefix + rest.removesuffix(b"\r") + b"\n"]

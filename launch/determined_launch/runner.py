@@ -58,8 +58,9 @@ class Workers:
             return otherwise
         return failed[0].code
 
-    def has_records(self) -> bool:
-        return bool(records.of_launch(self._folder, self._launch))
+    def have_recorded(self) -> bool:
+        """Whether any left a record; taken for true where none can be written."""
+        return bool(records.of_launch(self._folder, self._launch)) or not records.can_write(self._folder)
 
     def _failures(self) -> list[records.ExitRecord]:
         return [record for record in records.of_launch(self._folder, self._launch) if record.has_failed]
@@ -94,7 +95,7 @@ def run(
         try:
             code = _watch(child, workers, asked, watch)
             if code is None:
-                code = process.exit_code(child.returncode) or _silent_end(workers, asked)
+                code = process.exit_code(child.returncode) or _silent_end(plan, workers, asked)
         finally:
             processes.kill_below(os.getpid())
             child.wait()
@@ -117,14 +118,18 @@ def _watch(child: "subprocess.Popen[bytes]", workers: Workers, asked: list[int],
             return code
 
 
-def _silent_end(workers: Workers, asked: list[int]) -> int:
+def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
     """The code for a launcher that left with 0: deepspeed's does so too when the process below it was killed."""
     left = processes.wrappers_below(os.getpid())
-    if not left and (workers.has_records() or not asked):
+    if left:
+        problem = f"the launcher has ended while {len(left)} of its workers were still running"
+    elif plan.is_shielded and not workers.have_recorded():
+        problem = "the launcher has ended before it started any worker"
+    else:
         return 0
     if asked:
         return 128 + asked[0]
-    print(f"the launcher has ended while {len(left)} of its workers were still running", file=sys.stderr, flush=True)
+    print(problem, file=sys.stderr, flush=True)
     return 1
 
 

@@ -42,12 +42,12 @@ def read(folder: Path) -> list[Steps]:
     """Of every rank that runs here, in order."""
     found = []
     for path in folder.glob("rank-*"):
+        if not path.name.removeprefix("rank-").isdigit():
+            continue
         try:
             data, changed = path.read_bytes(), path.stat().st_mtime
         except (OSError, IsADirectoryError):
             continue
         count = _COUNT.unpack_from(data)[0] if len(data) >= _COUNT.size else 0
-        rank = path.name.removeprefix("rank-")
-        if rank.isdigit():
-            found.append(Steps(int(rank), count, max(0.0, time.time() - changed)))
+        found.append(Steps(int(path.name.removeprefix("rank-")), count, max(0.0, time.time() - changed)))
     return sorted(found, key=lambda steps: steps.rank)

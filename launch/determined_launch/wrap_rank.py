@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from determined_launch import environment, out_of_memory, process, records, steps, worker_environment
+from determined_launch import environment, out_of_memory, process, records, stacks, steps, worker_environment
 from determined_launch.lines import Prefixer
 
 KEPT_LINES = 20
@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = [f"cannot start {words[2]!r}: {error.strerror}"]
         records.write(folder, _record(environ, rank, code, said, kills, time.time()))
         return code
-    pumps = _start_pumps(child, rank, last)
+    keeper = stacks.Keeper(worker.get(environment.STEP_FILE))
+    pumps = _start_pumps(child, rank, last, keeper)
     with process.forwarding(child.send_signal):
         status = child.wait()
     ended = time.time()
@@ -85,11 +86,13 @@ def _devices(containers: str, numbers: str) -> str:
     return ",".join(chosen) if chosen else containers
 
 
-def _start_pumps(child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]") -> list[threading.Thread]:
+def _start_pumps(
+    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stacks.Keeper
+) -> list[threading.Thread]:
     assert child.stdout is not None
     assert child.stderr is not None
     pumps = [
-        threading.Thread(target=_pump, args=(source, target, Prefixer(rank), last), daemon=True)
+        threading.Thread(target=_pump, args=(source, target, Prefixer(rank), last, keeper), daemon=True)
         for source, target in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
     ]
     for pump in pumps:
@@ -97,7 +100,7 @@ def _start_pumps(child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]"
     return pumps
 
 
-def _pump(source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]") -> None:
+def _pump(source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stacks.Keeper) -> None:
     number = source.fileno()
     while True:
         data = os.read(number, 65536)
@@ -105,6 +108,7 @@ def _pump(source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[s
         if lines:
             target.write(b"".join(lines))
             target.flush()
+            keeper.feed(lines, len(prefixer.prefix))
             last.extend(line.decode("utf-8", "replace").rstrip("\r\n") for line in lines[-KEPT_LINES:])
         if not data:
             return

@@ -1,6 +1,7 @@
 """Two machines, one container on each: every layer, its real framework, an all-reduce, and no secret in sight."""
 
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from tests.support.layers import KEY, Container, run_on
 from tests.support.machines import machines, why_not
 
-from determined_launch import processes
+from determined_launch import processes, secure_shell
 from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
@@ -199,3 +201,22 @@ def test_nothing_of_the_system_is_used_as_a_remote_shell(two, tmp_path):
     ended = [container.wait() for container in run_on(two, tmp_path, words, environ=environ)]
     assert_summed(ended, [[0], [1]], 3.0)
     assert not list(Path(tmp_path).glob("used-*"))
+
+
+def test_a_real_sshd(two, tmp_path):
+    """``launch.remote_shell: ssh``; needs openssh-server, and says so where it is missing."""
+    assert shutil.which("sshd", path="/usr/sbin:/usr/bin"), "this test needs Debian's openssh-server"
+    words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
+    environ = {"DET_EXPERIMENT_CONFIG": '{"launch": {"remote_shell": "ssh"}}'}
+    ended = [container.wait() for container in run_on(two, tmp_path, words, environ=environ)]
+    assert_summed(ended, [[0], [1]], 3.0)
+    keys = tmp_path / "container-0" / "info" / "ssh"
+    assert keys.stat().st_mode & 0o777 == 0o700
+    assert (keys / "known_hosts").read_text().startswith(f"{two[1].address} ssh-ed25519 ")
+
+
+def test_an_sshd_that_is_missing(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(secure_shell, "_PLACES", "/nowhere")
+    with pytest.raises(LaunchError, match="apt-get install openssh-server"):
+        secure_shell.find("sshd", "openssh-server")

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from tests.support.layers import Container
+from tests.support.layers import PACKAGES, Container
 
 from determined_launch import processes
 
@@ -143,6 +146,20 @@ def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
 
 
 @pytest.mark.torch
+def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
+    container = start(tmp_path, DEEPSPEED, "")
+    until = time.monotonic() + 30
+    found = None
+    while found is None and time.monotonic() < until:
+        below = processes.below(container.process.pid)
+        found = next((pid for pid in below if b"deepspeed.launcher.launch" in processes.command_line(pid)), None)
+    os.kill(found, signal.SIGKILL)
+    ended = container.wait(20)
+    assert ended.code == 1, ended.output
+    assert "before it started any worker" in ended.output
+
+
+@pytest.mark.torch
 def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
     inner = [sys.executable, "-m", TORCH[0], "--nproc_per_node", "2", "--", "sh", "-c", "exit 4"]
     text = f"import subprocess\nprint('inner', subprocess.run({inner!r}).returncode, flush=True)"
@@ -155,15 +172,33 @@ def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
 
 @pytest.mark.torch
 @ALL
-def test_a_port_in_use_is_named(tmp_path, layer):
-    import socket
+def test_off_the_cluster(tmp_path, layer):
+    """No run folder, no allocation, no ports: a laptop."""
+    program = worker(
+        tmp_path, "print('folder', os.environ['DET_RUN_DIR'], 'key', len(os.environ['DET_ALLOCATION_KEY']))"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    done = subprocess.run(
+        [sys.executable, "-m", *layer, *program],
+        env={**kept, "PYTHONPATH": PACKAGES},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    words = [line.partition("[rank=")[2].split() for line in done.stdout.splitlines() if "[rank=" in line]
+    assert sorted(word[0] for word in words) == ["0]", "1]"]
+    assert all(word[4] == "64" and not Path(word[2]).exists() for word in words)
 
+
+@pytest.mark.torch
+@pytest.mark.parametrize("layer", [TORCH, DEEPSPEED], ids=["torch", "deepspeed"])  # horovod takes any port here
+def test_a_port_in_use_is_named(tmp_path, layer):
     with socket.socket() as holder:
         holder.bind(("", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        if layer is HOROVOD:
-            pytest.skip("one machine needs no port of ours")
         ended = start(tmp_path, layer, "", C10D_PORT=str(port)).wait()
     assert ended.code == 1
     assert f"port {port} " in ended.output
@@ -173,9 +208,8 @@ def test_a_port_in_use_is_named(tmp_path, layer):
 @pytest.mark.parametrize("layer", ["horovod", "deepspeed", "torch_distributed"])
 def test_a_framework_that_is_not_installed(tmp_path, layer):
     """In a Python without site-packages."""
-    (tmp_path / "bare").mkdir()
     bare = tmp_path / "bare" / "bin"
-    os.system(f"{sys.executable} -m venv --without-pip {tmp_path / 'bare'}")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     container = Container(
         tmp_path / "run", [f"determined.launch.{layer}", "train.py"], python=str(bare / "python"), environ={}
     )

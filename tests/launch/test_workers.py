@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from determined.link.messages import RankExit
 from determined_launch.lines import Prefixer
 from determined_launch.wrap_rank import find_rank
 
@@ -52,6 +53,7 @@ def test_exit_record(tmp_path):
     record = json.loads((tmp_path / "exits" / "rank-2.json").read_text())
     assert (record["rank"], record["code"], record["signal"]) == (2, 5, None)
     assert len(record["last_lines"]) == 20
+    assert (tmp_path / "exits" / "rank-2.json").stat().st_mtime == pytest.approx(record["time"], abs=0.01)
 
 
 def test_killed_worker(tmp_path):
@@ -59,6 +61,25 @@ def test_killed_worker(tmp_path):
     done = run(["determined.launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
     assert done.returncode == 137
     assert json.loads((tmp_path / "exits" / "rank-0.json").read_text())["signal"] == 9
+
+
+def test_the_agent_reads_the_record(tmp_path):
+    """Its parser drops what it does not understand, so a record of another shape would be lost without a word."""
+    run(
+        ["determined_launch.wrap_rank", "0", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], tmp_path
+    )
+    record = RankExit.model_validate(json.loads((tmp_path / "exits" / "rank-0.json").read_text()))
+    assert (record.code, record.signal, record.cause, record.time > 1e9) == (137, 9, "", True)
+
+
+def test_the_record_of_an_earlier_try_is_gone_while_the_next_one_runs(tmp_path):
+    path = tmp_path / "exits" / "rank-0.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    code = f"import pathlib; print(pathlib.Path({str(path)!r}).exists())"
+    done = run(["determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
+    assert done.stdout == "[rank=0] False\n"
+    assert json.loads(path.read_text())["code"] == 0
 
 
 def test_no_such_program(tmp_path):

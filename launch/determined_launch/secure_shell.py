@@ -1,0 +1,135 @@
+"""``launch.remote_shell: ssh``: a real sshd in each container, for launchers that insist on one.
+
+Keys are made for each run. The chief's public key and the containers' host keys are exchanged over the command channel,
+so that both ends are known before the first connection: no password, no unknown host.
+"""
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from determined_launch import worker_environment
+from determined_launch.channel import frames
+from determined_launch.channel.frames import Connection
+from determined_launch.errors import LaunchError
+
+_PLACES = "/usr/sbin:/usr/local/sbin:/sbin"
+_START_SECONDS = 10.0
+_PRIVILEGE_SEPARATION = "/run/sshd"  # sshd of Debian wants it where root starts it
+
+
+class Sshd:
+    """The verb ``sshd``: starts one that admits the chief's key alone, and tells its own."""
+
+    def __init__(self, run: Path, address: str, port: int) -> None:
+        self._program = find("sshd", "openssh-server")
+        self._folder = _folder(run)
+        self._run = run
+        self._address = address
+        self._port = port
+        _make_key(self._folder / "host_key")
+
+    def __call__(self, connection: Connection, request: Mapping[str, Any]) -> None:
+        (self._folder / "authorized_keys").write_text(f"{request.get('public_key', '')}\n", encoding="utf-8")
+        config = self._folder / "sshd_config"
+        config.write_text(self._config(), encoding="utf-8")
+        if os.geteuid() == 0:
+            Path(_PRIVILEGE_SEPARATION).mkdir(mode=0o755, parents=True, exist_ok=True)
+        subprocess.Popen([self._program, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL)
+        _wait_for(self._address, self._port)
+        key = (self._folder / "host_key.pub").read_text(encoding="utf-8").strip()
+        connection.send_json(frames.ANSWER, {"host_key": key})
+
+    def _config(self) -> str:
+        lines = {
+            "Port": self._port,
+            "ListenAddress": self._address,
+            "HostKey": self._folder / "host_key",
+            "AuthorizedKeysFile": self._folder / "authorized_keys",
+            "SetEnv": f"{worker_environment.MARK}={self._run}",
+            "PidFile": "none",
+            "LogLevel": "ERROR",
+            "UsePAM": "no",
+            "StrictModes": "no",
+            "PubkeyAuthentication": "yes",
+            "PasswordAuthentication": "no",
+            "KbdInteractiveAuthentication": "no",
+            "PermitRootLogin": "prohibit-password",
+            "AllowTcpForwarding": "no",
+            "AllowAgentForwarding": "no",
+            "X11Forwarding": "no",
+            "PrintMotd": "no",
+        }
+        return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+
+def make_key(run: Path) -> str:
+    """The chief's key pair of this run; gives the public half."""
+    return _make_key(_folder(run) / "id")
+
+
+def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) -> Path:
+    """Makes the program ``ssh`` that knows these hosts by their keys; gives the folder for the launcher's PATH."""
+    ssh, folder = find("ssh", "openssh-client"), _folder(run)
+    known, config = [], []
+    for (name, (address, port)), key in zip(hosts.items(), keys, strict=True):
+        known.append(f"{name} {' '.join(key.split()[:2])}\n")
+        config.append(f"Host {name}\n  HostName {address}\n  Port {port}\n  HostKeyAlias {name}\n")
+    config.append(
+        f"Host *\n  IdentityFile {folder / 'id'}\n  IdentitiesOnly yes\n  BatchMode yes\n"
+        f"  UserKnownHostsFile {folder / 'known_hosts'}\n  GlobalKnownHostsFile /dev/null\n"
+        "  UpdateHostKeys no\n  LogLevel ERROR\n  ServerAliveInterval 15\n"
+    )
+    (folder / "known_hosts").write_text("".join(known), encoding="utf-8")
+    (folder / "config").write_text("".join(config), encoding="utf-8")
+    programs = run / "info" / "remote-shell"
+    programs.mkdir(parents=True, exist_ok=True)
+    program = programs / "ssh"
+    # first said wins with ssh, and horovodrun asks it not to look at host keys
+    strict = f"-F {shlex.quote(str(folder / 'config'))} -o StrictHostKeyChecking=yes"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(ssh)} {strict} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    return programs
+
+
+def find(program: str, package: str) -> str:
+    """Its path. Raises LaunchError that says what to install."""
+    found = shutil.which(program) or shutil.which(program, path=_PLACES)
+    if found is None:
+        raise LaunchError(
+            f"launch.remote_shell: ssh needs the program {program}, which is not in this environment "
+            f"(Debian, Ubuntu: apt-get install {package}); leave the setting out to use none"
+        )
+    return found
+
+
+def _folder(run: Path) -> Path:
+    folder = run / "info" / "ssh"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _make_key(path: Path) -> str:
+    keygen = find("ssh-keygen", "openssh-client")
+    for old in (path, path.with_name(f"{path.name}.pub")):
+        old.unlink(missing_ok=True)
+    subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-C", "detent", "-f", str(path)], check=True)
+    return path.with_name(f"{path.name}.pub").read_text(encoding="utf-8").strip()
+
+
+def _wait_for(address: str, port: int) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            socket.create_connection((address, port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                return  # the caller finds nobody there, and sshd has said why
+            time.sleep(0.05)

@@ -1,0 +1,113 @@
+"""What the workers of this container are doing: their own dumps where they make them, else what ``/proc`` tells."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+from determined_launch import processes
+
+_DUMP = re.compile(rb'^(?:(?:Current thread|Thread) 0x|  File ")')
+_SUFFIX = ".stack"
+_WAIT_SECONDS = 3.0
+_QUIET_SECONDS = 0.3
+_STEP_SECONDS = 0.05
+
+
+class Keeper:
+    """Keeps what a worker's ``faulthandler`` writes, beside its step file; ``None`` keeps nothing."""
+
+    def __init__(self, step_file: "str | None") -> None:
+        self._path = Path(step_file + _SUFFIX) if step_file else None
+
+    def feed(self, lines: "list[bytes]", prefix: int) -> None:
+        """``prefix`` bytes at the beginning of each line are the wrapper's."""
+        if self._path is None:
+            return
+        dump = [line[prefix:] for line in lines if _DUMP.match(line[prefix:])]
+        if dump:
+            try:
+                with open(self._path, "ab") as file:
+                    file.write(b"".join(dump))
+            except OSError:
+                self._path = None
+
+
+def collect(root: int, folder: Path) -> "dict[int, str]":
+    """Rank → stack, of the workers below ``root`` whose step files stand in ``folder``. Dumps go to the log as well."""
+    for old in folder.glob(f"rank-*{_SUFFIX}"):
+        old.unlink(missing_ok=True)
+    found: dict[int, str] = {}
+    asked = 0
+    for wrapper in processes.wrappers_below(root):
+        workers = _who_dumps(wrapper)
+        for pid in workers:
+            processes.send(pid, signal.SIGUSR1)
+        asked += bool(workers)
+        rank = _rank_of(wrapper)
+        if not workers and rank is not None:
+            found[rank] = _told_by_proc(wrapper)
+            for line in found[rank].splitlines():
+                print(f"[rank={rank}] {line}", flush=True)
+    return found | (_dumps(folder, asked) if asked else {})
+
+
+def _who_dumps(wrapper: int) -> "list[int]":
+    """The outermost process with a handler for the signal; what it forked has inherited that."""
+    waiting = processes.children(wrapper)
+    found = []
+    while waiting:
+        pid = waiting.pop(0)
+        if processes.catches(pid, signal.SIGUSR1):
+            found.append(pid)
+        else:
+            waiting += processes.children(pid)
+    return found
+
+
+def _dumps(folder: Path, expected: int) -> "dict[int, str]":
+    """Waits until every worker asked has dumped and nothing more comes."""
+    began = changed = time.monotonic()
+    sizes: dict[str, int] = {}
+    while time.monotonic() - began < _WAIT_SECONDS:
+        time.sleep(_STEP_SECONDS)
+        now = {path.name: path.stat().st_size for path in folder.glob(f"rank-*{_SUFFIX}")}
+        if now != sizes:
+            sizes, changed = now, time.monotonic()
+        elif len(sizes) >= expected and time.monotonic() - changed > _QUIET_SECONDS:
+            break
+    return {
+        int(name.removeprefix("rank-").removesuffix(_SUFFIX)): (folder / name).read_text(errors="replace")
+        for name in sizes
+    }
+
+
+def _rank_of(wrapper: int) -> "int | None":
+    """As the wrapper itself found it."""
+    words = [word.decode(errors="replace") for word in processes.command_line(wrapper)]
+    try:
+        names = words[words.index("--") - 1]
+        text = Path(f"/proc/{wrapper}/environ").read_text(errors="replace")
+    except (OSError, ValueError):
+        return None
+    values = {name: value for name, _, value in (pair.partition("=") for pair in text.split("\0"))}
+    if names.isdigit():
+        return int(names)
+    return next((int(values[name]) for name in names.split(",") if values.get(name, "").isdigit()), None)
+
+
+def _told_by_proc(wrapper: int) -> str:
+    lines = []
+    for pid in processes.below(wrapper):
+        name = b" ".join(processes.command_line(pid)[:3]).decode(errors="replace")
+        lines.append(f"process {pid} ({name}): {_read(pid, 'wchan') or 'running'}")
+        lines += [f"  {line}" for line in _read(pid, "stack").splitlines()]
+    return "\n".join(lines)
+
+
+def _read(pid: int, name: str) -> str:
+    try:
+        text = Path(f"/proc/{pid}/{name}").read_text().strip()
+    except OSError:
+        return ""
+    return "" if text == "0" else text

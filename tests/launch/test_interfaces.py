@@ -1,0 +1,40 @@
+"""Which interface reaches the others, and what is said where a configured one does not exist."""
+
+import socket
+
+import pytest
+
+from determined_launch import interfaces
+from determined_launch.errors import LaunchError
+
+
+def test_the_interface_that_bears_an_address():
+    assert interfaces.bearing("127.0.0.1") == "lo"
+    assert interfaces.bearing("localhost") == "lo"
+    assert interfaces.bearing("192.0.2.77") is None
+
+
+def test_an_interface_that_is_not_there_and_those_that_are():
+    with pytest.raises(LaunchError) as refused:
+        interfaces.check("lo,ib0", "DET_INTER_NODE_NETWORK_INTERFACE")
+    assert "DET_INTER_NODE_NETWORK_INTERFACE names the interface ib0" in str(refused.value)
+    assert "lo (127.0.0.1" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, {"GLOO_SOCKET_IFNAME": "lo"}),
+        ({"GLOO_SOCKET_IFNAME": "mine"}, {}),
+        ({"DET_INTER_NODE_NETWORK_INTERFACE": "lo"}, {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}),
+        ({"DET_INTER_NODE_NETWORK_INTERFACE": "lo", "NCCL_SOCKET_IFNAME": "mine"}, {"GLOO_SOCKET_IFNAME": "lo"}),
+    ],
+)
+def test_variables(environ, expected):
+    assert interfaces.variables(environ, "127.0.0.1") == expected
+
+
+def test_every_interface_with_an_address_is_listed():
+    names = {name for name, _ in interfaces.all_addresses()}
+    assert "lo" in names
+    assert names <= {name for _, name in socket.if_nameindex()}
