@@ -15,13 +15,12 @@ def test_paused_on_two_machines(gang, tmp_path, layer, moments):
     straight.ended(within=120)
 
     step = moments.randrange(3, 35)
-    experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", held=(f"train-{step}",))
+    experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",))
     experiment.at_gate(f"train-{step}", within=120)
     token = gang.session._headers["Authorization"].split()[-1]
     for line in command_lines(experiment):
         assert not any(secret in word for word in line for secret in [token, *secrets_of(experiment)]), line
     experiment.do("pause")
-    experiment.open_gate(f"train-{step}")
     experiment.left(within=60)
     experiment.nothing_left()
     left_at = experiment.progress["steps"]
