@@ -27,7 +27,7 @@ def peers() -> DistributedContext | None:
 def main() -> None:
     info = det.get_cluster_info()
     hparams = info.trial.hparams if info is not None else DEFAULTS
-    seed = info.trial.trial_seed if info is not None else 0
+    seed = info.trial.trial_seed if info is not None else int(os.environ.get("DET_TRIAL_SEED", "0"))
     torch.manual_seed(seed)
     model = network(hparams["hidden"], dropout=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=hparams["learning_rate"] / 5)
