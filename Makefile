@@ -8,7 +8,7 @@ OFFICIAL := .cache/official
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers demo check fmt test unit e2e wheel-test official bench mutants clean
+.PHONY: help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official bench mutants clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,11 +43,14 @@ fmt: install ## format and mend what can be mended
 
 unit: install install-launchers ## the fast tests
 	@sh scripts/install_test_tools.sh
-	$(BIN)/pytest -n $(WORKERS) -q tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
+	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
 e2e: install install-launchers official ## real master, agents and tasks; the official client (may add iproute2 openssh-server)
 	@sh scripts/install_test_tools.sh
-	$(BIN)/pytest -n $(WORKERS) -q tests/e2e
+	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/e2e
+
+e2e-long: install install-launchers ## longer forms of what make test shows
+	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
 wheel-test: install ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)

@@ -1,13 +1,18 @@
 """A cluster whose agents live on machines of their own, without any remote shell of the system."""
 
+import fcntl
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster
+from tests.support.live_launchers import Outcome, bare, outcome_of, seed_of
 from tests.support.live_machines import Machine, Network, network, path_without_remote_shells
+from tests.support.live_trials import Experiment
 
 
 class Machines(LiveCluster):
@@ -59,3 +64,35 @@ def gang(machines: Machines) -> Machines:
     """The cluster, whole again whatever a test before did to it."""
     machines.mend()
     return machines
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
+    """What the bare launcher gives, made once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+    def outcome(layer: str, kind: str, world: int, seed: int) -> Outcome:
+        name = f"bare-{layer}-{kind}-{world}-{seed}"
+        kept = common / f"{name}.json"
+        with (common / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                kept.write_text(json.dumps(asdict(bare(layer, kind, world, seed, common / name))))
+            value = json.loads(kept.read_text())
+        return Outcome(tuple(value["finals"]), {int(n): loss for n, loss in value["validation"].items()})
+
+    return outcome
+
+
+@pytest.fixture
+def same_as_bare(gang: Machines, reference: Callable[..., Outcome]) -> Callable[[Experiment, str, int], None]:
+    """Holds an experiment that was left and went on against the bare launcher's straight run: the same bits."""
+
+    def check(experiment: Experiment, layer: str, world: int) -> None:
+        found, expected = outcome_of(experiment), reference(layer, "class", world, seed_of(gang, experiment))
+        assert found.finals == expected.finals
+        assert len(found.finals) == world
+        assert list(found.validation.values()) == list(expected.validation.values())
+
+    return check

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from tests.support.live_cluster import wait_until
-from tests.support.live_launchers import LAYERS, launched, outcome_of, workers
+from tests.support.live_launchers import LAYERS, launched, workers
 from tests.support.live_trials import create
 
 pytestmark = pytest.mark.e2e
@@ -15,10 +15,8 @@ STEP = 25
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_worker_killed_on_machine_two(gang, tmp_path, layer):
+def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")
-    straight = create(gang, launched(layer, slots=slots), tmp_path / "straight")
-    straight.ended(within=120)
     model = launched(layer, slots=slots, held=True)
     experiment = create(gang, model, tmp_path / "killed", held=(f"train-{STEP}",))
     experiment.at_gate(f"train-{STEP}", within=120)
@@ -31,7 +29,7 @@ def test_a_worker_killed_on_machine_two(gang, tmp_path, layer):
     print(f"{layer}: peers gone after {took:.2f} s")
     experiment.open_gate(f"train-{STEP}")
     experiment.ended(within=120)
-    assert outcome_of(experiment) == outcome_of(straight)
+    same_as_bare(experiment, layer, slots)
     log = "\n".join(experiment.log)
     host = gang.network.machines[1].name
     named = f"rank 1 on {host} was killed by signal 9 (SIGKILL)"

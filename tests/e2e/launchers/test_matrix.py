@@ -1,38 +1,15 @@
 """Every layer, on every shape of a gang, for a trial class and for a script: the same numbers as the bare launcher."""
 
-import fcntl
-import json
 import math
 import os
-from collections.abc import Callable
-from dataclasses import asdict
 
 import pytest
-from tests.support.live_launchers import KINDS, LAYERS, Outcome, bare, launched, outcome_of, seed_of
+from tests.support.live_launchers import KINDS, LAYERS, launched, outcome_of, seed_of
 from tests.support.live_machines import REMOTE_SHELLS, remote_shells_running
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
-    """What the bare launcher gives, made once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    common = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-
-    def outcome(layer: str, kind: str, world: int, seed: int) -> Outcome:
-        name = f"bare-{layer}-{kind}-{world}-{seed}"
-        kept = common / f"{name}.json"
-        with (common / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not kept.exists():
-                kept.write_text(json.dumps(asdict(bare(layer, kind, world, seed, common / name))))
-            value = json.loads(kept.read_text())
-        return Outcome(tuple(value["finals"]), {int(n): loss for n, loss in value["validation"].items()})
-
-    return outcome
 
 
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2"])

@@ -2,18 +2,15 @@
 
 import pytest
 from tests.support.live_cluster import wait_until
-from tests.support.live_launchers import LAYERS, command_lines, launched, outcome_of
+from tests.support.live_launchers import LAYERS, command_lines, launched
 from tests.support.live_trials import create
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_paused_on_two_machines(gang, tmp_path, layer, moments):
+def test_paused_on_two_machines(gang, same_as_bare, tmp_path, layer, moments):
     slots = gang.shape("2x1")
-    straight = create(gang, launched(layer, slots=slots), tmp_path / "straight")
-    straight.ended(within=120)
-
     step = moments.randrange(3, 35)
     experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",))
     experiment.at_gate(f"train-{step}", within=120)
@@ -28,7 +25,7 @@ def test_paused_on_two_machines(gang, tmp_path, layer, moments):
     experiment.do("activate")
     experiment.ended(within=120)
     assert experiment.progress["runId"] == 2
-    assert outcome_of(experiment) == outcome_of(straight)
+    same_as_bare(experiment, layer, slots)
     training = [r["totalBatches"] for r in experiment.reports("training") if not r["archived"]]
     assert len(training) == len(set(training))
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support import launchers
 from tests.support.fake_master import serving, task_environment
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "launchers"
 _FINAL = re.compile(r"final parameters sha256: (\w{64})")
