@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from bench import machine
 from bench.figure import Skipped
 
-MODULES = ("cli", "harness_step", "first_step", "ingest", "ingest_under_create", "memory", "pause")
+MODULES = (
+    *("cli", "harness_step", "first_step", "ingest", "ingest_under_create", "memory", "pause"),
+    *("launchers", "worker_death"),
+)
 
 
 def main(names: Sequence[str]) -> int:

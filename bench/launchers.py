@@ -25,7 +25,7 @@ SCRIPT = str(ROOT / "bench" / "trials" / "first_collective.py")
 PORT = "29871"
 
 
-def figures(rounds: int = 7) -> list[Figure]:
+def figures(rounds: int = 5) -> list[Figure]:
     if os.geteuid() != 0:
         raise Skipped("only root may make machines of network namespaces")
     found = []

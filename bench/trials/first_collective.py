@@ -27,4 +27,5 @@ def total(layer: str) -> float:
 
 
 if __name__ == "__main__":
-    print(f"first collective: {total(sys.argv[1]):g} workers", flush=True)
+    sys.stdout.write(f"first collective: {total(sys.argv[1]):g} workers\n")  # whole lines, whoever else prints
+    sys.stdout.flush()
