@@ -115,7 +115,9 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation)
     metrics = MetricStore()
-    trials = Trials(clock, allocations, metrics.forget, pool_hook=settings.startup_hook)
+    trials = Trials(
+        clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
+    )
     verbs = Verbs(database, clock, trials)
     return Master(
         settings=settings,

@@ -34,6 +34,8 @@ class Settings(BaseModel):
     """Empty: shared_fs in ``data/checkpoints``."""
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
     """What an entrypoint ``module:Class`` becomes where an experiment does not say."""
+    dtrain_network_interface: str = ""
+    """The interface over which workers on several machines talk; empty: each the one that bears its own address."""
     launch: dict[str, Any] = Field(default_factory=dict)
     """Defaults of the experiments' ``launch`` section."""
     announce: bool = False

@@ -1,9 +1,10 @@
 """One trial on several agents: placed all or nothing, met in rank order, ended together."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
-from tests.support.cluster import CONFIG, Cluster
+from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.until import until
 
 from determined.link.messages import ContainerExit, RankExit
@@ -114,6 +115,12 @@ async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_a
     for agent, wish in zip(agents, wishes, strict=True):
         await agent.say(wish, ContainerState.RUNNING)
     assert (await met(one, wishes[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
+
+
+async def test_the_interface_between_machines(tmp_path: Path):
+    async with cluster(tmp_path, dtrain_network_interface="ib0") as made:
+        _, _, wishes = await gang(made)
+        assert {wish.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for wish in wishes} == {"ib0"}
 
 
 async def test_more_slots_than_all_agents_have(one: Cluster):

@@ -11,7 +11,14 @@ _IGNORED = ("add_capabilities", "drop_capabilities", "ports")
 
 
 def container_spec(
-    experiment: ExperimentRow, trial: TrialRow, *, owner: str, steps: int, checkpoint: str | None, pool_hook: str
+    experiment: ExperimentRow,
+    trial: TrialRow,
+    *,
+    owner: str,
+    steps: int,
+    checkpoint: str | None,
+    pool_hook: str,
+    interface: str,
 ) -> dict[str, Any]:
     """All but slots, rank, ports and tokens, which are filled in when the wish is made; as a JSON dictionary."""
     config = experiment.config
@@ -34,6 +41,8 @@ def container_spec(
         "DET_RESOURCES_TYPE": "docker-container",
         "DET_SEGMENT_ENABLED": "false",
     }
+    if interface:
+        variables[names.NETWORK_INTERFACE] = interface
     if checkpoint:
         variables[names.LATEST_CHECKPOINT] = checkpoint
     ignored = [name for name in _IGNORED if env.get(name)]

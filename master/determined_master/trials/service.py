@@ -27,13 +27,20 @@ class Trials:
     """Every method works inside the caller's session."""
 
     def __init__(
-        self, clock: Clock, allocations: Allocations, new_run: Callable[[Sequence[int]], None], *, pool_hook: str = ""
+        self,
+        clock: Clock,
+        allocations: Allocations,
+        new_run: Callable[[Sequence[int]], None],
+        *,
+        pool_hook: str = "",
+        interface: str = "",
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
         self._new_run = new_run
         self._allocations = allocations
         self._pool_hook = pool_hook
+        self._interface = interface
 
     async def create(
         self, session: AsyncSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
@@ -93,6 +100,7 @@ class Trials:
             steps=steps,
             checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
             pool_hook=self._pool_hook,
+            interface=self._interface,
         )
         resources = experiment.config["resources"]
         timeout = experiment.config.get("preemption_timeout")
