@@ -48,8 +48,9 @@ class TrialLoop:
     async def _say_why(self, session: AsyncSession, row: AllocationRow) -> None:
         """What no container's own log says, or what of several says what the cause was."""
         containers = await allocation_rows.containers_of(session, row.id)
-        is_failure = row.exit_reason in (ExitReason.ERRORED, ExitReason.SYSTEM, ExitReason.IMPOSSIBLE)
-        if is_failure and row.message and (len(containers) != 1 or row.exit_reason is not ExitReason.ERRORED):
+        reason = row.exit_reason or ExitReason.SYSTEM
+        is_failure = reason.is_system_failure or reason in (ExitReason.ERRORED, ExitReason.IMPOSSIBLE)
+        if is_failure and row.message and (len(containers) != 1 or reason is not ExitReason.ERRORED):
             text = f"attempt {row.run_id} failed: {row.message}"
             await log_rows.say(session, row.task_id, row.id, text, self._clock.now(), "ERROR")
 

@@ -1,0 +1,44 @@
+"""How a container's end is told: the rank that failed first, where, how, and its last lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from determined.link.run_folder import RunFolder
+from determined_agent.drivers.driver import Ended
+from determined_agent.exits import exit_of
+
+
+def record(folder: RunFolder, rank: int, **values: object) -> None:
+    folder.exits.mkdir(parents=True, exist_ok=True)
+    whole = {"rank": rank, "code": 1, "signal": None, "host": "node-a", "last_lines": [], "time": 0.0, "cause": ""}
+    (folder.exits / f"rank-{rank}.json").write_text(json.dumps(whole | values))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "container")
+
+
+def test_the_first_that_failed_is_the_cause(folder: RunFolder) -> None:
+    record(folder, 0, code=1, time=20.4, last_lines=["lost its peer"])
+    record(folder, 1, code=137, signal=9, time=20.0, last_lines=["step 7"])
+    record(folder, 2, code=0, time=19.0)
+    found = exit_of(Ended("exited", code=137), folder)
+    assert found.message == "rank 1 on node-a was killed by signal 9 (SIGKILL):\nstep 7"
+    assert [rank.rank for rank in found.ranks] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [("out_of_memory", "out of memory"), ("hang", "no rank had made a step for too long")],
+)
+def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: str) -> None:
+    record(folder, 0, code=137, signal=9, time=1.0, cause=cause)
+    assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {words}")
+
+
+def test_without_a_record_the_container_itself(folder: RunFolder) -> None:
+    assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
+    assert exit_of(Ended("exited", code=0), folder).message == ""
