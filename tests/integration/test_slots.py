@@ -3,7 +3,9 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 from tests.support.cluster import Cluster
+from tests.support.until import until
 
+from determined_master.allocations import repository
 from determined_master.scheduling.plan import Part, Placement
 
 
@@ -14,6 +16,12 @@ async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
     await one.create()
     tasks = [(await one.get(f"/api/v1/trials/{trial}"))["trial"]["taskId"] for trial in (1, 2)]
     waiting = next(f"{task}.1" for task in tasks if f"{task}.1" != held.allocation_id)
+
+    async def asked() -> bool:
+        async with one.master.database.read() as session:
+            return await repository.find(session, waiting) is not None
+
+    await until(asked)
     with pytest.raises(IntegrityError):
         async with one.master.database.write() as session:
             await one.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))
