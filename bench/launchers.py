@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.support.live_machines import Machine, Network, network
+from tests.support.live_machines import Network, network
+from tests.support.machines import Machine
 
 from bench.figure import Figure, Skipped, paired
 from bench.reference.sshd import SSH_PORT, Sshd

@@ -38,7 +38,7 @@ def figures(rounds: int = 20) -> list[Figure]:
             cluster.start_master()
             for machine in net.machines:
                 address = f"http://{net.gateway}:{cluster.port}"
-                cluster.start_agent(machine.name, master=address, prefix=machine.prefix)
+                cluster.start_agent(machine.hostname, master=address, prefix=machine.prefix)
             context = context_of(Path(name) / "context", [ROOT / "bench" / "trials" / "waits.py"])
             _, trial = create(cluster.session, CONFIG % rounds, context)
             taken = [_killed(cluster, trial, attempt) for attempt in range(1, rounds + 1)]

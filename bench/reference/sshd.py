@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.live_machines import Machine
+from tests.support.machines import Machine
 
 from bench.figure import Skipped
 

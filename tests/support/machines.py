@@ -20,10 +20,15 @@ class Machine:
     address: str
     hostname: str
 
-    def command(self, argv: Sequence[str]) -> list[str]:
-        """The argv that runs ``argv`` there, under the machine's own host name."""
+    @property
+    def prefix(self) -> list[str]:
+        """What is put in front of a command that is to run there, under the machine's own host name."""
         inside = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.hostname]
-        return ["ip", "netns", "exec", self.namespace, *inside, *argv]
+        return ["ip", "netns", "exec", self.namespace, *inside]
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """The argv that runs ``argv`` there."""
+        return [*self.prefix, *argv]
 
 
 def why_not() -> str | None:
@@ -34,8 +39,11 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def machines(count: int, *, interfaces: Sequence[str] = ()) -> Iterator[list[Machine]]:
-    """``count`` machines that reach each other through a switch, and nothing else. Gone at the end."""
+def machines(count: int, *, interfaces: Sequence[str] = (), gateway: bool = False) -> Iterator[list[Machine]]:
+    """``count`` machines that reach each other through a switch, and nothing else. Gone at the end.
+
+    With ``gateway`` the machine that the tests run on is on the switch too, at :func:`gateway_of`.
+    """
     number = next(_numbers)
     mark = f"d{os.getpid()}n{number}"
     net = f"10.{101 + os.getpid() % 97}.{(os.getpid() // 97 + number) % 251}"
@@ -47,11 +55,26 @@ def machines(count: int, *, interfaces: Sequence[str] = ()) -> Iterator[list[Mac
         _ip("-n", mark, "link", "set", "switch", "up")
         for i, machine in enumerate(made):
             _add(machine, mark, f"port{i}", names[i], made)
+        if gateway:
+            _join(mark, gateway_of(made[0]))
         yield made
     finally:
         for namespace in (mark, *(machine.namespace for machine in made)):
             subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
             shutil.rmtree(Path("/etc/netns", namespace), ignore_errors=True)
+
+
+def gateway_of(machine: Machine) -> str:
+    """The address of the machine that the tests run on, as this one sees it."""
+    return f"{machine.address.rpartition('.')[0]}.1"
+
+
+def _join(switch: str, address: str) -> None:
+    """A cable from the switch to this machine; it goes with the switch."""
+    _ip("link", "add", switch, "type", "veth", "peer", "name", "gateway", "netns", switch)
+    _ip("-n", switch, "link", "set", "gateway", "master", "switch", "up")
+    _ip("addr", "add", f"{address}/24", "dev", switch)
+    _ip("link", "set", switch, "up")
 
 
 def _add(machine: Machine, switch: str, port: str, interface: str, everybody: Sequence[Machine]) -> None:

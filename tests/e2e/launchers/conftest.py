@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_launchers import Outcome, bare, outcome_of, seed_of
-from tests.support.live_machines import Machine, Network, network, path_without_remote_shells
+from tests.support.live_machines import Network, network, path_without_remote_shells
 from tests.support.live_trials import Experiment
+from tests.support.machines import Machine
 
 
 class Machines(LiveCluster):
@@ -29,13 +30,13 @@ class Machines(LiveCluster):
 
     def start(self, machine: Machine, *, wait: bool = True) -> None:
         master = f"http://{self.network.gateway}:{self.port}"
-        self.start_agent(machine.name, slots=2, master=master, prefix=machine.prefix, wait=wait)
+        self.start_agent(machine.hostname, slots=2, master=master, prefix=machine.prefix, wait=wait)
 
     def mend(self) -> None:
         if self.master is None or not self.master.is_running:
             self.start_master()
         for machine in self.network.machines:
-            if not self.agents[machine.name].is_running:
+            if not self.agents[machine.hostname].is_running:
                 self.start(machine)
 
     def shape(self, name: str) -> int:
@@ -43,7 +44,7 @@ class Machines(LiveCluster):
         each, agents = {"1x2": (2, 1), "2x1": (1, 2), "2x2": (2, 2)}[name]
         for machine in self.network.machines:
             verb = "enable" if each == 2 else "disable"
-            self.session.post(f"/api/v1/agents/{machine.name}/slots/1/{verb}", {})
+            self.session.post(f"/api/v1/agents/{machine.hostname}/slots/1/{verb}", {})
         return each * agents
 
 

@@ -31,7 +31,7 @@ def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     experiment.ended(within=120)
     same_as_bare(experiment, layer, slots)
     log = "\n".join(experiment.log)
-    host = gang.network.machines[1].name
+    host = gang.network.machines[1].hostname
     named = f"rank 1 on {host} was killed by signal 9 (SIGKILL)"
     assert named in log, log
     (failed, resumed) = gang.session.get(f"/detent/trials/{experiment.trial_id}/attempts")["attempts"]
@@ -93,6 +93,6 @@ def test_a_machine_that_leaves_in_mid_collective(gang, tmp_path):
     finally:
         gang.network.mend(gone)
     experiment.ended(within=120)
-    assert any("attempt 1 failed" in line and gone.name in line for line in experiment.log), experiment.log[-30:]
+    assert any("attempt 1 failed" in line and gone.hostname in line for line in experiment.log), experiment.log[-30:]
     assert experiment.trials[0]["restarts"] == 0
     experiment.nothing_left()
