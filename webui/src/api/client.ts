@@ -1,0 +1,36 @@
+import createClient, { type Middleware } from "openapi-fetch";
+import { masterUrl } from "@/app/base";
+import { problemOf } from "./problem";
+import type { paths } from "./schema";
+import { sessionEnded } from "./sessionEnded";
+
+/** Told to the master with every request, beside the cookie: no other site can send it. */
+const OWN: Record<string, string> = { "X-Detent-Page": "1" };
+
+const refusals: Middleware = {
+  async onResponse({ response, schemaPath }) {
+    if (response.ok) return undefined;
+    const body: unknown = await response.json().catch(() => null);
+    const problem = problemOf(response.status, body);
+    if (problem.isSignedOut && schemaPath !== "/detent/sign-in") sessionEnded.tell();
+    throw problem;
+  },
+  onError() {
+    return problemOf(0, null);
+  },
+};
+
+export const api = createClient<paths>({
+  baseUrl: window.location.origin + masterUrl(""),
+  headers: OWN,
+  credentials: "same-origin",
+  // Looked up at each call: tests put their own in its place.
+  fetch: (request) => globalThis.fetch(request),
+});
+api.use(refusals);
+
+/** The answer's body; the middleware has thrown where there is none. */
+export async function got<T>(call: Promise<{ data?: T }>): Promise<T> {
+  const { data } = await call;
+  return data as T;
+}

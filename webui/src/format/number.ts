@@ -1,0 +1,42 @@
+/** A number as the wire has it: what JSON cannot carry comes as words. */
+export type WireNumber = number | string | null | undefined;
+
+/** NaN for what is no number at all. */
+export function toNumber(value: unknown): number {
+  if (typeof value === "number") return value;
+  if (value === "Infinity") return Infinity;
+  if (value === "-Infinity") return -Infinity;
+  return NaN;
+}
+
+/** Five significant digits, small and large ones in powers of ten; words as they are. */
+export function figure(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return value;
+  if (typeof value !== "number") return JSON.stringify(value);
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return grouped(value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(3).replace("-", "−").replace("e−", "e-").replace("e+", "e");
+  return String(Number(value.toPrecision(5))).replace("-", "−");
+}
+
+export function grouped(value: number): string {
+  return value.toLocaleString("en-US").replace("-", "−");
+}
+
+export function bytes(size: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let power = 0;
+  let rest = size;
+  while (rest >= 1000 && power < units.length - 1) {
+    rest /= 1000;
+    power += 1;
+  }
+  return `${power === 0 ? rest : rest.toPrecision(3)} ${units[power]}`;
+}
+
+export function percent(fraction: number): string {
+  return `${Math.floor(Math.min(1, Math.max(0, fraction)) * 100)} %`;
+}

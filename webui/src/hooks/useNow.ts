@@ -1,0 +1,26 @@
+import { useSyncExternalStore } from "react";
+import { serverNow } from "@/live/serverClock";
+
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | null = null;
+let shown = Math.floor(serverNow() / 1000) * 1000;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    shown = Math.floor(serverNow() / 1000) * 1000;
+    for (const each of listeners) each();
+  }, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0 && timer !== null) {
+      clearInterval(timer);
+      timer = null;
+    }
+  };
+}
+
+/** The master's time in milliseconds, in whole seconds; one timer for the whole page. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => shown);
+}

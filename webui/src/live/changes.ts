@@ -1,0 +1,53 @@
+import type { QueryKey } from "@tanstack/react-query";
+
+/** One thing that changed, as the stream names it. */
+export interface Change {
+  kind: string;
+  id: string | number;
+}
+
+/** A set of queries to ask again, and the least time between two times, in milliseconds. */
+export interface Stale {
+  key: QueryKey;
+  every: number;
+}
+
+const AT_ONCE = 150;
+const FIGURES = 2_000;
+const LISTS = 3_000;
+
+/**
+ * What a change makes stale. Keys start with the kind of thing and its id, so that one page asks again for what it
+ * shows and for nothing else. Figures of a running trial come many times a second and are asked for less often.
+ */
+export function staleBy(change: Change): Stale[] {
+  const id = String(change.id);
+  switch (change.kind) {
+    case "experiment":
+      return [
+        { key: ["experiment", id], every: AT_ONCE },
+        { key: ["experiments"], every: AT_ONCE },
+      ];
+    case "metrics":
+      return [
+        { key: ["metrics", id], every: FIGURES },
+        { key: ["experiments", "rows"], every: LISTS },
+      ];
+    case "logs":
+      return [{ key: ["logs", id], every: 300 }];
+    case "cluster":
+      return [{ key: ["cluster"], every: 300 }];
+    case "events":
+      return [{ key: ["events"], every: 1_000 }];
+    case "columns":
+      return [{ key: ["columns"], every: 10_000 }];
+    case "deleted":
+      return [
+        { key: ["experiment", id], every: AT_ONCE },
+        { key: ["experiments"], every: AT_ONCE },
+      ];
+    default:
+      // A newer master may tell of kinds that this page has never heard of.
+      return [];
+  }
+}

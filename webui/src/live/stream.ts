@@ -1,0 +1,117 @@
+import { pageBuild } from "@/app/base";
+import type { Change } from "./changes";
+import { heardTime } from "./serverClock";
+
+export type Connection = "connecting" | "live" | "lost" | "signed-out";
+
+export interface StreamState {
+  connection: Connection;
+  /** When it was lost, in this machine's milliseconds. */
+  since: number | null;
+  /** The master serves another build of the page than this one. */
+  outdated: boolean;
+}
+
+export interface StreamHandlers {
+  onChanges: (changes: Change[]) => void;
+  /** What happened meanwhile is not known: everything shown may be stale. */
+  onGap: () => void;
+}
+
+/** What EventSource gives us; tests bring their own. */
+export interface Source {
+  addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
+  close(): void;
+}
+
+export type OpenSource = (lastEventId: string) => Source;
+
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 10_000;
+
+/** The one connection over which the master says what changed; kept up, caught up, and honest about being lost. */
+export class LiveStream {
+  private state: StreamState = { connection: "connecting", since: null, outdated: false };
+  private readonly listeners = new Set<() => void>();
+  private source: Source | null = null;
+  private retry: ReturnType<typeof setTimeout> | null = null;
+  private wait = FIRST_WAIT;
+  private lastEventId = "";
+  private everLive = false;
+
+  constructor(
+    private readonly open: OpenSource,
+    private readonly handlers: StreamHandlers,
+  ) {}
+
+  start = (): void => {
+    this.stop();
+    const source = this.open(this.lastEventId);
+    this.source = source;
+    source.addEventListener("hello", (event) => this.onHello(event));
+    source.addEventListener("change", (event) => this.onChange(event));
+    source.addEventListener("bye", (event) => this.onBye(event));
+    source.addEventListener("error", () => this.onLost());
+  };
+
+  stop = (): void => {
+    this.source?.close();
+    this.source = null;
+    if (this.retry !== null) clearTimeout(this.retry);
+    this.retry = null;
+  };
+
+  snapshot = (): StreamState => this.state;
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  private set(change: Partial<StreamState>): void {
+    this.state = { ...this.state, ...change };
+    for (const listener of this.listeners) listener();
+  }
+
+  private onHello(event: MessageEvent<string>): void {
+    const hello = parse(event.data);
+    this.wait = FIRST_WAIT;
+    this.lastEventId = event.lastEventId || this.lastEventId;
+    if (typeof hello.now === "string") heardTime(Date.parse(hello.now));
+    const build = typeof hello.build === "string" ? hello.build : "";
+    this.set({ connection: "live", since: null, outdated: pageBuild !== "" && build !== "" && build !== pageBuild });
+    if (this.everLive && hello.resumed !== true) this.handlers.onGap();
+    this.everLive = true;
+  }
+
+  private onChange(event: MessageEvent<string>): void {
+    this.lastEventId = event.lastEventId || this.lastEventId;
+    const changes = parse(event.data).changes;
+    if (Array.isArray(changes)) this.handlers.onChanges(changes as Change[]);
+  }
+
+  private onBye(event: MessageEvent<string>): void {
+    if (parse(event.data).reason === "signed-out") {
+      this.stop();
+      this.set({ connection: "signed-out", since: Date.now() });
+      return;
+    }
+    this.onLost();
+  }
+
+  private onLost(): void {
+    this.stop();
+    if (this.state.connection !== "lost") this.set({ connection: "lost", since: Date.now() });
+    this.retry = setTimeout(this.start, this.wait);
+    this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
+  }
+}
+
+function parse(data: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(data);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const master = process.env.DETENT_MASTER ?? "http://127.0.0.1:8080";
+
+/** Compressed once here, so that the master never compresses a byte of the page. */
+function precompressed(): Plugin {
+  return {
+    name: "precompressed",
+    apply: "build",
+    closeBundle() {
+      for (const name of readdirSync("dist/assets")) {
+        if (!/\.(js|css|svg)$/.test(name)) continue;
+        const path = join("dist/assets", name);
+        const bytes = readFileSync(path);
+        writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
+        writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [react(), precompressed()],
+  // Relative: the master writes the prefix it is reached under into <base href>.
+  base: "./",
+  html: { cspNonce: "%NONCE%" },
+  build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
+  server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
+  test: { environment: "jsdom", setupFiles: ["src/testing/setup.ts"], restoreMocks: true, css: false },
+});
