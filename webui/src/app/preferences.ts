@@ -1,0 +1,80 @@
+import { useSyncExternalStore } from "react";
+
+/** How this browser shows the page. Kept here and not at the master: a phone is not a desk. */
+export interface Preferences {
+  theme: "system" | "light" | "dark";
+  density: "comfortable" | "compact";
+  /** `local`, or an IANA name such as `UTC`. */
+  timeZone: string;
+}
+
+const KEY = "detent.preferences";
+const DEFAULTS: Preferences = { theme: "system", density: "comfortable", timeZone: "local" };
+const listeners = new Set<() => void>();
+let current = read();
+
+function read(): Preferences {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    if (typeof stored !== "object" || stored === null) return DEFAULTS;
+    return sane({ ...DEFAULTS, ...stored });
+  } catch {
+    return DEFAULTS;
+  }
+}
+
+function sane(value: Preferences): Preferences {
+  return {
+    theme: ["system", "light", "dark"].includes(value.theme) ? value.theme : DEFAULTS.theme,
+    density: ["comfortable", "compact"].includes(value.density) ? value.density : DEFAULTS.density,
+    timeZone: isTimeZone(value.timeZone) ? value.timeZone : DEFAULTS.timeZone,
+  };
+}
+
+export function isTimeZone(name: string): boolean {
+  if (name === "local") return true;
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== "";
+  } catch {
+    return false;
+  }
+}
+
+export function setPreferences(change: Partial<Preferences>): void {
+  current = sane({ ...current, ...change });
+  try {
+    localStorage.setItem(KEY, JSON.stringify(current));
+  } catch {
+    // A browser that keeps nothing still shows what was chosen until it is closed.
+  }
+  applyPreferences();
+  for (const listener of listeners) listener();
+}
+
+export function applyPreferences(): void {
+  const root = document.documentElement;
+  const dark = window.matchMedia?.("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = current.theme === "system" ? (dark ? "dark" : "light") : current.theme;
+  root.dataset.density = current.density;
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function usePreferences(): Preferences {
+  return useSyncExternalStore(subscribe, () => current);
+}
+
+/** What Intl wants: undefined for this machine's own. */
+export function zone(preferences: Preferences): string | undefined {
+  return preferences.timeZone === "local" ? undefined : preferences.timeZone;
+}
+
+export function followSystemTheme(): void {
+  window.matchMedia?.("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    applyPreferences();
+    for (const listener of listeners) listener();
+  });
+}

@@ -1,0 +1,63 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { useLocation } from "react-router";
+import { messageOf, Problem } from "@/api/problem";
+import { sessionEnded } from "@/api/sessionEnded";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { LiveProvider } from "@/live/LiveProvider";
+import { SignInForm } from "@/routes/SignInForm";
+import { fetchSession, type Session, sessionKey } from "@/services/session";
+import { Dialog } from "@/components/base/Dialog";
+
+const Current = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(Current);
+  if (!session) throw new Error("asked for a session outside of one");
+  return session;
+}
+
+/** Draws what is inside for somebody who is signed in, and the sign-in for anybody else. */
+export function SessionGate({ children }: { children: ReactNode }) {
+  const queries = useQueryClient();
+  const [ended, setEnded] = useState(false);
+  const { data, error, isPending, refetch } = useQuery({ queryKey: sessionKey, queryFn: fetchSession, retry: false, staleTime: Infinity });
+  useEffect(() => sessionEnded.listen(() => setEnded(true)), []);
+  const signedIn = () => {
+    setEnded(false);
+    void queries.invalidateQueries();
+  };
+  if (isPending) return <Loading what="the page" />;
+  if (!data) {
+    if (error instanceof Problem && error.isSignedOut) return <SignInPage onDone={signedIn} />;
+    return (
+      <main className="lonely">
+        <EmptyState title="The master does not answer" command="det up">
+          {messageOf(error)}
+        </EmptyState>
+        <Failure error={error} retry={() => void refetch()} />
+      </main>
+    );
+  }
+  return (
+    <Current value={data}>
+      <LiveProvider key={ended ? "ended" : data.user.id}>{children}</LiveProvider>
+      {/* Over the page and not instead of it: what was typed stays. */}
+      <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
+        <SignInForm note="Sign in to go on where you were. What you clicked last was not done." onDone={signedIn} />
+      </Dialog>
+    </Current>
+  );
+}
+
+function SignInPage({ onDone }: { onDone: () => void }) {
+  const { pathname } = useLocation();
+  return (
+    <main className="lonely">
+      <h1>Detent</h1>
+      <SignInForm onDone={onDone} note={pathname === "/" ? "" : "Sign in to see this page."} />
+    </main>
+  );
+}

@@ -1,0 +1,26 @@
+import { useStreamState } from "@/live/LiveProvider";
+import { duration } from "@/format/duration";
+import { Button } from "./base/Button";
+
+/** Said as soon as the page cannot know whether what it shows is still true. */
+export function ConnectionNote() {
+  const { connection, since, outdated } = useStreamState();
+  if (connection === "lost") return <LostNote since={since ?? Date.now()} />;
+  if (outdated) {
+    return (
+      <div className="note note-outdated" role="status">
+        <span>The cluster has a newer page than this one.</span>
+        <Button onClick={() => window.location.reload()}>Reload</Button>
+      </div>
+    );
+  }
+  return null;
+}
+
+function LostNote({ since }: { since: number }) {
+  return (
+    <div className="note note-lost" role="status">
+      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you see may be old. Trying again…
+    </div>
+  );
+}

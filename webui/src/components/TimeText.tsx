@@ -1,0 +1,28 @@
+import { usePreferences, zone } from "@/app/preferences";
+import { ago } from "@/format/duration";
+import { useNow } from "@/hooks/useNow";
+
+/** A moment: how long ago, and exactly on hover. */
+export function TimeText({ at }: { at: string | null | undefined }) {
+  const now = useNow();
+  const timeZone = zone(usePreferences());
+  if (!at) return null;
+  const then = Date.parse(at);
+  return (
+    <time dateTime={at} title={exact(then, timeZone)}>
+      {ago(then, now, timeZone)}
+    </time>
+  );
+}
+
+/** A moment, exactly. */
+export function ExactTime({ at }: { at: string | null | undefined }) {
+  const timeZone = zone(usePreferences());
+  if (!at) return null;
+  return <time dateTime={at}>{exact(Date.parse(at), timeZone)}</time>;
+}
+
+export function exact(then: number, timeZone?: string): string {
+  if (!Number.isFinite(then)) return "";
+  return new Date(then).toLocaleString("sv-SE", { timeZone }) + (timeZone ? ` ${timeZone}` : "");
+}

@@ -1,0 +1,13 @@
+import type { ReactNode } from "react";
+import { CopyText } from "./CopyText";
+
+/** Nothing here yet, and the one command that changes that. */
+export function EmptyState({ title, command, children }: { title: string; command?: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children && <p>{children}</p>}
+      {command && <CopyText text={command} />}
+    </div>
+  );
+}

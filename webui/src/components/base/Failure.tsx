@@ -1,0 +1,16 @@
+import { messageOf, Problem } from "@/api/problem";
+import { Button } from "./Button";
+import { EmptyState } from "./EmptyState";
+
+/** What went wrong with loading something, in the master's words, and what can be done. */
+export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
+  if (error instanceof Problem && error.isMissing) {
+    return <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>;
+  }
+  return (
+    <div className="failure" role="alert">
+      <p>{messageOf(error)}</p>
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}

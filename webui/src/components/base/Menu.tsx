@@ -1,0 +1,36 @@
+import * as Radix from "@radix-ui/react-dropdown-menu";
+import type { ReactNode } from "react";
+
+export interface MenuItem {
+  title: string;
+  run: () => void;
+  why?: string | undefined;
+  danger?: boolean;
+  keys?: string;
+}
+
+/** A button that opens a list of things to do. */
+export function Menu({ label, items, children }: { label: string; items: readonly MenuItem[]; children: ReactNode }) {
+  return (
+    <Radix.Root modal={false}>
+      <Radix.Trigger className="button button-plain" aria-label={label}>
+        {children}
+      </Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
+          {items.map((item) => (
+            <Radix.Item
+              key={item.title}
+              className={item.danger ? "menu-item menu-danger" : "menu-item"}
+              disabled={item.why !== undefined}
+              onSelect={item.run}
+            >
+              <span>{item.title}</span>
+              {item.why !== undefined ? <small>{item.why}</small> : item.keys ? <kbd>{item.keys}</kbd> : null}
+            </Radix.Item>
+          ))}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}

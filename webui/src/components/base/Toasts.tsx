@@ -1,0 +1,66 @@
+import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
+
+export interface Toast {
+  text: string;
+  kind?: "said" | "failed";
+  /** What takes it back. */
+  undo?: { title: string; run: () => void };
+}
+
+interface Shown extends Toast {
+  id: number;
+}
+
+const Say = createContext<(toast: Toast) => void>(() => undefined);
+const SECONDS = 8;
+let count = 0;
+
+export function ToastProvider({ children }: { children: ReactNode }) {
+  const [shown, setShown] = useState<readonly Shown[]>([]);
+  const drop = useCallback((id: number) => setShown((all) => all.filter((toast) => toast.id !== id)), []);
+  const say = useCallback(
+    (toast: Toast) => {
+      const id = (count += 1);
+      setShown((all) => [...all.slice(-3), { ...toast, id }]);
+      setTimeout(() => drop(id), SECONDS * 1000);
+    },
+    [drop],
+  );
+  return (
+    <Say value={say}>
+      {children}
+      <div className="toasts" role="status" aria-live="polite">
+        {shown.map((toast) => (
+          <div key={toast.id} className={`toast toast-${toast.kind ?? "said"}`}>
+            <span>{toast.text}</span>
+            {toast.undo && (
+              <UndoButton
+                title={toast.undo.title}
+                run={() => {
+                  toast.undo?.run();
+                  drop(toast.id);
+                }}
+              />
+            )}
+            <button type="button" className="button button-quiet" aria-label="Dismiss" onClick={() => drop(toast.id)}>
+              ✕
+            </button>
+          </div>
+        ))}
+      </div>
+    </Say>
+  );
+}
+
+function UndoButton({ title, run }: { title: string; run: () => void }) {
+  return (
+    <button type="button" className="button button-plain" onClick={run}>
+      {title}
+    </button>
+  );
+}
+
+export function useSay(): (toast: Toast) => void {
+  const say = useContext(Say);
+  return useMemo(() => say, [say]);
+}

@@ -1,0 +1,35 @@
+import { useContext, useSyncExternalStore } from "react";
+import { Dialog } from "@/components/base/Dialog";
+import { Actions } from "./actions";
+import { KeyCaps } from "./KeyCaps";
+
+/** Everything that can be done by keys on this page, by groups. */
+export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const registry = useContext(Actions);
+  const actions = useSyncExternalStore(registry.subscribe, registry.all);
+  const groups = Map.groupBy(
+    actions.filter((action) => action.keys),
+    (action) => action.group,
+  );
+  return (
+    <Dialog open={open} onClose={onClose} title="Keys" wide>
+      <div className="key-groups">
+        {[...groups].map(([group, members]) => (
+          <section key={group}>
+            <h3>{group}</h3>
+            <dl className="key-list">
+              {members.map((action) => (
+                <div key={action.id}>
+                  <dt>{action.title}</dt>
+                  <dd>
+                    <KeyCaps keys={action.keys ?? ""} />
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

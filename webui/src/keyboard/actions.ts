@@ -1,0 +1,78 @@
+import { createContext, useContext, useEffect, useRef } from "react";
+
+/** Something a person can do here and now: by its keys, from the palette, and listed in the help. */
+export interface Action {
+  id: string;
+  title: string;
+  /** Keys as typed: `p`, `g e`, `Shift+X`, `/`, `Mod+K` (Ctrl or ⌘). */
+  keys?: string | undefined;
+  group: string;
+  /** Why it cannot be done now; shown, not hidden. */
+  disabled?: string | undefined;
+  /** Only by its keys: `j` and `k` are no lines of a palette. */
+  hidden?: boolean | undefined;
+  run: () => void;
+}
+
+type Listener = () => void;
+
+/** All actions of what is on the screen; the newest registered wins a key. */
+export class ActionRegistry {
+  private readonly sets = new Map<symbol, readonly Action[]>();
+  private readonly listeners = new Set<Listener>();
+  private flat: readonly Action[] = [];
+
+  set(owner: symbol, actions: readonly Action[]): void {
+    this.sets.delete(owner);
+    this.sets.set(owner, actions);
+    this.changed();
+  }
+
+  remove(owner: symbol): void {
+    this.sets.delete(owner);
+    this.changed();
+  }
+
+  all = (): readonly Action[] => this.flat;
+
+  forKeys(keys: string): Action | undefined {
+    return this.flat.findLast((action) => action.keys === keys);
+  }
+
+  isPrefix(keys: string): boolean {
+    return this.flat.some((action) => action.keys?.startsWith(`${keys} `));
+  }
+
+  subscribe = (listener: Listener): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  private changed(): void {
+    this.flat = [...this.sets.values()].flat();
+    for (const listener of this.listeners) listener();
+  }
+}
+
+export const Actions = createContext<ActionRegistry>(new ActionRegistry());
+
+/** Offers these while the component is on the screen. Give them anew at each drawing; the newest closure runs. */
+export function useActions(actions: readonly Action[]): void {
+  const registry = useContext(Actions);
+  const owner = useRef(Symbol("actions")).current;
+  const newest = useRef(actions);
+  useEffect(() => {
+    newest.current = actions;
+  });
+  const shape = JSON.stringify(actions.map((a) => [a.id, a.title, a.keys, a.group, a.disabled, a.hidden]));
+  useEffect(() => {
+    registry.set(
+      owner,
+      newest.current.map((action) => ({
+        ...action,
+        run: () => newest.current.find((each) => each.id === action.id)?.run(),
+      })),
+    );
+  }, [registry, owner, shape]);
+  useEffect(() => () => registry.remove(owner), [registry, owner]);
+}

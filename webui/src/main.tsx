@@ -1,0 +1,37 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { RouterProvider } from "react-router";
+import { Problem } from "./api/problem";
+import { applyPreferences, followSystemTheme } from "./app/preferences";
+import { makeRouter } from "./app/router";
+import { ToastProvider } from "./components/base/Toasts";
+import { Actions, ActionRegistry } from "./keyboard/actions";
+import "./styles/index.css";
+
+applyPreferences();
+followSystemTheme();
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // The stream says when something is stale; nothing is asked for by the clock.
+      staleTime: Infinity,
+      gcTime: 5 * 60_000,
+      retry: (count, error) => count < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500),
+      refetchOnWindowFocus: false,
+    },
+  },
+});
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <Actions value={new ActionRegistry()}>
+        <ToastProvider>
+          <RouterProvider router={makeRouter()} />
+        </ToastProvider>
+      </Actions>
+    </QueryClientProvider>
+  </StrictMode>,
+);
