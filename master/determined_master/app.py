@@ -14,15 +14,17 @@ from determined_master.allocations import endpoints as allocations
 from determined_master.checkpoints import endpoints as checkpoints
 from determined_master.cluster import drain
 from determined_master.cluster import endpoints as cluster
-from determined_master.experiments import creating, extensions
+from determined_master.experiments import creating, extensions, files
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot
 from determined_master.ingest.lane import Handler, Lane
 from determined_master.ingest.schema import add_hot
 from determined_master.lifespan import lifespan
 from determined_master.logs import endpoints as logs
+from determined_master.logs import pages
 from determined_master.master import Master
 from determined_master.metrics import endpoints as metrics
+from determined_master.metrics import plots, streams
 from determined_master.trials import endpoints as trials
 from determined_master.trials import tasks
 from determined_master.users import endpoints as users
@@ -38,9 +40,13 @@ ROUTERS = (
     creating.router,
     experiments.router,
     metrics.router,
+    streams.router,
+    plots.router,
     trials.router,
     tasks.router,
     logs.router,
+    pages.router,
+    files.router,
     checkpoints.router,
     allocations.router,
     agents.router,

@@ -2,12 +2,21 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from starlette.responses import StreamingResponse
 
 from determined.errors import ApiError
 from determined_master.errors import translate
+from determined_master.wire.model import Wire
+
+T = TypeVar("T")
+
+
+class Streamed(Wire, Generic[T]):
+    """One line of a stream, for the OpenAPI page."""
+
+    result: T
 
 
 def json_lines(source: AsyncIterator[Any]) -> StreamingResponse:

@@ -13,6 +13,9 @@ from tests.support.cluster import CONFIG, Cluster
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
     "/api/v1/runs/start": "reads only",
+    "/api/v1/experiments/{experiment_id}/file": "reads only",
+    "/detent/series": "reads only",
+    "/detent/trials/summaries": "reads only",
     "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
 }
 

@@ -68,12 +68,6 @@ GetExperimentLabels GET /experiment/labels
 SearchExperiments POST /experiments-search
 PutExperiment PUT /experiments/by-external-id/{externalExperimentId}
 ContinueExperiment POST /experiments/continue
-ExpMetricNames GET /experiments/metrics-stream/metric-names
-GetModelDefFile POST /experiments/{experimentId}/file
-GetModelDefTree GET /experiments/{experimentId}/file_tree
-MetricBatches GET /experiments/{experimentId}/metrics-stream/batches
-TrialsSample GET /experiments/{experimentId}/metrics-stream/trials-sample
-TrialsSnapshot GET /experiments/{experimentId}/metrics-stream/trials-snapshot
 MoveExperiment POST /experiments/{experimentId}/move
 PutExperimentRetainLogs PUT /experiments/{experimentId}/retain_logs
 DeleteTensorboardFiles DELETE /experiments/{experimentId}/tensorboard-files
@@ -192,7 +186,6 @@ CreateTrial POST /trials
 PutTrial PUT /trials
 GetTrialByExternalID GET /trials/by-external-id/{externalExperimentId}/{externalTrialId}
 PostTrialProfilerMetricsBatch POST /trials/profiler/metrics
-CompareTrials GET /trials/time-series
 GetTrialRemainingLogRetentionDays GET /trials/{id}/remaining_log_retention_days
 GetTrialProfilerMetrics GET /trials/{labels_trialId}/profiler/metrics
 ReportTrialTrainingMetrics POST /trials/{trainingMetrics_trialId}/training_metrics
