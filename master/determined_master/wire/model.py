@@ -29,7 +29,7 @@ Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 Int64 = Annotated[int, BeforeValidator(int), PlainSerializer(str, return_type=str)]
 """A string on the wire; either is taken."""
 Json = Annotated[dict[str, Any], PlainSerializer(outward, return_type=dict[str, Any])]
-Number = Annotated[float, PlainSerializer(outward)]
+Number = Annotated[float, PlainSerializer(outward, return_type=float | str)]
 """A float; a string on the wire where it is not finite."""
 
 
