@@ -11,10 +11,12 @@ from determined_master import errors
 from determined_master.agents import endpoints as agents
 from determined_master.agents import link
 from determined_master.allocations import endpoints as allocations
+from determined_master.checkpoints import browsing
 from determined_master.checkpoints import endpoints as checkpoints
-from determined_master.cluster import drain
+from determined_master.cluster import drain, overview
 from determined_master.cluster import endpoints as cluster
-from determined_master.experiments import creating, extensions, files
+from determined_master.events import endpoints as events
+from determined_master.experiments import creating, doing, extensions, files, told
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot
 from determined_master.ingest.lane import Handler, Lane
@@ -25,10 +27,12 @@ from determined_master.logs import pages
 from determined_master.master import Master
 from determined_master.metrics import endpoints as metrics
 from determined_master.metrics import plots, streams
+from determined_master.trials import doing as trials_doing
 from determined_master.trials import endpoints as trials
 from determined_master.trials import tasks
 from determined_master.users import endpoints as users
 from determined_master.users import places
+from determined_master.web import sign_in, stream
 from determined_master.wire import not_yet
 from determined_master.wire.dialect import Dialect
 
@@ -51,6 +55,14 @@ ROUTERS = (
     allocations.router,
     agents.router,
     extensions.router,
+    doing.router,
+    told.router,
+    trials_doing.router,
+    browsing.router,
+    overview.router,
+    events.router,
+    sign_in.router,
+    stream.router,
 )
 
 HOT: tuple[tuple[str, Handler], ...] = (

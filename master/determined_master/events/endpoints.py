@@ -1,0 +1,44 @@
+"""What happened, newest first, each with a sentence."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from determined.errors import NotImplementedYet
+from determined_master.auth import Anyone
+from determined_master.dependencies import Read
+from determined_master.wire.model import Json, Time, Wire
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+
+class ListedEvent(Wire):
+    id: int
+    time: Time
+    actor: str
+    kind: str
+    target_type: str
+    target_id: str
+    payload: Json
+    text: str
+
+
+class EventList(Wire):
+    """``next``: for ``before=`` of the next page; None on the last one."""
+
+    events: list[ListedEvent]
+    next: int | None
+
+
+@router.get("/events")
+async def list_events(
+    _principal: Anyone,
+    session: Read,
+    before: int | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    kind: str = "",
+    actor: str = "",
+    target_type: Annotated[str, Query(alias="targetType")] = "",
+    target_id: Annotated[str, Query(alias="targetId")] = "",
+) -> EventList:
+    raise NotImplementedYet
