@@ -1,0 +1,111 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+import { heardTime } from "@/live/serverClock";
+
+type Schemas = components["schemas"];
+export type Experiment = Schemas["Experiment"];
+export type ExperimentStatus = Schemas["ExperimentStatus"];
+export type Timeline = Schemas["Timeline"];
+export type EffectiveConfig = Schemas["EffectiveConfig"];
+export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];
+export type Verb = keyof Schemas["AllowedVerbs"];
+
+/** Keys start with what the stream names: a change of experiment 7 asks again for everything under ["experiment", "7"]. */
+const key = (id: number, ...rest: unknown[]) => ["experiment", String(id), ...rest] as const;
+
+const at = (id: number) => ({ params: { path: { experiment_id: id } } });
+
+export const experimentQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "detail"),
+    queryFn: async () => (await got(api.GET("/api/v1/experiments/{experiment_id}", at(id)))).experiment,
+  });
+
+export const statusQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "status"),
+    queryFn: async () => {
+      const status = await got(api.GET("/detent/experiments/{experiment_id}/status", at(id)));
+      heardTime(Date.parse(status.now));
+      return status;
+    },
+  });
+
+/** Progress and the time left move with the figures, not with the state. */
+export const progressQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["metrics", String(id), "status"],
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/status", at(id))),
+  });
+
+export const timelineQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "timeline"),
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/timeline", at(id))),
+  });
+
+export const configQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "config"),
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/config", at(id))),
+  });
+
+export const trialsQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "trials"),
+    queryFn: async () => (await got(api.GET("/api/v1/experiments/{experiment_id}/trials", at(id)))).trials,
+  });
+
+export const fileTreeQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["context", String(id), "tree"],
+    queryFn: async () => (await got(api.GET("/api/v1/experiments/{experiment_id}/file_tree", at(id)))).files,
+  });
+
+export const fileQuery = (id: number, path: string) =>
+  queryOptions({
+    queryKey: ["context", String(id), "file", path],
+    queryFn: () =>
+      got(api.GET("/detent/experiments/{experiment_id}/file", { params: { path: { experiment_id: id }, query: { path } } })),
+  });
+
+export async function pauseExperiment(id: number): Promise<void> {
+  await got(api.POST("/api/v1/experiments/{experiment_id}/pause", at(id)));
+}
+
+export async function activateExperiment(id: number): Promise<void> {
+  await got(api.POST("/api/v1/experiments/{experiment_id}/activate", at(id)));
+}
+
+export async function cancelExperiment(id: number): Promise<void> {
+  await got(api.POST("/api/v1/experiments/{experiment_id}/cancel", at(id)));
+}
+
+export async function killExperiment(id: number): Promise<void> {
+  await got(api.POST("/api/v1/experiments/{experiment_id}/kill", at(id)));
+}
+
+export async function archiveExperiment(id: number, archived: boolean): Promise<void> {
+  if (archived) await got(api.POST("/api/v1/experiments/{experiment_id}/archive", at(id)));
+  else await got(api.POST("/api/v1/experiments/{experiment_id}/unarchive", at(id)));
+}
+
+export async function deleteExperiment(id: number): Promise<void> {
+  await got(api.DELETE("/api/v1/experiments/{experiment_id}", at(id)));
+}
+
+export async function editExperiment(id: number, change: Partial<Pick<Experiment, "name" | "description" | "labels" | "notes">>): Promise<void> {
+  await got(api.PATCH("/api/v1/experiments/{experiment_id}", { ...at(id), body: change }));
+}
+
+/** Every problem of a configuration, by the master's own reader. */
+export async function checkConfig(config: string): Promise<Schemas["ConfigCheck"]> {
+  return got(api.POST("/detent/config/check", { body: { config } }));
+}
+
+/** A new experiment with the parent's context. Answers its id. */
+export async function forkExperiment(parentId: number, config: string, activate: boolean): Promise<number> {
+  const body = { parentId, config, activate } as never;
+  return (await got(api.POST("/api/v1/experiments", { body }))).experiment.id;
+}

@@ -1,0 +1,49 @@
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+import { masterUrl } from "@/app/base";
+
+export type LogLine = components["schemas"]["Line"];
+export type LogPage = components["schemas"]["LogPage"];
+export type LogExtent = components["schemas"]["LogExtent"];
+
+export interface LogFilter {
+  levels: readonly string[];
+  rankIds: readonly number[];
+  search: string;
+  regex: boolean;
+  /** Attempts, as allocations. */
+  allocationIds: readonly string[];
+}
+
+export const NO_FILTER: LogFilter = { levels: [], rankIds: [], search: "", regex: false, allocationIds: [] };
+
+export type LogPlace = { before: number } | { after: number } | { around: number } | Record<string, never>;
+
+export async function fetchLogPage(trialId: number, filter: LogFilter, place: LogPlace, limit = 500, signal?: AbortSignal): Promise<LogPage> {
+  const query = {
+    ...place,
+    limit,
+    levels: [...filter.levels],
+    rankIds: [...filter.rankIds],
+    allocationIds: [...filter.allocationIds],
+    ...(filter.search ? { search: filter.search, regex: filter.regex } : {}),
+  };
+  return got(api.GET("/detent/trials/{trial_id}/logs", { params: { path: { trial_id: trialId }, query: query as never }, signal: signal ?? null }));
+}
+
+export async function fetchFirstError(trialId: number): Promise<LogLine | null> {
+  return (await got(api.GET("/detent/trials/{trial_id}/logs/first-error", { params: { path: { trial_id: trialId } } }))).line;
+}
+
+export async function fetchExtent(trialId: number): Promise<LogExtent> {
+  return got(api.GET("/detent/trials/{trial_id}/logs/extent", { params: { path: { trial_id: trialId } } }));
+}
+
+/** The whole of a line that a page showed cut. */
+export async function fetchWholeLine(lineId: number): Promise<LogLine> {
+  return (await got(api.GET("/detent/logs/lines/{line_id}", { params: { path: { line_id: lineId } } }))).line;
+}
+
+export function downloadUrl(trialId: number): string {
+  return masterUrl(`/detent/trials/${trialId}/logs/download`);
+}

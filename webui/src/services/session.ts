@@ -1,0 +1,23 @@
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+import { sessionEnded } from "@/api/sessionEnded";
+import { heardTime } from "@/live/serverClock";
+
+export type Session = components["schemas"]["PageSession"];
+
+export const sessionKey = ["session"] as const;
+
+export async function fetchSession(): Promise<Session> {
+  const session = await got(api.GET("/detent/session"));
+  heardTime(Date.parse(session.now));
+  return session;
+}
+
+export async function signIn(body: { token: string } | { username: string; password: string }): Promise<void> {
+  await got(api.POST("/detent/sign-in", { body }));
+}
+
+export async function signOut(): Promise<void> {
+  await got(api.POST("/detent/sign-out"));
+  sessionEnded.tell();
+}

@@ -1,0 +1,67 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+
+type Schemas = components["schemas"];
+export type Trial = Schemas["Trial"];
+export type Attempt = Schemas["Attempt"];
+export type TrialMark = Schemas["TrialMark"];
+export type TrialSummary = Schemas["TrialSummary"];
+export interface MetricId {
+  group: string;
+  name: string;
+}
+
+const at = (id: number) => ({ params: { path: { trial_id: id } } });
+
+/** Under its experiment's key, since the stream names experiments. */
+const key = (experimentId: number, id: number, ...rest: unknown[]) => ["experiment", String(experimentId), "trial", id, ...rest] as const;
+
+/** The first look at a trial: it says which experiment it belongs to. */
+export const trialQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["trial", id],
+    queryFn: async () => (await got(api.GET("/api/v1/trials/{trial_id}", at(id)))).trial,
+  });
+
+export const trialDetailQuery = (experimentId: number, id: number) =>
+  queryOptions({
+    queryKey: key(experimentId, id, "detail"),
+    queryFn: async () => (await got(api.GET("/api/v1/trials/{trial_id}", at(id)))).trial,
+  });
+
+export const attemptsQuery = (experimentId: number, id: number) =>
+  queryOptions({
+    queryKey: key(experimentId, id, "attempts"),
+    queryFn: async () => (await got(api.GET("/detent/trials/{trial_id}/attempts", at(id)))).attempts,
+  });
+
+export const marksQuery = (experimentId: number, id: number) =>
+  queryOptions({
+    queryKey: key(experimentId, id, "marks"),
+    queryFn: async () => (await got(api.GET("/detent/trials/{trial_id}/marks", at(id)))).marks,
+  });
+
+export const trialMetricNamesQuery = (experimentId: number, id: number) =>
+  queryOptions({
+    queryKey: ["metrics", String(experimentId), "names", id],
+    queryFn: () => got(api.GET("/detent/trials/{trial_id}/metric-names", at(id))),
+  });
+
+export const experimentMetricNamesQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["metrics", String(id), "names"],
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/metric-names", { params: { path: { experiment_id: id } } })),
+  });
+
+export const summariesQuery = (experimentId: number | "many", trialIds: readonly number[], metrics: readonly MetricId[] | null) =>
+  queryOptions({
+    queryKey: ["metrics", String(experimentId), "summaries", trialIds, metrics],
+    queryFn: async () =>
+      (await got(api.POST("/detent/trials/summaries", { body: { trialIds: [...trialIds], metrics: metrics ? [...metrics] : null } }))).trials,
+    enabled: trialIds.length > 0,
+  });
+
+export async function killTrial(id: number): Promise<void> {
+  await got(api.POST("/api/v1/trials/{trial_id}/kill", at(id)));
+}
