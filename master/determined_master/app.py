@@ -14,6 +14,8 @@ from determined_master.allocations import endpoints as allocations
 from determined_master.checkpoints import endpoints as checkpoints
 from determined_master.cluster import drain
 from determined_master.cluster import endpoints as cluster
+from determined_master.columns import bulk, older
+from determined_master.columns import endpoints as columns
 from determined_master.experiments import creating, extensions
 from determined_master.experiments import endpoints as experiments
 from determined_master.ingest import routes as hot
@@ -26,13 +28,14 @@ from determined_master.metrics import endpoints as metrics
 from determined_master.trials import endpoints as trials
 from determined_master.trials import tasks
 from determined_master.users import endpoints as users
-from determined_master.users import places
+from determined_master.users import places, preferences
 from determined_master.wire import not_yet
 from determined_master.wire.dialect import Dialect
 
 ROUTERS = (
     cluster.router,
     drain.router,
+    preferences.router,  # before the users: ``setting`` is no user's number
     users.router,
     places.router,
     creating.router,
@@ -45,6 +48,9 @@ ROUTERS = (
     allocations.router,
     agents.router,
     extensions.router,
+    columns.router,
+    older.router,
+    bulk.router,
 )
 
 HOT: tuple[tuple[str, Handler], ...] = (
