@@ -15,6 +15,8 @@ from determined_master.checkpoints import browsing
 from determined_master.checkpoints import endpoints as checkpoints
 from determined_master.cluster import drain, overview
 from determined_master.cluster import endpoints as cluster
+from determined_master.columns import bulk, older
+from determined_master.columns import endpoints as columns
 from determined_master.events import endpoints as events
 from determined_master.experiments import creating, doing, extensions, files, told
 from determined_master.experiments import endpoints as experiments
@@ -31,7 +33,7 @@ from determined_master.trials import doing as trials_doing
 from determined_master.trials import endpoints as trials
 from determined_master.trials import tasks
 from determined_master.users import endpoints as users
-from determined_master.users import places
+from determined_master.users import places, preferences
 from determined_master.web import sign_in, stream
 from determined_master.wire import not_yet
 from determined_master.wire.dialect import Dialect
@@ -39,6 +41,7 @@ from determined_master.wire.dialect import Dialect
 ROUTERS = (
     cluster.router,
     drain.router,
+    preferences.router,  # before the users: ``setting`` is no user's number
     users.router,
     places.router,
     creating.router,
@@ -63,6 +66,9 @@ ROUTERS = (
     events.router,
     sign_in.router,
     stream.router,
+    columns.router,
+    older.router,
+    bulk.router,
 )
 
 HOT: tuple[tuple[str, Handler], ...] = (

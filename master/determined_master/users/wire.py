@@ -61,6 +61,16 @@ class PatchUserBody(Wire):
     username: str | None = None
 
 
+class UserWebSetting(Wire):
+    key: str
+    storage_path: str = ""
+    value: str = ""
+
+
+class UserSettings(Wire):
+    settings: list[UserWebSetting]
+
+
 class Workspace(Wire):
     id: int
     name: str

@@ -64,8 +64,6 @@ PutGlobalConfigPolicies PUT /config-policies/global/{workloadType}
 DeleteWorkspaceConfigPolicies DELETE /config-policies/workspaces/{workspaceId}/{workloadType}
 GetWorkspaceConfigPolicies GET /config-policies/workspaces/{workspaceId}/{workloadType}
 PutWorkspaceConfigPolicies PUT /config-policies/workspaces/{workspaceId}/{workloadType}
-GetExperimentLabels GET /experiment/labels
-SearchExperiments POST /experiments-search
 PutExperiment PUT /experiments/by-external-id/{externalExperimentId}
 ContinueExperiment POST /experiments/continue
 MoveExperiment POST /experiments/{experimentId}/move
@@ -117,18 +115,8 @@ GetProjectByKey GET /projects/key/{key}
 DeleteProject DELETE /projects/{id}
 PatchProject PATCH /projects/{id}
 ArchiveProject POST /projects/{id}/archive
-GetProjectColumns GET /projects/{id}/columns
-GetProjectNumericMetricsRange GET /projects/{id}/experiments/metric-ranges
 UnarchiveProject POST /projects/{id}/unarchive
-ActivateExperiments POST /projects/{projectId}/experiments/activate
-ArchiveExperiments POST /projects/{projectId}/experiments/archive
-CancelExperiments POST /projects/{projectId}/experiments/cancel
-DeleteExperiments DELETE /projects/{projectId}/experiments/delete
-KillExperiments POST /projects/{projectId}/experiments/kill
-MoveExperiments POST /projects/{projectId}/experiments/move
-PauseExperiments POST /projects/{projectId}/experiments/pause
 PutExperimentsRetainLogs PUT /projects/{projectId}/experiments/retain_logs
-UnarchiveExperiments POST /projects/{projectId}/experiments/unarchive
 GetMetadataValues GET /projects/{projectId}/metadata/{key}
 MoveProject POST /projects/{projectId}/move
 AddProjectNote POST /projects/{projectId}/notes
@@ -198,9 +186,6 @@ GetProjectsByUserActivity GET /user/projects/activity
 PatchUsers PATCH /users
 PostUserActivity POST /users/activity
 AssignMultipleGroups PATCH /users/assignments
-GetUserSetting GET /users/setting
-PostUserSetting POST /users/setting
-ResetUserSetting POST /users/setting/reset
 SetUserPassword POST /users/{userId}/password
 GetWebhooks GET /webhooks
 PostWebhook POST /webhooks

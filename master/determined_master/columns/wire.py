@@ -1,0 +1,200 @@
+"""Lists of experiments, their columns and what is done to many at once, as the wire shows them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from determined_master.experiments.wire import Experiment
+from determined_master.trials.wire import Trial
+from determined_master.wire.model import Number, Pagination, Time, Wire
+
+Cell = Number | str | bool | None
+Kind = Literal["experiment", "hyperparameter", "metric", "config"]
+Type = Literal["number", "text", "date", "boolean"]
+ShownState = Literal[
+    "STATE_ACTIVE",
+    "STATE_QUEUED",
+    "STATE_PULLING",
+    "STATE_STARTING",
+    "STATE_RUNNING",
+    "STATE_PAUSED",
+    "STATE_PAUSING",
+    "STATE_STOPPING_COMPLETED",
+    "STATE_STOPPING_CANCELED",
+    "STATE_STOPPING_KILLED",
+    "STATE_STOPPING_ERROR",
+    "STATE_COMPLETED",
+    "STATE_CANCELED",
+    "STATE_ERROR",
+    "STATE_DELETING",
+    "STATE_DELETE_FAILED",
+    "STATE_DELETED",
+]
+
+
+class SearchIdsBody(Wire):
+    project_id: int | None = None
+    filter: str | None = None
+    sort: str | None = None
+    show_archived: bool = False
+
+
+class SearchBody(SearchIdsBody):
+    columns: Annotated[list[str], Field(max_length=200)] = []
+    offset: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+
+
+class SearchGroupsBody(Wire):
+    project_id: int | None = None
+    filter: str | None = None
+    show_archived: bool = False
+    by: str
+
+
+class Row(Wire):
+    """One experiment in a list."""
+
+    id: int
+    name: str
+    description: str
+    state: ShownState
+    archived: bool
+    username: str
+    user_id: int
+    labels: list[str]
+    start_time: Time
+    end_time: Time | None
+    progress: float
+    num_trials: int
+    trial_id: int | None
+    """The best, else the only one."""
+    searcher_type: str
+    searcher_metric: str
+    searcher_metric_value: Number | None
+    smaller_is_better: bool
+    forked_from: int | None
+    project_id: int
+    resource_pool: str
+    duration_seconds: float
+    checkpoint_count: int
+    checkpoint_size: int
+    cells: dict[str, Cell]
+    """What was asked for beside the columns of the experiment itself, by the column's name."""
+
+
+class SearchAnswer(Wire):
+    total: int
+    offset: int
+    experiments: list[Row]
+    unknown_columns: list[str]
+
+
+class SearchIdsAnswer(Wire):
+    ids: list[int]
+    total: int
+
+
+class Group(Wire):
+    value: str | Number | None
+    count: int
+
+
+class SearchGroupsAnswer(Wire):
+    groups: list[Group]
+
+
+class Column(Wire):
+    column: str
+    kind: Kind
+    type: Type
+    display_name: str
+    count: int
+    """How many experiments have a value there."""
+
+
+class ColumnsAnswer(Wire):
+    columns: list[Column]
+    total: int
+
+
+class ColumnValuesAnswer(Wire):
+    values: list[str]
+
+
+class BulkBody(Wire):
+    experiment_ids: list[int]
+    project_id: int = 0
+    expected_count: int | None = None
+    filters: dict[str, Any] | None = None
+    """Refused: what a filter selects may have changed since it was looked at."""
+
+
+class BulkMoveBody(BulkBody):
+    destination_project_id: int
+
+
+class BulkLabelsBody(Wire):
+    experiment_ids: list[int]
+    expected_count: int
+    add: list[str] = []
+    remove: list[str] = []
+
+
+class BulkResult(Wire):
+    id: int
+    error: str
+    """Empty where it went well."""
+
+
+class BulkAnswer(Wire):
+    results: list[BulkResult]
+
+
+class ExperimentsSearchBody(Wire):
+    project_id: int | None = None
+    offset: int | None = None
+    limit: int | None = None
+    sort: str | None = None
+    filter: str | None = None
+
+
+class FoundExperiment(Wire):
+    experiment: Experiment
+    best_trial: Trial | None
+
+
+class ExperimentsSearchAnswer(Wire):
+    experiments: list[FoundExperiment]
+    pagination: Pagination
+
+
+class ProjectColumn(Wire):
+    column: str
+    location: Literal[
+        "LOCATION_TYPE_EXPERIMENT",
+        "LOCATION_TYPE_HYPERPARAMETERS",
+        "LOCATION_TYPE_VALIDATIONS",
+        "LOCATION_TYPE_TRAINING",
+        "LOCATION_TYPE_CUSTOM_METRIC",
+    ]
+    type: Literal["COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER", "COLUMN_TYPE_DATE"]
+    display_name: str
+
+
+class ProjectColumnsAnswer(Wire):
+    columns: list[ProjectColumn]
+
+
+class MetricsRange(Wire):
+    metrics_name: str
+    min: Number
+    max: Number
+
+
+class MetricRangesAnswer(Wire):
+    ranges: list[MetricsRange]
+
+
+class ExperimentLabelsAnswer(Wire):
+    labels: list[str]
