@@ -30,6 +30,7 @@ export default defineConfig({
   base: "./",
   html: { cspNonce: "%NONCE%" },
   build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
+  resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
   test: { environment: "jsdom", setupFiles: ["src/testing/setup.ts"], restoreMocks: true, css: false },
 });
