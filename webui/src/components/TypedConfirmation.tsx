@@ -1,0 +1,48 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { Button } from "./base/Button";
+import { Dialog } from "./base/Dialog";
+
+interface Props {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  /** What has to be typed. */
+  word: string;
+  action: string;
+  run: () => void;
+  children: ReactNode;
+}
+
+/** For what cannot be taken back: it has to be typed. */
+export function TypedConfirmation({ open, onClose, title, word, action, run, children }: Props) {
+  const [typed, setTyped] = useState("");
+  const close = () => {
+    setTyped("");
+    onClose();
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (typed.trim() !== word) return;
+    run();
+    close();
+  };
+  return (
+    <Dialog open={open} onClose={close} title={title}>
+      <form className="field" onSubmit={submit}>
+        <p>{children}</p>
+        <label className="field">
+          <span>
+            Type <code>{word}</code> to go on
+          </span>
+          <input value={typed} onChange={(event) => setTyped(event.target.value)} autoComplete="off" spellCheck={false} autoFocus />
+        </label>
+        <div className="dialog-foot">
+          <Button onClick={close}>Leave it</Button>
+          <Button kind="danger" type="submit" why={typed.trim() === word ? undefined : `type “${word}” first`}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

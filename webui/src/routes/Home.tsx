@@ -1,0 +1,113 @@
+import { useCallback, useMemo, useRef, useState } from "react";
+import { useNavigate } from "react-router";
+import { messageOf, Problem } from "@/api/problem";
+import { Button } from "@/components/base/Button";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { asTyped } from "@/filter/tokens";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { fetchIds, type Row } from "@/services/columns";
+import { BulkBar } from "./home/BulkBar";
+import { ColumnPicker } from "./home/ColumnPicker";
+import { FilterBar } from "./home/FilterBar";
+import { GroupMenu } from "./home/GroupMenu";
+import { pressed, readFilter, useListState } from "./home/listState";
+import { RunGrid } from "./home/RunGrid";
+import { SavedViews } from "./home/SavedViews";
+import { useSections } from "./home/sections";
+import { useSelection } from "./home/selection";
+import { useBulk } from "./home/useBulk";
+import { useListKeys } from "./home/useListKeys";
+
+/** All experiments, single runs and searches in one list. */
+export function Home() {
+  usePageTitle("Experiments");
+  const navigate = useNavigate();
+  const [state, change] = useListState();
+  const read = useMemo(() => readFilter(state.query), [state.query]);
+  const lastGood = useRef(read.filter);
+  if (!read.problem) lastGood.current = read.filter;
+  const { whole, asked, shape, toggle, failure, isPending, total } = useSections(state, read.problem ? lastGood.current : read.filter);
+  const selection = useSelection();
+  const bulk = useBulk();
+  const [cursor, setCursor] = useState(-1);
+  const rowAt = useRef<(line: number) => Row | undefined>(() => undefined);
+  const filterInput = useRef<HTMLInputElement>(null);
+  const setQuery = useCallback((query: string) => change({ query }), [change]);
+  const addFilter = useCallback(
+    (column: string, value: string) => {
+      const part = `${column} ${column === "tags" ? "~" : "="} ${asTyped(value)}`;
+      change({ query: state.query ? (/\bor\b/i.test(state.query) ? `(${state.query}) and ${part}` : `${state.query} and ${part}`) : part }, false);
+    },
+    [change, state.query],
+  );
+  const selectAll = async () => selection.set(await fetchIds(whole));
+  useListKeys({
+    shape,
+    cursor,
+    setCursor,
+    rowAt,
+    selection,
+    bulk,
+    filterInput,
+    open: (id) => void navigate(`/experiments/${id}`),
+    compare: (ids) => ids.length > 1 && ids.length <= 100 && void navigate(`/compare?experiments=${ids.join(",")}`),
+  });
+  const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
+  return (
+    <main className="home">
+      <div className="page-head">
+        <h1 className="visually-hidden">Experiments</h1>
+        <FilterBar query={state.query} problem={read.problem} refusal={refusal} onChange={setQuery} inputRef={filterInput} />
+        <GroupMenu group={state.group} onChange={(group) => change({ group }, false)} />
+        <ColumnPicker columns={state.columns} onChange={(columns) => change({ columns })} />
+        <SavedViews />
+        <Button aria-pressed={state.showArchived} onClick={() => change({ showArchived: !state.showArchived }, false)}>
+          Archived
+        </Button>
+      </div>
+      <BulkBar selection={selection} total={total} selectAll={() => void selectAll()} bulk={bulk} />
+      {failure && !refusal ? (
+        <Failure error={failure} />
+      ) : isPending ? (
+        <Loading what="the experiments" />
+      ) : total === 0 ? (
+        <Nothing filtered={state.query !== ""} clear={() => change({ query: "" })} />
+      ) : (
+        <>
+          <RunGrid
+            state={state}
+            shape={shape}
+            asked={asked}
+            selection={selection}
+            cursor={cursor}
+            setCursor={setCursor}
+            onSort={(column, add) => change({ sort: pressed(state.sort, column, add) })}
+            onGroup={toggle}
+            addFilter={addFilter}
+            rowAt={rowAt}
+          />
+          <p className="small soft" role="status">
+            {total === 1 ? "1 experiment" : `${total.toLocaleString("en-US")} experiments`}
+          </p>
+        </>
+      )}
+    </main>
+  );
+}
+
+function Nothing({ filtered, clear }: { filtered: boolean; clear: () => void }) {
+  if (filtered) {
+    return (
+      <EmptyState title="Nothing matches this filter">
+        <Button onClick={clear}>Show all</Button>
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState title="No experiments yet" command="det experiment create examples/digits/const.yaml examples/digits">
+      Create one from a terminal; it appears here by itself.
+    </EmptyState>
+  );
+}

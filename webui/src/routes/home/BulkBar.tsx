@@ -1,0 +1,83 @@
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+import { Button } from "@/components/base/Button";
+import { Menu } from "@/components/base/Menu";
+import { Popover } from "@/components/base/Popover";
+import { TypedConfirmation } from "@/components/TypedConfirmation";
+import type { Selection } from "./selection";
+import type { useBulk } from "./useBulk";
+
+interface Props {
+  selection: Selection;
+  total: number;
+  selectAll: () => void;
+  bulk: ReturnType<typeof useBulk>;
+}
+
+/** What can be done to what is selected; always says how many that is. */
+export function BulkBar({ selection, total, selectAll, bulk }: Props) {
+  const navigate = useNavigate();
+  const [deleting, setDeleting] = useState(false);
+  const [label, setLabel] = useState("");
+  const ids = [...selection.ids];
+  const count = ids.length;
+  if (count === 0) return null;
+  const addLabel = (event: FormEvent) => {
+    event.preventDefault();
+    if (label.trim()) void bulk.label(ids, [label.trim()], []);
+    setLabel("");
+  };
+  const removeLabel = () => {
+    if (label.trim()) void bulk.label(ids, [], [label.trim()]);
+    setLabel("");
+  };
+  return (
+    <div className="row bulk" role="toolbar" aria-label="Selected experiments">
+      <strong>{count} selected</strong>
+      {count < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
+      <Button onClick={() => void bulk.act("pause", ids)}>Pause</Button>
+      <Button onClick={() => void bulk.act("activate", ids)}>Activate</Button>
+      <Button
+        why={count < 2 ? "select two or more" : count > 100 ? "at most 100 can be compared" : undefined}
+        onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
+      >
+        Compare
+      </Button>
+      <Popover label="Label" trigger="Label">
+        <form className="row" onSubmit={addLabel}>
+          <input value={label} onChange={(event) => setLabel(event.target.value)} placeholder="Label" aria-label="Label" />
+          <Button type="submit">Add</Button>
+          <Button onClick={removeLabel}>Remove</Button>
+        </form>
+      </Popover>
+      <Menu
+        label="More for the selected"
+        items={[
+          { title: "Stop", run: () => void bulk.act("cancel", ids) },
+          { title: "Kill", run: () => void bulk.act("kill", ids), danger: true },
+          { title: "Archive", run: () => void bulk.act("archive", ids) },
+          { title: "Unarchive", run: () => void bulk.act("unarchive", ids) },
+          { title: "Delete…", run: () => setDeleting(true), danger: true },
+        ]}
+      >
+        More ▾
+      </Menu>
+      <Button kind="quiet" onClick={selection.clear}>
+        Clear
+      </Button>
+      <TypedConfirmation
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete ${count === 1 ? `experiment ${ids[0]}` : `${count} experiments`}?`}
+        word={`delete ${count}`}
+        action="Delete"
+        run={() => {
+          void bulk.act("delete", ids);
+          selection.clear();
+        }}
+      >
+        Their trials, figures, logs and checkpoints are gone for good.
+      </TypedConfirmation>
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { useQuery } from "@tanstack/react-query";
+import { columnsQuery } from "@/services/columns";
+
+const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
+
+/** By what the list is put into groups. */
+export function GroupMenu({ group, onChange }: { group: string; onChange: (group: string) => void }) {
+  const { data } = useQuery(columnsQuery("hp.", 100));
+  const hyperparameters = (data?.columns ?? []).filter(({ kind }) => kind === "hyperparameter").map(({ column }) => column);
+  const choices = [...OFTEN, ...hyperparameters];
+  return (
+    <label>
+      <span className="soft">Group</span>
+      <select value={group} onChange={(event) => onChange(event.target.value)}>
+        <option value="">none</option>
+        {(group && !choices.includes(group) ? [group, ...choices] : choices).map((column) => (
+          <option key={column} value={column}>
+            {column}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

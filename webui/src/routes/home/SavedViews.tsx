@@ -1,0 +1,53 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { useNavigate, useSearchParams } from "react-router";
+import { messageOf } from "@/api/problem";
+import { Button } from "@/components/base/Button";
+import { Popover } from "@/components/base/Popover";
+import { useSay } from "@/components/base/Toasts";
+import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
+
+/** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
+export function SavedViews() {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const say = useSay();
+  const [params] = useSearchParams();
+  const [name, setName] = useState("");
+  const { data: views = [] } = useQuery(savedViewsQuery);
+  const keep = async (next: SavedView[]) => {
+    try {
+      await saveViews(next);
+      await queries.invalidateQueries({ queryKey: savedViewsQuery.queryKey });
+    } catch (error) {
+      say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" });
+    }
+  };
+  const add = (event: FormEvent) => {
+    event.preventDefault();
+    if (!name.trim()) return;
+    void keep([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
+    setName("");
+  };
+  return (
+    <Popover label="Saved views" trigger="Views">
+      {views.length === 0 && <p className="hint">Save the filter, order, columns and groups of now under a name.</p>}
+      <ul>
+        {views.map((view) => (
+          <li key={view.name} className="row">
+            <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
+              {view.name}
+            </Button>
+            <Button kind="quiet" aria-label={`Forget the view ${view.name}`} onClick={() => void keep(views.filter((each) => each !== view))}>
+              ✕
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <form className="row" onSubmit={add}>
+        <input className="grow" value={name} onChange={(event) => setName(event.target.value)} placeholder="Name of this view" aria-label="Name of this view" maxLength={80} />
+        <Button type="submit">Save</Button>
+      </form>
+    </Popover>
+  );
+}

@@ -1,0 +1,112 @@
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+import { ProgressBar } from "@/components/ProgressBar";
+import { StateBadge } from "@/components/StateBadge";
+import { TimeText } from "@/components/TimeText";
+import { duration } from "@/format/duration";
+import { bytes, figure } from "@/format/number";
+import { useNow } from "@/hooks/useNow";
+import type { Row } from "@/services/columns";
+
+export interface ColumnLook {
+  title: string;
+  width: number;
+  number?: boolean;
+  draw: (row: Row, addFilter: (column: string, value: string) => void) => ReactNode;
+}
+
+function Took({ row }: { row: Row }) {
+  const now = useNow();
+  return <span className="number">{duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}</span>;
+}
+
+/** A value that becomes a part of the filter when it is clicked. */
+function Clickable({ column, value, add }: { column: string; value: string; add: (column: string, value: string) => void }) {
+  return (
+    <button type="button" className="sort-button" title={`Show only ${column} = ${value}`} onClick={() => add(column, value)}>
+      {value}
+    </button>
+  );
+}
+
+/** Columns that every row has; all others come as cells. */
+export const BUILT_IN: Record<string, ColumnLook> = {
+  id: { title: "ID", width: 64, number: true, draw: (row) => <span className="number">{row.id}</span> },
+  name: {
+    title: "Name",
+    width: 260,
+    draw: (row) => (
+      <Link to={`/experiments/${row.id}`} title={row.name}>
+        {row.name || `experiment ${row.id}`}
+      </Link>
+    ),
+  },
+  description: { title: "Description", width: 220, draw: (row) => <span title={row.description}>{row.description}</span> },
+  state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
+  progress: {
+    title: "Progress",
+    width: 140,
+    draw: (row) => <ProgressBar fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress} label={`Progress of experiment ${row.id}`} />,
+  },
+  searcherMetricsVal: {
+    title: "Best metric",
+    width: 170,
+    draw: (row) =>
+      row.searcherMetricValue === null ? null : (
+        <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
+          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{row.searcherMetric}</small>
+        </span>
+      ),
+  },
+  searcherMetric: { title: "Metric", width: 150, draw: (row) => row.searcherMetric },
+  searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
+  duration: { title: "Duration", width: 120, draw: (row) => <Took row={row} /> },
+  startTime: { title: "Started", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
+  endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
+  user: { title: "User", width: 110, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
+  tags: {
+    title: "Tags",
+    width: 180,
+    draw: (row, add) => (
+      <span>
+        {row.labels.map((label) => (
+          <button key={label} type="button" className="tag" title={`Show only tag ${label}`} onClick={() => add("tags", label)}>
+            {label}
+          </button>
+        ))}
+      </span>
+    ),
+  },
+  numTrials: { title: "Trials", width: 80, number: true, draw: (row) => <span className="number">{row.numTrials}</span> },
+  forkedFrom: {
+    title: "Forked from",
+    width: 110,
+    draw: (row) => (row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>),
+  },
+  resourcePool: { title: "Pool", width: 110, draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} /> },
+  checkpointCount: { title: "Checkpoints", width: 110, number: true, draw: (row) => <span className="number">{row.checkpointCount}</span> },
+  checkpointSize: { title: "Checkpoint size", width: 130, number: true, draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span> },
+  archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
+};
+
+/** A hyperparameter, a metric or a value of the configuration. */
+export function cellColumn(column: string): ColumnLook {
+  const title = column.replace(/^config\./, "").replace(/^hp\./, "");
+  return {
+    title,
+    width: Math.min(260, Math.max(110, title.length * 8 + 40)),
+    draw: (row) => {
+      const value = Object.hasOwn(row.cells, column) ? row.cells[column] : null;
+      const text = typeof value === "boolean" ? String(value) : figure(value);
+      return (
+        <span className={typeof value === "number" ? "number" : ""} title={value === null ? "" : String(value)}>
+          {text}
+        </span>
+      );
+    },
+  };
+}
+
+export function lookOf(column: string): ColumnLook {
+  return Object.hasOwn(BUILT_IN, column) ? BUILT_IN[column]! : cellColumn(column);
+}

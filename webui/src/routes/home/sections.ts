@@ -1,0 +1,101 @@
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import type { Filter } from "@/filter/language";
+import { wireFilter } from "@/filter/wire";
+import { type Finding, groupsQuery, PAGE, type Row, rowsQuery } from "@/services/columns";
+import { BUILT_IN } from "./columns";
+import { type ListState, sortText } from "./listState";
+
+/** A stretch of the list with a question of its own: the whole list, or one group of it. */
+export interface Section {
+  key: string;
+  title: string | null;
+  finding: Finding;
+  count: number;
+}
+
+/** One line on the screen. */
+export type Line = { kind: "group"; section: Section; open: boolean } | { kind: "row"; section: Section; index: number };
+
+export interface ListShape {
+  sections: Section[];
+  /** Lines of the screen, groups' titles included. */
+  length: number;
+  lineAt: (line: number) => Line | null;
+}
+
+/** Which line of the screen is what, with some groups closed. Pure. */
+export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string>): ListShape {
+  const starts: number[] = [];
+  let length = 0;
+  for (const section of sections) {
+    starts.push(length);
+    length += (section.title === null ? 0 : 1) + (closed.has(section.key) ? 0 : section.count);
+  }
+  const lineAt = (line: number): Line | null => {
+    if (line < 0 || line >= length) return null;
+    let low = 0;
+    let high = sections.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (starts[middle]! <= line) low = middle;
+      else high = middle - 1;
+    }
+    const section = sections[low]!;
+    const inside = line - starts[low]!;
+    if (section.title === null) return { kind: "row", section, index: inside };
+    return inside === 0 ? { kind: "group", section, open: !closed.has(section.key) } : { kind: "row", section, index: inside - 1 };
+  };
+  return { sections: [...sections], length, lineAt };
+}
+
+export function useSections(state: ListState, filter: Filter | null) {
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const asked = useMemo(() => state.columns.filter((column) => !Object.hasOwn(BUILT_IN, column)), [state.columns]);
+  const whole = useMemo<Finding>(
+    () => ({ filter: wireFilter(filter, state.showArchived), sort: sortText(state.sort), showArchived: state.showArchived }),
+    [filter, state.sort, state.showArchived],
+  );
+  const first = useQuery({ ...rowsQuery(whole, asked, 0), enabled: state.group === "" });
+  const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
+  const sections = useMemo<Section[]>(() => {
+    if (state.group === "") return [{ key: "", title: null, finding: whole, count: first.data?.total ?? 0 }];
+    return (groups.data ?? []).map(({ value, count }) => {
+      const operator = value === null ? ("isEmpty" as const) : state.group === "tags" ? ("contains" as const) : ("=" as const);
+      const own: Filter = { kind: "field", column: state.group, operator, value };
+      const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
+      const title = value === null || value === "" ? `no ${state.group}` : `${state.group} ${value}`;
+      return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
+    });
+  }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
+  const shape = useMemo(() => shapeOf(sections, closed), [sections, closed]);
+  const toggle = (key: string) => setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
+  const failure = state.group === "" ? first.error : groups.error;
+  const isPending = state.group === "" ? first.isPending : groups.isPending;
+  return { whole, asked, shape, toggle, failure, isPending, total: sections.reduce((sum, section) => sum + section.count, 0) };
+}
+
+/** The rows of what is on the screen, page by page; undefined while a row is on its way. */
+export function useRows(shape: ListShape, asked: readonly string[], from: number, to: number): Map<number, Row> {
+  const wanted = useMemo(() => {
+    const pages = new Map<string, { section: Section; page: number }>();
+    for (let line = from; line <= to; line += 1) {
+      const found = shape.lineAt(line);
+      if (found?.kind !== "row") continue;
+      const page = Math.floor(found.index / PAGE);
+      pages.set(`${found.section.key}/${page}`, { section: found.section, page });
+    }
+    return [...pages.entries()];
+  }, [shape, from, to]);
+  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)) });
+  const rows = new Map<number, Row>();
+  const byPage = new Map(wanted.map(([key], index) => [key, answers[index]?.data]));
+  for (let line = from; line <= to; line += 1) {
+    const found = shape.lineAt(line);
+    if (found?.kind !== "row") continue;
+    const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
+    const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
+    if (row) rows.set(line, row);
+  }
+  return rows;
+}

@@ -1,0 +1,24 @@
+import { useCallback, useState } from "react";
+
+/** Which experiments are selected: always explicit ids, never "all". */
+export interface Selection {
+  ids: ReadonlySet<number>;
+  has: (id: number) => boolean;
+  toggle: (id: number) => void;
+  set: (ids: Iterable<number>) => void;
+  clear: () => void;
+}
+
+export function useSelection(): Selection {
+  const [ids, setIds] = useState<ReadonlySet<number>>(new Set());
+  const toggle = useCallback((id: number) => {
+    setIds((now) => {
+      const next = new Set(now);
+      if (!next.delete(id)) next.add(id);
+      return next;
+    });
+  }, []);
+  const set = useCallback((next: Iterable<number>) => setIds(new Set(next)), []);
+  const clear = useCallback(() => setIds(new Set()), []);
+  return { ids, has: (id) => ids.has(id), toggle, set, clear };
+}

@@ -1,0 +1,81 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+
+type Schemas = components["schemas"];
+export type Row = Schemas["Row"];
+export type Column = Schemas["Column"];
+export type BulkResult = Schemas["BulkResult"];
+export type BulkVerb = "activate" | "pause" | "cancel" | "kill" | "archive" | "unarchive" | "delete";
+
+/** Which experiments: the filter as the master reads it, and the order. */
+export interface Finding {
+  filter: string;
+  sort: string;
+  showArchived: boolean;
+}
+
+export const PAGE = 100;
+
+export const rowsQuery = (finding: Finding, columns: readonly string[], page: number) =>
+  queryOptions({
+    queryKey: ["experiments", "rows", finding, columns, page],
+    queryFn: ({ signal }) =>
+      got(api.POST("/detent/experiments/search", { body: { ...finding, columns: [...columns], offset: page * PAGE, limit: PAGE }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
+export const groupsQuery = (finding: Finding, by: string) =>
+  queryOptions({
+    queryKey: ["experiments", "groups", finding, by],
+    queryFn: async () => {
+      const { filter, showArchived } = finding;
+      return (await got(api.POST("/detent/experiments/search/groups", { body: { filter, showArchived, by } }))).groups;
+    },
+    placeholderData: keepPreviousData,
+  });
+
+/** All that match, by their ids: what is selected is then a list that a person saw counted. */
+export async function fetchIds(finding: Finding): Promise<number[]> {
+  return (await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids;
+}
+
+export const columnsQuery = (query: string, limit = 60) =>
+  queryOptions({
+    queryKey: ["columns", "list", query, limit],
+    queryFn: () => got(api.GET("/detent/columns", { params: { query: { query, limit } } })),
+    placeholderData: keepPreviousData,
+  });
+
+export const columnValuesQuery = (column: string, query: string) =>
+  queryOptions({
+    queryKey: ["columns", "values", column, query],
+    queryFn: async () => (await got(api.GET("/detent/columns/values", { params: { query: { column, query, limit: 20 } } }))).values,
+    enabled: column !== "",
+  });
+
+/** Explicit ids and how many a person was shown: the master refuses the whole where they differ. */
+export async function bulk(verb: BulkVerb, ids: readonly number[], expectedCount: number): Promise<BulkResult[]> {
+  const options = { params: { path: { project_id: 0 } }, body: { experimentIds: [...ids], projectId: 0, expectedCount } };
+  switch (verb) {
+    case "activate":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/activate", options))).results;
+    case "pause":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/pause", options))).results;
+    case "cancel":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/cancel", options))).results;
+    case "kill":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/kill", options))).results;
+    case "archive":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/archive", options))).results;
+    case "unarchive":
+      return (await got(api.POST("/api/v1/projects/{project_id}/experiments/unarchive", options))).results;
+    case "delete":
+      return (await got(api.DELETE("/api/v1/projects/{project_id}/experiments/delete", options))).results;
+  }
+}
+
+export async function bulkLabel(ids: readonly number[], expectedCount: number, add: readonly string[], remove: readonly string[]): Promise<BulkResult[]> {
+  const body = { experimentIds: [...ids], expectedCount, add: [...add], remove: [...remove] };
+  return (await got(api.POST("/detent/experiments/labels", { body }))).results;
+}
