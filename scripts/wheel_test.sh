@@ -11,6 +11,10 @@ trap 'test -x "$work/venv/bin/det" && "$work/venv/bin/det" down --now --data "$w
     mkdir "$work/unpacked" && tar -xzf "$work"/sdist/*.tar.gz -C "$work/unpacked"
     "$root/.venv/bin/python" -m build -q --wheel --outdir "$work/wheel" "$work"/unpacked/*
 }
+if [ -e "$root/webui/package.json" ] && ! "$python" -m zipfile -l "$(ls "$work"/wheel/*.whl)" | grep -q determined_master/_webui/index.html; then
+    echo "wheel: no page in it; make webui builds it" >&2
+    exit 1
+fi
 "$python" -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install -q --disable-pip-version-check -c "$root/constraints.txt" "$work"/wheel/*.whl
 mkdir "$work/empty" "$work/context"

@@ -19,6 +19,8 @@ VERBS = (
             argument("--task-python", metavar="PYTHON", help="the Python that trials run under (default: this one)"),
             argument("--grace", type=float, default=15.0, metavar="SECONDS", help="for trials to save at the end (15)"),
             argument("--detach", action="store_true", help="go to the background once ready"),
+            argument("--no-browser", action="store_true", help="only print the link to the page"),
+            argument("--quiet-link", action="store_true", help="==SUPPRESS=="),
         ),
         examples=("det up", "det up --port 0 --data /tmp/try --slots 2"),
     ),

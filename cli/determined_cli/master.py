@@ -14,6 +14,13 @@ VERBS = (
     Verb("info", "version, cluster id, name", f"{_RUN}:info", _FORMAT),
     Verb("config", "the master's settings; for admins", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
     Verb(
+        "open",
+        "a link to the page that signs you in, once, within 10 minutes",
+        f"{_RUN}:open_page",
+        (argument("--no-browser", action="store_true", help="only print the link"),),
+        examples=("det master open",),
+    ),
+    Verb(
         "logs",
         "the master's own log",
         f"{_RUN}:logs",

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from determined.client import master
-from determined_cli import connection, render
+from determined_cli import connection, opening, render
 
 
 def info(args: Any) -> None:
@@ -15,6 +15,15 @@ def info(args: Any) -> None:
 def config(args: Any) -> None:
     """As the master runs it, secrets masked."""
     render.show_object(args.format or "yaml", master.config(connection.connect(args.options)))
+
+
+def open_page(args: Any) -> None:
+    """The link goes to stdout, so that it can be piped to whatever opens it."""
+    link = opening.new_link(connection.connect(args.options))
+    sys.stdout.write(f"{link}\n")
+    sys.stdout.flush()
+    if sys.stdout.isatty() and opening.has_desktop() and not args.no_browser:
+        opening.show(link)
 
 
 def logs(args: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError, DeterminedError
-from determined_cli import auth_store, data_folder
+from determined_cli import auth_store, data_folder, opening
 from determined_cli.connection import hashed
 from determined_cli.farewell import drain
 from determined_cli.supervisor import Child, python
@@ -91,6 +91,8 @@ class Up:
                 auth_store.set_default_master(self.url)
                 print(f"ready: {self.url}", flush=True)
                 say(f"logged in as admin; the password is in {self._folder / 'password'}; Ctrl-C ends it")
+                if not self._args.quiet_link:
+                    _offer_link(self._args, self.url, self._folder)
             while not self._signals:
                 self._wake.wait(0.2)
                 self._tend()
@@ -190,6 +192,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--slots", str(args.slots)]
     if args.task_python:
         argv += ["--task-python", args.task_python]
+    argv.append("--quiet-link")  # what it says is kept in a file, where a link does not belong
     log = folder / "logs" / "up.log"
     with open(log, "ab") as errors:
         child = Child("supervisor", python("determined_cli", *argv), log, announced=True)
@@ -200,8 +203,23 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     if url is None:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)
+    _offer_link(args, url, folder)
     say(f"runs in the background; det down{' --data ' + str(folder) if args.data else ''} ends it")
     return 0
+
+
+def _offer_link(args: argparse.Namespace, url: str, folder: Path) -> None:
+    session = Session(url, token=(folder / "agent-token").read_text().strip(), timeout=5, retry=ONCE)
+    try:
+        link = opening.new_link(session, "admin")
+    except ApiError as error:
+        say(f"no link to the page: {error.message}")
+        return
+    finally:
+        session.close()
+    say(f"open: {link} (once, 10 minutes)")
+    if sys.stdout.isatty() and opening.has_desktop() and not args.no_browser:
+        opening.show(link)
 
 
 def _me() -> str:

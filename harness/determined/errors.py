@@ -13,6 +13,7 @@ DeterminedError
     ├── NotFound             404 (exit 3)
     ├── Conflict             409 (exit 7)
     ├── PreconditionFailed   400, code 9 (exit 7)
+    ├── TooManyRequests      429
     ├── NotImplementedYet    501
     └── MasterUnreachable    no answer (exit 6)
 """
@@ -110,6 +111,12 @@ class PreconditionFailed(ApiError):
     exit_code = 7
 
 
+class TooManyRequests(ApiError):
+    """Too many attempts in a short time; wait a minute."""
+
+    status, code, reason = 429, 8, "ResourceExhausted"
+
+
 class NotImplementedYet(ApiError):
     """This master does not offer that operation yet."""
 
@@ -130,6 +137,7 @@ API_ERRORS: tuple[type[ApiError], ...] = (
     NotFound,
     Conflict,
     PreconditionFailed,
+    TooManyRequests,
     NotImplementedYet,
     MasterUnreachable,
 )

@@ -35,6 +35,10 @@ from determined_master.trials import tasks
 from determined_master.users import endpoints as users
 from determined_master.users import places, preferences
 from determined_master.web import sign_in, stream
+from determined_master.web.assets import PageFiles, page_folder
+from determined_master.web.edge import Edge
+from determined_master.web.pages import Pages
+from determined_master.web.patience import Patience
 from determined_master.wire import not_yet
 from determined_master.wire.dialect import Dialect
 
@@ -80,15 +84,17 @@ HOT: tuple[tuple[str, Handler], ...] = (
 
 
 class App(FastAPI):
-    """FastAPI behind the lane of the hot routes, which its page names too."""
+    """FastAPI behind the edge and the lane of the hot routes, which its OpenAPI page names too."""
 
     def __init__(self, master: Master, **settings: Any) -> None:
         super().__init__(**settings)
         self.state.master = master
-        self._lane = Lane(super().__call__, HOT, self)
+        self.state.page_files = PageFiles(master.settings.webui or page_folder())
+        self.state.patience = Patience()
+        self._edge = Edge(Lane(super().__call__, HOT, self), master.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._lane(scope, receive, send)
+        await self._edge(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:
@@ -116,4 +122,5 @@ def create_app(master: Master) -> FastAPI:
     app.router.routes.append(WebSocketRoute(link.PATH, link.serve))
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.append(Pages(app.state.page_files, master.settings.base_path))
     return app

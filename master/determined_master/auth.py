@@ -33,11 +33,13 @@ class Authenticator:
         self._secrets = secrets
         self._clock = clock
         self._sessions: dict[str, _Known] = {}
+        self._forgotten = 0
         self._tasks: dict[str, tuple[str, Principal]] = {}
         """Allocation id → its token and who it speaks for."""
         self._by_token: dict[str, Principal] = {}
 
     def forget_sessions(self) -> None:
+        self._forgotten += 1
         self._sessions.clear()
 
     def forget_allocation(self, allocation_id: str) -> None:
@@ -83,6 +85,7 @@ class Authenticator:
         known = self._sessions.get(digest)
         now = self._clock.now()
         if known is None:
+            forgotten = self._forgotten
             async with self._database.read() as session:
                 found = await users.find_session(session, digest)
             if found is None:
@@ -91,7 +94,10 @@ class Authenticator:
             if not user.active:
                 raise Forbidden("user is not active")
             principal = Principal(user.id, user.username, user.admin, session_id=session_row.id)
-            known = self._sessions[digest] = _Known(principal, session_row.expires_at)
+            known = _Known(principal, session_row.expires_at)
+            # A login that ended while it was being looked at must not be remembered as one that lasts.
+            if forgotten == self._forgotten:
+                self._sessions[digest] = known
         if known.expires_at is not None and known.expires_at <= now:
             self._sessions.pop(digest, None)
             raise Unauthenticated("the login has expired; run det user login")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 SEARCH = "search"
@@ -11,6 +11,14 @@ SCHEDULE = "schedule"
 ALLOCATIONS = "allocations"
 DELETE = "delete"
 SHUTDOWN = "shutdown"
+CLUSTER = "cluster"
+"""What agents, slots or the queue look like changed."""
+EVENTS = "events"
+"""The list of what happened has grown."""
+SESSIONS = "sessions"
+"""A login has ended, or may have: whoever answers for longer looks again."""
+FEED = "feed"
+"""The feed of changes has grown."""
 
 
 def agent(agent_id: str) -> str:
@@ -28,9 +36,24 @@ def logs(task_id: str) -> str:
     return f"logs:{task_id}"
 
 
+def task(task_id: str) -> str:
+    """What this task is doing changed; whoever gave it that name knows whose it is."""
+    return f"task:{task_id}"
+
+
 def experiment(experiment_id: int) -> str:
-    """Something about this experiment changed."""
+    """Something about this experiment changed, but not figures alone."""
     return f"experiment:{experiment_id}"
+
+
+def metrics(experiment_id: int) -> str:
+    """Its figures changed: reports, progress."""
+    return f"metrics:{experiment_id}"
+
+
+def deleted(experiment_id: int) -> str:
+    """It is gone."""
+    return f"deleted:{experiment_id}"
 
 
 class Hints:
@@ -39,8 +62,12 @@ class Hints:
     def __init__(self) -> None:
         self._listeners: dict[str, set[asyncio.Event]] = defaultdict(set)
         self.closing = False
+        self.taps: list[Callable[[Collection[str]], None]] = []
+        """Called with all topics that are sent; must neither fail nor wait."""
 
-    def send(self, topics: Iterable[str]) -> None:
+    def send(self, topics: Collection[str]) -> None:
+        for tap in self.taps:
+            tap(topics)
         for topic in topics:
             for event in self._listeners.get(topic, ()):
                 event.set()

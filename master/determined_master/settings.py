@@ -41,6 +41,10 @@ class Settings(BaseModel):
     announce: bool = False
     """Print ``ready: URL`` once it serves."""
     log_level: str = "INFO"
+    base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
+    """The path under which a proxy offers this master, where it does not say so by X-Forwarded-Prefix."""
+    webui: Path | None = None
+    """A built page other than the one that came with this master."""
 
     @property
     def url(self) -> str:

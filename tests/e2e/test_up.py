@@ -56,6 +56,15 @@ def auth(up: Up) -> dict:
 def test_from_ready_to_the_end(up: Up):
     line = up.start()
     assert line.startswith("ready: http://127.0.0.1:")
+    assert up.process is not None
+    assert up.process.stderr is not None
+    link = next(text for text in up.process.stderr if text.startswith("open: "))
+    assert link.startswith(f"open: {line.split()[1]}/sign-in#")
+    assert link.endswith(" (once, 10 minutes)\n")
+    assert link.split("#")[1].split()[0] not in "".join(log.read_text() for log in (up.data / "logs").iterdir())
+    another = up.det("master", "open").stdout
+    assert another.startswith(f"{line.split()[1]}/sign-in#")
+    assert another.strip() not in link
     password = up.data / "password"
     assert stat.S_IMODE(password.stat().st_mode) == 0o600
     text = password.read_text().strip()
@@ -76,6 +85,8 @@ def test_from_ready_to_the_end(up: Up):
 def test_detached_it_outlives_its_starter_and_down_ends_it(up: Up):
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data))
     assert done.stdout.startswith("ready: ")
+    assert "/sign-in#" in done.stderr
+    assert "#" not in (up.data / "logs" / "up.log").read_text()
     assert up.det("experiment", "list").returncode == 0
     assert up.det("down", "--data", str(up.data)).returncode == 0
     assert "nothing runs" in up.det("down", "--data", str(up.data)).stderr

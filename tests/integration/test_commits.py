@@ -16,6 +16,7 @@ READ_ONLY_POSTS = {
     "/api/v1/experiments/{experiment_id}/file": "reads only",
     "/detent/series": "reads only",
     "/detent/trials/summaries": "reads only",
+    "/detent/config/check": "looks at a text",
     "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
 }
 
@@ -90,15 +91,17 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         "end": 2,
         "lines": [{"timestamp": 1.0, "log": "x"}],
     }
+    login = {"username": "admin", "password": "Correct-Horse-7"}
+    leaving = {"Authorization": f"Bearer {(await one.post('/api/v1/auth/login', login)).json()['token']}"}
+    one.client.cookies.clear()
     joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
     return {
-        ("POST", "/api/v1/auth/login"): (
-            "/api/v1/auth/login",
-            {"username": "admin", "password": "Correct-Horse-7"},
-            {},
-        ),
+        ("POST", "/api/v1/auth/login"): ("/api/v1/auth/login", login, {}),
+        ("POST", "/detent/sign-in/links"): ("/detent/sign-in/links", {}, {}),
+        ("POST", "/detent/sign-in"): ("/detent/sign-in", login, {}),
+        ("POST", "/detent/sign-out"): ("/detent/sign-out", {}, leaving),
         ("POST", "/api/v1/users"): ("/api/v1/users", {"user": {"username": "new"}}, {}),
         ("PATCH", "/api/v1/users/{user_id}"): ("/api/v1/users/2", {"displayName": "D"}, {}),
         ("POST", "/api/v1/experiments"): ("/api/v1/experiments", {"config": CONFIG, "activate": True}, {}),

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from determined.errors import BadRequest
 from determined_master.auth import Admin, Anyone, User
 from determined_master.dependencies import Read, TheMaster
 from determined_master.users import repository, wire
+from determined_master.web import cookie
 from determined_master.wire.enums import is_descending
 from determined_master.wire.model import Empty
 from determined_master.wire.paging import page
@@ -16,9 +17,9 @@ router = APIRouter(prefix="/api/v1", tags=["users"])
 
 
 @router.post("/auth/login")
-async def login(body: wire.LoginBody, master: TheMaster, response: Response) -> wire.LoginAnswer:
+async def login(body: wire.LoginBody, master: TheMaster, request: Request, response: Response) -> wire.LoginAnswer:
     token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
-    response.set_cookie("auth", token, httponly=True, samesite="strict", max_age=7 * 86400)
+    cookie.give(response, request, master.settings, token)
     return wire.LoginAnswer(token=token, user=wire.user(row))
 
 

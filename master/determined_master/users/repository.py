@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
-from determined_master.db.models import ProjectRow, SessionRow, UserRow, WorkspaceRow
+from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, WorkspaceRow
 
 
 async def get(session: AsyncSession, user_id: int) -> UserRow:
@@ -62,10 +62,31 @@ async def close_session(session: AsyncSession, session_id: int) -> None:
 
 
 async def close_sessions_of(session: AsyncSession, user_id: int, *, but: int | None = None) -> None:
+    """Links that would sign this user in again go too."""
+    await session.execute(delete(SignInLinkRow).where(SignInLinkRow.user_id == user_id))
     query = delete(SessionRow).where(SessionRow.user_id == user_id)
     if but is not None:
         query = query.where(SessionRow.id != but)
     await session.execute(query)
+
+
+async def add_link(session: AsyncSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime) -> None:
+    session.add(SignInLinkRow(user_id=user_id, token_hash=token_hash, created_at=now, expires_at=expires_at))
+    await session.flush()
+
+
+async def use_link(session: AsyncSession, token_hash: str, now: datetime) -> int | None:
+    """Whose it was; it is gone with that, so of two who come at once one finds nothing."""
+    query = (
+        delete(SignInLinkRow)
+        .where(SignInLinkRow.token_hash == token_hash, SignInLinkRow.expires_at > now)
+        .returning(SignInLinkRow.user_id)
+    )
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def drop_links_before(session: AsyncSession, now: datetime) -> None:
+    await session.execute(delete(SignInLinkRow).where(SignInLinkRow.expires_at <= now))
 
 
 async def workspaces(session: AsyncSession) -> Sequence[WorkspaceRow]:

@@ -2,13 +2,16 @@
 
 import secrets
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from determined.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
+from determined_master import hints
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
-from determined_master.db.session import Database
+from determined_master.db.session import Database, after_commit, hint
 from determined_master.events import repository as events
 from determined_master.passwords import Passwords, client_hash, weakness
 from determined_master.principal import Principal
@@ -16,6 +19,7 @@ from determined_master.secrets import token_hash
 from determined_master.users import repository
 
 SESSION_DAYS = 7
+LINK_MINUTES = 10
 
 
 class Users:
@@ -41,21 +45,58 @@ class Users:
             raise Unauthenticated("wrong username or password")
         if not user.active:
             raise Forbidden("user is not active")
+        async with self._database.write() as session:
+            return await self._open_session(session, user), user
+
+    async def make_link(self, username: str, actor: str) -> tuple[str, datetime]:
+        """The token of a link that signs this user in, once; and until when."""
+        user = await self.get_by_name(username)
+        if not user.active:
+            raise Forbidden("user is not active")
         token = secrets.token_urlsafe(32)
         now = self._clock.now()
+        expires_at = now + timedelta(minutes=LINK_MINUTES)
         async with self._database.write() as session:
-            await repository.open_session(session, user.id, token_hash(token), now, now + timedelta(days=SESSION_DAYS))
-            await repository.change(session, user.id, last_auth_at=now)
+            await repository.drop_links_before(session, now)
+            await repository.add_link(session, user.id, token_hash(token), now, expires_at)
             await events.record(
-                session, self._clock, actor=user.username, kind="logged_in", target_type="user", target_id=user.id
+                session, self._clock, actor=actor, kind="link_made", target_type="user", target_id=user.id
             )
-        return token, user
+        return token, expires_at
+
+    async def login_by_link(self, token: str) -> tuple[str, UserRow]:
+        """Raises Unauthenticated for one that was used, has expired or never was, all alike."""
+        async with self._database.write() as session:
+            user_id = await repository.use_link(session, token_hash(token), self._clock.now())
+            if user_id is None:
+                raise Unauthenticated("this link was used before or has expired; `det master open` makes a new one")
+            user = await repository.get(session, user_id)
+            if not user.active:
+                raise Forbidden("user is not active")
+            return await self._open_session(session, user), user
+
+    async def _open_session(self, session: AsyncSession, user: UserRow) -> str:
+        token = secrets.token_urlsafe(32)
+        now = self._clock.now()
+        await repository.open_session(session, user.id, token_hash(token), now, now + timedelta(days=SESSION_DAYS))
+        await repository.change(session, user.id, last_auth_at=now)
+        await events.record(
+            session, self._clock, actor=user.username, kind="logged_in", target_type="user", target_id=user.id
+        )
+        return token
 
     async def logout(self, principal: Principal) -> None:
-        if principal.session_id is not None:
-            async with self._database.write() as session:
-                await repository.close_session(session, principal.session_id)
-        self._forget()
+        if principal.session_id is None:
+            self._forget()
+            return
+        async with self._database.write() as session:
+            await repository.close_session(session, principal.session_id)
+            self._forget_after(session)
+
+    def _forget_after(self, session: AsyncSession) -> None:
+        """Before the hint is sent: who looks again then has to see what is true now."""
+        after_commit(session, self._forget)
+        hint(session, hints.SESSIONS)
 
     async def create(
         self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool
@@ -107,7 +148,7 @@ class Users:
                 payload={"fields": sorted(k for k in changes if k != "is_hashed")},
             )
             await session.refresh(user)
-        self._forget()
+            self._forget_after(session)
         return user
 
     async def get_by_name(self, username: str) -> UserRow:

@@ -8,7 +8,7 @@ from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.trials import TrialRow
-from determined_master.db.models.users import ProjectRow, SessionRow, UserRow, WorkspaceRow
+from determined_master.db.models.users import ProjectRow, SessionRow, SignInLinkRow, UserRow, WorkspaceRow
 
 __all__ = [
     "AgentRow",
@@ -24,6 +24,7 @@ __all__ = [
     "ProjectRow",
     "SearchFactRow",
     "SessionRow",
+    "SignInLinkRow",
     "SlotHoldRow",
     "TrialRow",
     "UserRow",

@@ -78,6 +78,7 @@ class SlotHoldRow(Base):
             sqlite_where=text("released_at IS NULL"),
             postgresql_where=text("released_at IS NULL"),
         ),
+        Index("ix_slot_holds_released", "released_at", "held_at"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)

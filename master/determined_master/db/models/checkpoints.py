@@ -12,7 +12,10 @@ from determined_master.db.base import Base, StateText
 
 class CheckpointRow(Base):
     __tablename__ = "checkpoints"
-    __table_args__ = (Index("ix_checkpoints_task", "task_id", "steps_completed"),)
+    __table_args__ = (
+        Index("ix_checkpoints_task", "task_id", "steps_completed"),
+        Index("ix_checkpoints_time", "report_time", "uuid"),
+    )
 
     uuid: Mapped[str] = mapped_column(String(64), primary_key=True)
     task_id: Mapped[str] = mapped_column(String(64))

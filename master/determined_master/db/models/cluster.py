@@ -23,7 +23,12 @@ class EventRow(Base):
     """Something that happened, in the past tense; written in the transaction of the change it tells. Append only."""
 
     __tablename__ = "events"
-    __table_args__ = (Index("ix_events_target", "target_type", "target_id"),)
+    __table_args__ = (
+        Index("ix_events_target", "target_type", "target_id"),
+        Index("ix_events_kind", "kind", "id"),
+        Index("ix_events_actor", "actor", "id"),
+        Index("ix_events_target_type", "target_type", "id"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     time: Mapped[datetime]

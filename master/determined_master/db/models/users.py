@@ -34,6 +34,18 @@ class SessionRow(Base):
     expires_at: Mapped[datetime]
 
 
+class SignInLinkRow(Base):
+    """Opens a login once. Only the hash of its token is kept; used ones are gone."""
+
+    __tablename__ = "sign_in_links"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
 class WorkspaceRow(Base):
     __tablename__ = "workspaces"
 

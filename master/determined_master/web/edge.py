@@ -1,0 +1,53 @@
+"""The outermost layer, of the hot routes' lane too: the proxy's prefix goes, cookie-only writing from elsewhere is
+refused, and no answer's type is guessed."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from determined.errors import Forbidden
+from determined_master.errors import response_of
+from determined_master.web.guard import SAFE, refusal
+from determined_master.web.prefix import cleaned, inside
+
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+
+
+class Edge:
+    """ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, base_path: str) -> None:
+        self._app = app
+        self._base_path = cleaned(base_path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        if self._base_path:
+            scope = {**scope, "path": inside(scope["path"], self._base_path)}
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+
+        async def unguessed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), _NOSNIFF]
+            await send(message)
+
+        why = None if scope["method"] in SAFE else _why(scope)
+        if why is None:
+            await self._app(scope, receive, unguessed)
+        else:
+            await response_of(Forbidden(why))(scope, receive, unguessed)
+
+
+def _why(scope: Scope) -> str | None:
+    """Most requests that write carry no cookie: for those nothing more is looked at."""
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if all(name != b"cookie" for name, _ in headers):
+        return None
+    # Several cookie headers are allowed in HTTP/2; all of them are looked at.
+    said: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1"), value.decode("latin-1")
+        said[name] = f"{said[name]}; {text}" if name == "cookie" and name in said else text
+    return refusal(scope["method"], said)

@@ -1,0 +1,90 @@
+"""Serves the built page: one document for all its addresses, its files, and the older interface's addresses."""
+
+import secrets
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen
+from determined_master.web.prefix import prefix_of
+
+ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
+BELOW = ("/experiments", "/trials")
+OLDER = "/det"
+NOT_BUILT = "No page is built here: `make webui` in the checkout builds it, and the wheel holds it.\n"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self' data: blob:; connect-src 'self'; "
+    "font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+class Pages(BaseRoute):
+    """Stands after all other routes: what the API serves, the page does not hide."""
+
+    def __init__(self, files: PageFiles, base_path: str) -> None:
+        self._files = files
+        self._base_path = base_path
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            return Match.NONE, {}
+        path: str = scope["path"]
+        if is_address(path) or path == OLDER or path.startswith(f"{OLDER}/"):
+            return Match.FULL, {}
+        page = self._files.page
+        return (Match.FULL, {}) if page is not None and path in page.assets else (Match.NONE, {})
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(Request(scope))(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response:
+        path: str = request.scope["path"]
+        prefix = prefix_of(request, self._base_path)
+        page = self._files.page
+        if page is not None and path in page.assets:
+            return file(page.assets[path], request.headers)
+        if not is_address(path):
+            return redirect(path, request.url.query, prefix)
+        if page is None:
+            return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
+        return document(page, prefix, secrets.token_urlsafe(16))
+
+
+def is_address(path: str) -> bool:
+    """Of something that the page shows."""
+    path = path.rstrip("/") or "/"
+    return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
+
+
+def document(page: BuiltPage, prefix: str, nonce: str) -> Response:
+    text = page.index.replace("%BASE%", f"{prefix}/").replace("%NONCE%", nonce).replace("%BUILD%", page.build)
+    headers = {"cache-control": "no-cache", **protection(nonce)}
+    return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+
+
+def file(asset: Asset, asked: Headers) -> Response:
+    headers = {"cache-control": "public, max-age=31536000, immutable" if asset.is_immutable else "no-cache"}
+    path = asset.path
+    if asset.compressed:
+        headers["vary"] = "accept-encoding"
+        encoding = chosen(asked.get("accept-encoding", ""), asset.compressed)
+        if encoding is not None:
+            headers["content-encoding"], path = encoding, asset.compressed[encoding]
+    return FileResponse(path, media_type=asset.media_type, headers=headers | protection())
+
+
+def redirect(path: str, query: str, prefix: str) -> Response:
+    """To the same without ``/det``, always on this very host: two slashes would name another one."""
+    to = "/" + path.removeprefix(OLDER).replace("\\", "/").lstrip("/")
+    where = prefix + quote(to, safe="/") + (f"?{query}" if query else "")
+    return RedirectResponse(where, 307, protection())
+
+
+def protection(nonce: str = "") -> dict[str, str]:
+    """What a browser is told to refuse on this page's behalf."""
+    policy = _POLICY.format(nonce=f" 'nonce-{nonce}'" if nonce else "")
+    return {"content-security-policy": policy, "referrer-policy": "no-referrer"}

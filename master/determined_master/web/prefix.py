@@ -1,0 +1,37 @@
+"""Under which path this master is reached through a proxy. What a header says of it is believed only where it looks
+like a path, since it goes into the page and into headers."""
+
+import re
+
+from starlette.requests import HTTPConnection
+
+_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+LONGEST = 200
+
+
+def cleaned(text: str) -> str:
+    """``/a/b`` without a slash at the end; empty where it is the root or no such path.
+
+    >>> cleaned("/cluster/"), cleaned("//evil.example"), cleaned("/a/../b"), cleaned('/"><script>')
+    ('/cluster', '', '', '')
+    """
+    text = text.strip().removesuffix("/")
+    return text if len(text) <= LONGEST and _PATH.fullmatch(text) else ""
+
+
+def prefix_of(connection: HTTPConnection, base_path: str) -> str:
+    """What the nearest proxy says, else the setting."""
+    said = connection.headers.get("x-forwarded-prefix", "")
+    return cleaned(said.rpartition(",")[2]) or cleaned(base_path)
+
+
+def inside(path: str, base_path: str) -> str:
+    """The path as the master knows it, where a proxy hands it on with the prefix.
+
+    >>> inside("/cluster/api/v1/me", "/cluster"), inside("/cluster", "/cluster"), inside("/clusters", "/cluster")
+    ('/api/v1/me', '/', '/clusters')
+    """
+    if not base_path or not path.startswith(base_path):
+        return path
+    rest = path[len(base_path) :]
+    return path if rest and not rest.startswith("/") else rest or "/"

@@ -1,0 +1,217 @@
+"""The page as a browser gets it: headers, forms, prefixes; and what no browser may get."""
+
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.support.cluster import PASSWORD, Cluster, cluster
+
+INDEX = '<html><head><base href="%BASE%"><meta name="detent-build" content="%BUILD%"><style nonce="%NONCE%"></style>'
+
+
+@pytest.fixture
+async def paged(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """A master with a page of three files."""
+    dist = tmp_path / "dist"
+    (dist / "assets").mkdir(parents=True)
+    (dist / "index.html").write_text(INDEX)
+    (dist / "mark.svg").write_text("<svg/>")
+    (dist / "assets" / "app-1.js").write_text("plain()")
+    (dist / "assets" / "app-1.js.gz").write_bytes(b"gzipped")
+    (dist / "assets" / "app-1.js.br").write_bytes(b"brotlied")
+    (tmp_path / "secret.txt").write_text("secret")
+    (dist / "assets" / "link.js").symlink_to(tmp_path / "secret.txt")
+    async with cluster(tmp_path, webui=dist, data=_data(tmp_path)) as made:
+        yield made
+
+
+def _data(folder: Path) -> Path:
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    return data
+
+
+async def test_every_address_is_the_one_document(paged: Cluster):
+    build = paged.app.state.page_files.page.build
+    nonces = set()
+    for address in ("/", "/sign-in", "/experiments/7/overview", "/trials/1", "/compare", "/checkpoints", "/users"):
+        answer = await paged.client.get(address, headers={"Authorization": ""})
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-cache"
+        nonce = re.search(r'nonce="([^"]+)"', answer.text)
+        assert nonce is not None
+        assert f"'nonce-{nonce[1]}'" in answer.headers["content-security-policy"]
+        assert '<base href="/">' in answer.text
+        assert f'content="{build}"' in answer.text
+        assert "%" not in answer.text
+        nonces.add(nonce[1])
+    assert len(nonces) == 7
+
+
+async def test_every_answer_is_protected(paged: Cluster):
+    for path in ("/", "/assets/app-1.js", "/mark.svg", "/det/experiments"):
+        headers = (await paged.client.get(path, headers={"Accept-Encoding": "identity"})).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "frame-ancestors 'none'" in policy
+        assert headers["referrer-policy"] == "no-referrer"
+    for path in ("/", "/assets/app-1.js", "/api/v1/me", "/no/such/path", "/info"):
+        answer = await paged.client.get(path, headers={"Accept-Encoding": "identity"})
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    hot = await paged.post("/api/v1/trials/1/metrics", {})
+    assert hot.headers.get_list("x-content-type-options") == ["nosniff"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "encoding", "content"),
+    [
+        ("br, gzip", "br", b"brotlied"),
+        ("gzip", "gzip", b"gzipped"),
+        ("br;q=0, gzip;q=0.1", "gzip", b"gzipped"),
+        ("identity", None, b"plain()"),
+        ("", None, b"plain()"),
+    ],
+)
+async def test_the_form_that_the_browser_takes(paged: Cluster, accept: str, encoding: str | None, content: bytes):
+    request = paged.client.build_request("GET", "/assets/app-1.js", headers={"Accept-Encoding": accept})
+    answer = await paged.client.send(request, stream=True)
+    raw = b"".join([chunk async for chunk in answer.aiter_raw()])
+    assert raw == content
+    assert answer.headers.get("content-encoding") == encoding
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["vary"] == "accept-encoding"
+
+
+async def test_what_is_not_hashed_is_asked_for_again(paged: Cluster):
+    answer = await paged.client.get("/mark.svg")
+    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.headers["content-type"] == "image/svg+xml"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../../secret.txt",
+        "/assets/%2e%2e/%2e%2e/secret.txt",
+        "/assets/..%2f..%2fsecret.txt",
+        "/assets/..\\..\\secret.txt",
+        "/assets//etc/passwd",
+        "/assets/link.js",
+        "/assets/app-1.js.br",
+        "/assets/",
+        "/assets",
+        "/index.html%00.js",
+        "/../data/password",
+    ],
+)
+async def test_no_other_file_is_reached(paged: Cluster, path: str):
+    answer = await paged.client.get(path)
+    assert answer.status_code == 404
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize("prefix", ["/cluster", "/a/b-c_d.e", "/cluster/"])
+async def test_behind_a_proxy(paged: Cluster, prefix: str):
+    headers = {"X-Forwarded-Prefix": prefix}
+    clean = prefix.rstrip("/")
+    assert f'<base href="{clean}/">' in (await paged.client.get("/experiments/1", headers=headers)).text
+    moved = await paged.client.get("/det/experiments/1?tab=logs", headers=headers)
+    assert moved.headers["location"] == f"{clean}/experiments/1?tab=logs"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        '/"><script>alert(1)</script>',
+        "//evil.example",
+        "/a/../..",
+        "https://evil.example",
+        "/a\tb",
+        "/a?b",
+        "x",
+        "/a%0d",
+    ],
+)
+async def test_what_is_no_path_is_no_prefix(paged: Cluster, prefix: str):
+    answer = await paged.client.get("/", headers={"X-Forwarded-Prefix": prefix})
+    assert '<base href="/">' in answer.text
+    moved = await paged.client.get("/det/cluster", headers={"X-Forwarded-Prefix": prefix})
+    assert moved.headers["location"] == "/cluster"
+    signed = await paged.post(
+        "/detent/sign-in", {"username": "admin", "password": PASSWORD}, **{"X-Forwarded-Prefix": prefix}
+    )
+    assert "; Path=/;" in signed.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/det/experiments/5", "/experiments/5"),
+        ("/det", "/"),
+        ("/det/", "/"),
+        ("/det//evil.example", "/evil.example"),
+        ("/det/\\evil.example", "/evil.example"),
+        ("/det/a b", "/a%20b"),
+    ],
+)
+async def test_the_older_addresses_lead_here(paged: Cluster, path: str, to: str):
+    answer = await paged.client.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (307, to)
+
+
+async def test_a_new_build_is_seen_at_once(paged: Cluster):
+    index = paged.master.settings.webui / "index.html"  # type: ignore[operator]
+    before = (await paged.client.get("/detent/session")).json()["build"]
+    index.write_text(INDEX + "<body>")
+    os.utime(index, (1, 1))
+    after = (await paged.client.get("/detent/session")).json()["build"]
+    assert before != after
+    assert after in (await paged.client.get("/")).text
+
+
+async def test_without_a_page_one_sentence_says_so(tmp_path: Path):
+    async with cluster(tmp_path, webui=tmp_path / "none") as one:
+        answer = await one.client.get("/experiments")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert "make webui" in answer.text
+        assert (await one.client.get("/detent/session")).json()["build"] == ""
+        assert (await one.client.get("/api/v1/me")).status_code == 200
+
+
+async def test_a_proxy_may_hand_on_the_prefix(tmp_path: Path):
+    async with cluster(tmp_path, base_path="/cluster") as one:
+        assert (await one.client.get("/cluster/api/v1/me")).status_code == 200
+        assert (await one.client.get("/api/v1/me")).status_code == 200
+        assert (await one.client.get("/clusters/api/v1/me")).status_code == 404
+        signed = await one.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
+        assert "; Path=/cluster;" in signed.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/experiments/1/kill"),
+        ("DELETE", "/api/v1/experiments/1"),
+        ("PATCH", "/api/v1/users/1"),
+        ("PUT", "/api/v1/experiments/1/labels/x"),
+        ("POST", "/api/v1/trials/1/metrics"),
+        ("POST", "/api/v1/task/logs"),
+        ("POST", "/detent/agents/one/output"),
+        ("POST", "/detent/sign-out"),
+    ],
+)
+async def test_no_other_sites_page_writes_here(paged: Cluster, method: str, path: str):
+    token = paged.client.headers.pop("Authorization").removeprefix("Bearer ")
+    headers = {"Cookie": f"auth={token}", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    answer = await paged.client.request(method, path, json={}, headers=headers)
+    assert answer.status_code == 403
+    assert "own page" in answer.json()["error"]["error"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (await paged.client.get("/api/v1/me", headers=headers)).status_code == 200
+    own = {"Cookie": f"auth={token}", "Sec-Fetch-Site": "same-origin"}
+    assert (await paged.client.request(method, path, json={}, headers=own)).status_code != 403

@@ -1,0 +1,157 @@
+"""Links that sign in once, the cookie, and the end of a login."""
+
+import asyncio
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.cluster import PASSWORD, Cluster, cluster, login
+
+from determined_master.clock import FixedClock
+from determined_master.web.patience import MOST
+
+
+def joined(one: Cluster) -> dict[str, str]:
+    return {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+
+
+async def link(one: Cluster, **headers: str) -> str:
+    answer = await one.post("/detent/sign-in/links", {}, **headers)
+    assert answer.status_code == 200, answer.text
+    path, _, token = answer.json()["path"].partition("#")
+    assert path == "/sign-in"
+    return str(token)
+
+
+async def use(one: Cluster, token: str) -> httpx.Response:
+    one.client.cookies.clear()
+    return await one.post("/detent/sign-in", {"token": token}, Authorization="")
+
+
+async def test_a_link_signs_in_once(one: Cluster):
+    token = await link(one)
+    first = await use(one, token)
+    assert first.json()["user"]["username"] == "admin"
+    cookie = first.headers["set-cookie"]
+    session = cookie.split(";")[0]
+    me = await one.client.get("/detent/session", headers={"Authorization": "", "Cookie": session})
+    assert me.json()["user"]["username"] == "admin"
+    again = await use(one, token)
+    assert again.status_code == 401
+    assert "det master open" in again.json()["error"]["error"]
+    assert "set-cookie" not in again.headers
+
+
+async def test_of_two_who_come_at_once_one_is_let_in(one: Cluster):
+    token = await link(one)
+    answers = await asyncio.gather(*(use(one, token) for _ in range(8)))
+    assert sorted(a.status_code for a in answers) == [200] + [401] * 7
+
+
+async def test_after_ten_minutes_it_is_too_late(tmp_path: Path):
+    clock = FixedClock(datetime.now(UTC))
+    async with cluster(tmp_path, clock) as one:
+        token = await link(one)
+        clock.at += timedelta(minutes=10)
+        assert (await use(one, token)).status_code == 401
+
+
+async def test_nothing_of_a_link_is_stored_as_it_is(one: Cluster):
+    token = await link(one)
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    dump = "\n".join(connection.iterdump())
+    connection.close()
+    assert token not in dump
+    assert token not in repr(one.master.own_log)
+
+
+async def test_a_link_is_for_oneself_or_from_the_data_folder(one: Cluster):
+    ask = "/detent/sign-in/links"
+    answer = await one.post(ask, {"username": "determined"}, **joined(one))
+    signed = await use(one, answer.json()["path"].partition("#")[2])
+    assert signed.json()["user"]["username"] == "determined"
+    assert (await one.post(ask, {}, **joined(one))).status_code == 400
+    assert (await one.post(ask, {"username": "nobody"}, **joined(one))).status_code == 404
+    await login(one.client, "determined")
+    assert (await one.post(ask, {"username": "admin"})).status_code == 403
+    assert (await one.post(ask, {}, Authorization="Bearer forged")).status_code == 401
+    agent = await one.join()
+    await one.create()
+    task = one.as_task((await agent.wished())[0].allocation_id)
+    assert (await one.post(ask, {}, **task)).status_code == 403
+
+
+async def test_an_agent_elsewhere_makes_no_links(one: Cluster):
+    transport = httpx.ASGITransport(app=one.app, client=("10.0.0.9", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://master") as far:
+        answer = await far.post("/detent/sign-in/links", json={"username": "admin"}, headers=joined(one))
+    assert answer.status_code == 403
+
+
+async def test_a_changed_password_ends_the_links_too(one: Cluster):
+    token = await link(one)
+    assert (await one.client.patch("/api/v1/users/1", json={"password": "Another-Horse-8"})).status_code == 200
+    assert (await use(one, token)).status_code == 401
+
+
+async def test_the_inactive_are_not_let_in(one: Cluster):
+    answer = await one.post("/detent/sign-in/links", {"username": "determined"}, **joined(one))
+    assert (await one.client.patch("/api/v1/users/2", json={"active": False})).status_code == 200
+    assert (await use(one, answer.json()["path"].partition("#")[2])).status_code in (401, 403)
+    assert (await one.post("/detent/sign-in/links", {"username": "determined"}, **joined(one))).status_code == 403
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/detent/sign-in", {"username": "admin", "password": PASSWORD}),
+        ("/api/v1/auth/login", {"username": "admin", "password": PASSWORD}),
+    ],
+)
+async def test_the_cookie_is_out_of_reach(one: Cluster, scheme: str, path: str, body: Any):
+    headers = {"X-Forwarded-Proto": scheme, "X-Forwarded-Prefix": "/cluster"}
+    cookie = (await one.post(path, body, **headers)).headers["set-cookie"]
+    assert "; HttpOnly" in cookie
+    assert "; SameSite=strict" in cookie
+    assert "; Path=/cluster" in cookie
+    assert ("; Secure" in cookie) == (scheme == "https")
+
+
+async def test_signing_out_ends_the_session(one: Cluster):
+    signed = await one.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
+    session = signed.headers["set-cookie"].split(";")[0]
+    one.client.cookies.clear()
+    headers = {"Authorization": "", "Cookie": session, "Sec-Fetch-Site": "same-origin"}
+    out = await one.post("/detent/sign-out", {}, **headers)
+    assert out.status_code == 200
+    assert 'auth=""' in out.headers["set-cookie"]
+    assert "Max-Age=0" in out.headers["set-cookie"]
+    assert (await one.client.get("/detent/session", headers=headers)).status_code == 401
+
+
+async def test_guessing_is_slow(tmp_path: Path):
+    clock = FixedClock(datetime.now(UTC))
+    async with cluster(tmp_path, clock) as one:
+        for _ in range(MOST):
+            assert (await use(one, "wrong")).status_code == 401
+        right = await link(one)
+        refused = await use(one, right)
+        assert refused.status_code == 429
+        assert refused.json()["error"]["code"] == 8
+        clock.at += timedelta(minutes=1)
+        assert (await use(one, right)).status_code == 200
+
+
+async def test_without_anything_it_is_a_bad_request(one: Cluster):
+    assert (await one.post("/detent/sign-in", {})).status_code == 400
+    assert (await one.post("/detent/sign-in", {"username": "admin", "password": ""})).status_code == 401
+    plain = await one.client.post(
+        "/detent/sign-in",
+        content=f'{{"username": "admin", "password": "{PASSWORD}"}}',
+        headers={"Content-Type": "text/plain"},
+    )
+    assert plain.status_code == 400, "a form of another site sends text/plain without asking"

@@ -1,0 +1,117 @@
+"""What decides, without a server: who may write with a cookie, what a prefix may be, which file and form is sent."""
+
+import doctest
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined.errors import TooManyRequests
+from determined_master.web import assets, pages, prefix
+from determined_master.web.guard import is_same, refusal
+from determined_master.web.patience import ADDRESSES, MOST, Patience
+
+COOKIE = {"cookie": "auth=T", "host": "m:8080"}
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "allowed"),
+    [
+        ("POST", {"host": "m"}, True),  # nobody is logged in by it
+        ("POST", {"cookie": "other=1", "host": "m"}, True),
+        ("POST", COOKIE, False),
+        ("PUT", COOKIE, False),
+        ("PATCH", COOKIE, False),
+        ("DELETE", COOKIE, False),
+        ("GET", COOKIE, True),
+        ("HEAD", COOKIE, True),
+        ("POST", COOKIE | {"authorization": "Bearer T"}, True),
+        ("POST", COOKIE | {"authorization": "Basic dXNlcjp4"}, False),  # no token of ours: the cookie would count
+        ("POST", COOKIE | {"authorization": "Bearer "}, False),
+        ("POST", COOKIE | {"sec-fetch-site": "same-origin"}, True),
+        ("POST", COOKIE | {"sec-fetch-site": "none"}, True),
+        ("POST", COOKIE | {"sec-fetch-site": "same-site"}, False),
+        ("POST", COOKIE | {"sec-fetch-site": "cross-site"}, False),
+        ("POST", COOKIE | {"origin": "http://m:8080"}, True),
+        ("POST", COOKIE | {"origin": "http://m:8081"}, False),
+        ("POST", COOKIE | {"origin": "http://evil.example"}, False),
+        ("POST", COOKIE | {"origin": "null"}, False),
+        ("POST", COOKIE | {"origin": ""}, False),
+        ("POST", COOKIE | {"x-detent-page": "1"}, True),
+        ("POST", COOKIE | {"x-detent-page": "0"}, False),
+        ("POST", COOKIE | {"grpc-metadata-x-allocation-token": "Bearer x"}, False),
+        ("BREW", COOKIE, False),
+    ],
+)
+def test_writing_with_a_cookie(method, headers, allowed):
+    assert (refusal(method, headers) is None) == allowed
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "same"),
+    [
+        ("http://m", "m", True),
+        ("http://m", "m:80", True),
+        ("https://m", "m:443", True),
+        ("https://m:443", "m", True),
+        ("http://M", "m", True),
+        ("http://[::1]:8080", "[::1]:8080", True),
+        ("http://m.evil.example", "m", False),
+        ("http://evil.example", "m@evil.example", False),
+        ("http://m@evil.example", "m", False),
+        ("http://m:99999", "m", False),
+        ("file://", "", False),
+        ("", "", False),
+    ],
+)
+def test_the_same_origin(origin, host, same):
+    assert is_same(origin, host) == same
+
+
+@pytest.mark.parametrize("module", [prefix, assets])
+def test_the_examples(module):
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
+
+
+@given(st.text())
+def test_a_prefix_names_a_path_of_this_host_or_nothing(text):
+    clean = prefix.cleaned(text)
+    assert clean == "" or (clean.startswith("/") and not clean.startswith("//") and not clean.endswith("/"))
+    assert not set(clean) & set("\r\n\"'<>\\ ?#:@%")
+    assert ".." not in clean.split("/")
+
+
+@given(st.text(), st.text())
+def test_the_older_addresses_never_lead_to_another_host(path, query):
+    where = pages.redirect(f"/det/{path}", query.replace("\n", "").replace("\r", ""), "").headers["location"]
+    assert where.startswith("/")
+    assert not where.startswith("//")
+    assert "\\" not in where
+
+
+def test_the_page_has_these_addresses():
+    shown = ["/", "/sign-in", "/experiments", "/experiments/5/logs", "/trials/3", "/compare", "/cluster/", "/settings"]
+    assert all(map(pages.is_address, shown))
+    assert not any(map(pages.is_address, ["/experimentsx", "/users/1", "/assets", "/api/v1/nothing", "/no-such-path"]))
+
+
+def test_patience_ends_and_comes_back():
+    patience = Patience()
+    for _ in range(MOST):
+        patience.check("a", NOW)
+        patience.note_wrong("a", NOW)
+    with pytest.raises(TooManyRequests):
+        patience.check("a", NOW)
+    patience.check("b", NOW)
+    patience.check("a", NOW + timedelta(minutes=1))
+
+
+def test_patience_is_bounded():
+    patience = Patience()
+    for number in range(2 * ADDRESSES):
+        patience.note_wrong(str(number), NOW)
+    assert len(patience._wrong) == ADDRESSES
