@@ -1,0 +1,42 @@
+import { diffLines } from "diff";
+import { useMemo } from "react";
+import { visible } from "@/format/visible";
+
+const AROUND = 3;
+
+interface Line {
+  kind: "same" | "added" | "removed" | "gap";
+  text: string;
+}
+
+/** What differs between two texts, with three lines around; added and removed lines bear signs, not colour alone. */
+export function DiffView({ before, after, label }: { before: string; after: string; label: string }) {
+  const lines = useMemo(() => linesOf(before, after), [before, after]);
+  if (lines.every((line) => line.kind === "same" || line.kind === "gap")) return <p className="hint">Nothing differs.</p>;
+  return (
+    <div className="source card scroll-x" role="region" aria-label={label} tabIndex={0}>
+      {lines.map((line, index) => (
+        <div key={index} className={`source-line diff-${line.kind}`}>
+          <span className="source-number">{line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}</span>
+          <code>{visible(line.text)}</code>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+export function linesOf(before: string, after: string): Line[] {
+  const all: Line[] = diffLines(before, after, { maxEditLength: 5_000 })?.flatMap((part) =>
+    part.value
+      .replace(/\n$/, "")
+      .split("\n")
+      .map((text): Line => ({ kind: part.added ? "added" : part.removed ? "removed" : "same", text })),
+  ) ?? [{ kind: "removed", text: before }, { kind: "added", text: after }];
+  const near = all.map((_, index) => all.slice(Math.max(0, index - AROUND), index + AROUND + 1).some((line) => line.kind !== "same"));
+  const shown: Line[] = [];
+  all.forEach((line, index) => {
+    if (near[index]) shown.push(line);
+    else if (shown.at(-1)?.kind !== "gap") shown.push({ kind: "gap", text: "…" });
+  });
+  return shown;
+}

@@ -1,0 +1,33 @@
+import type { components } from "@/api/schema";
+import { bytes } from "@/format/number";
+import "./code.css";
+
+export type FileNode = components["schemas"]["FileNode"];
+
+interface Props {
+  nodes: readonly FileNode[];
+  chosen: string;
+  onChoose: (path: string) => void;
+}
+
+/** Folders that open, files that can be chosen. */
+export function FileTree({ nodes, chosen, onChoose }: Props) {
+  return (
+    <ul className="file-tree">
+      {nodes.map((node) => (
+        <li key={node.path}>
+          {node.isDir ? (
+            <details open={(node.files ?? []).length < 30}>
+              <summary>{node.name}/</summary>
+              <FileTree nodes={node.files ?? []} chosen={chosen} onChoose={onChoose} />
+            </details>
+          ) : (
+            <button type="button" className="file-button" aria-current={node.path === chosen || undefined} onClick={() => onChoose(node.path ?? "")}>
+              <span>{node.name}</span> <small className="soft">{bytes(node.contentLength ?? 0)}</small>
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,92 @@
+import { usePreferences, zone } from "@/app/preferences";
+import { duration } from "@/format/duration";
+import { useNow } from "@/hooks/useNow";
+import type { Timeline } from "@/services/experiments";
+import { exact } from "../TimeText";
+import { type Lane, lanesOf, type Piece } from "./lanes";
+import "./timeline.css";
+
+const WORDS: Record<string, string> = {
+  queued: "queued",
+  starting: "starting",
+  running: "running",
+  pausing: "pausing",
+  paused: "paused",
+  backing_off: "backing off",
+  stopping: "stopping",
+};
+const SIGNS: Record<string, string> = { restart: "↻", pause: "❚❚", activate: "▶", created: "✦", ended: "■" };
+const MOST = 20;
+
+/** What each trial did when: segments with their reasons, marks for what happened to it, and the same as a list. */
+export function TimeLine({ timeline }: { timeline: Timeline }) {
+  const now = useNow();
+  const timeZone = zone(usePreferences());
+  const { lanes, from, to } = lanesOf(timeline, now);
+  const kinds = [...new Set(lanes.flatMap((lane) => lane.pieces.map((piece) => piece.kind)))];
+  return (
+    <div className="timeline">
+      {lanes.slice(0, MOST).map((lane) => (
+        <LaneRow key={lane.trialId} lane={lane} timeZone={timeZone} />
+      ))}
+      {lanes.length > MOST && <p className="hint">{lanes.length - MOST} more trials under Trials.</p>}
+      <div className="timeline-scale small soft">
+        <span>{exact(from, timeZone)}</span>
+        <span>{duration(to - from)}</span>
+        <span>{exact(to, timeZone)}</span>
+      </div>
+      <ul className="timeline-legend small">
+        {kinds.map((kind) => (
+          <li key={kind}>
+            <span className={`timeline-swatch piece-${kind}`} aria-hidden="true" /> {WORDS[kind] ?? kind}
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>As a list</summary>
+        <ol className="timeline-list">
+          {lanes.slice(0, MOST).flatMap((lane) =>
+            lane.pieces.map((piece, index) => (
+              <li key={`${lane.trialId}/${index}`}>
+                <time className="soft">{exact(piece.from, timeZone)}</time> trial {lane.trialId}, attempt {piece.runId}: <strong>{WORDS[piece.kind] ?? piece.kind}</strong> for {duration(piece.to - piece.from)}
+                {piece.reason && `: ${piece.reason}`}
+              </li>
+            )),
+          )}
+        </ol>
+      </details>
+    </div>
+  );
+}
+
+function LaneRow({ lane, timeZone }: { lane: Lane; timeZone: string | undefined }) {
+  return (
+    <div className="timeline-row">
+      <span className="timeline-name small">trial {lane.trialId}</span>
+      <div className="timeline-lane" role="img" aria-label={`Trial ${lane.trialId}: ${lane.pieces.map((piece) => WORDS[piece.kind] ?? piece.kind).join(", ")}`}>
+        {lane.pieces.map((piece, index) => (
+          <span key={index} className={`timeline-piece piece-${piece.kind}`} style={{ left: `${piece.left * 100}%`, width: `max(2px, ${piece.width * 100}%)` }} title={titleOf(piece, timeZone)}>
+            {piece.width > 0.09 ? (WORDS[piece.kind] ?? piece.kind) : ""}
+          </span>
+        ))}
+        {lane.marks
+          .filter((mark) => mark.kind !== "created" && mark.kind !== "ended")
+          .map((mark, index) => (
+            <span
+              key={index}
+              className={`timeline-mark mark-${mark.kind}`}
+              style={{ left: `${mark.left * 100}%` }}
+              title={`${exact(mark.time, timeZone)} ${mark.text}${mark.steps === null ? "" : ` (step ${mark.steps})`}`}
+            >
+              {SIGNS[mark.kind] ?? ""}
+            </span>
+          ))}
+      </div>
+    </div>
+  );
+}
+
+function titleOf(piece: Piece, timeZone: string | undefined): string {
+  const word = WORDS[piece.kind] ?? piece.kind;
+  return `${word} for ${duration(piece.to - piece.from)} from ${exact(piece.from, timeZone)}, attempt ${piece.runId}${piece.reason ? `: ${piece.reason}` : ""}`;
+}

@@ -1,0 +1,83 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { Navigate, Route, Routes, useParams } from "react-router";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { TabLinks } from "@/components/base/TabLinks";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { type Experiment, experimentQuery, statusQuery } from "@/services/experiments";
+import { Header } from "./experiment/Header";
+import { NotFound } from "./NotFound";
+import { Overview } from "./experiment/Overview";
+
+const Trials = lazy(() => import("./experiment/Trials"));
+const Metrics = lazy(() => import("./experiment/Metrics"));
+const Hyperparameters = lazy(() => import("./experiment/Hyperparameters"));
+const Logs = lazy(() => import("./experiment/Logs"));
+const Checkpoints = lazy(() => import("./experiment/Checkpoints"));
+const Code = lazy(() => import("./experiment/Code"));
+const Config = lazy(() => import("./experiment/Config"));
+const Notes = lazy(() => import("./experiment/Notes"));
+
+const TABS = [
+  { to: "overview", title: "Overview" },
+  { to: "trials", title: "Trials" },
+  { to: "metrics", title: "Metrics" },
+  { to: "hyperparameters", title: "Hyperparameters" },
+  { to: "logs", title: "Logs" },
+  { to: "checkpoints", title: "Checkpoints" },
+  { to: "code", title: "Code" },
+  { to: "config", title: "Config" },
+  { to: "notes", title: "Notes" },
+];
+
+/** What every tab of an experiment is given. */
+export interface TabProps {
+  experiment: Experiment;
+}
+
+export function Component() {
+  const { experimentId = "" } = useParams();
+  const id = Number(experimentId);
+  return Number.isInteger(id) && id > 0 ? <ExperimentPage key={id} id={id} /> : <NotFound />;
+}
+
+function ExperimentPage({ id }: { id: number }) {
+  const { data: experiment, error, refetch } = useQuery(experimentQuery(id));
+  const { data: status, error: statusError } = useQuery(statusQuery(id));
+  usePageTitle(experiment ? `${experiment.name} (${id})` : `Experiment ${id}`);
+  const failure = error ?? statusError;
+  if (failure) {
+    return (
+      <main>
+        <Failure error={failure} gone={`Experiment ${id} is not here`} retry={() => void refetch()} />
+      </main>
+    );
+  }
+  if (!experiment || !status) return <Loading what={`experiment ${id}`} />;
+  const tab = { experiment };
+  return (
+    <main>
+      <Header experiment={experiment} status={status} />
+      <TabLinks label="Parts of the experiment" tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))} />
+      <Suspense fallback={<Loading what="this part" />}>
+        <Routes>
+          <Route index element={<Navigate replace to="overview" />} />
+          <Route path="overview" element={<Overview experiment={experiment} status={status} />} />
+          <Route path="trials" element={<Trials {...tab} />} />
+          <Route path="metrics" element={<Metrics {...tab} />} />
+          <Route path="hyperparameters" element={<Hyperparameters {...tab} />} />
+          <Route path="logs" element={<Logs {...tab} />} />
+          <Route path="checkpoints" element={<Checkpoints {...tab} />} />
+          <Route path="code" element={<Code {...tab} />} />
+          <Route path="config" element={<Config {...tab} />} />
+          <Route path="notes" element={<Notes {...tab} />} />
+          {/* Tabs of the older page. */}
+          <Route path="visualization" element={<Navigate replace to="../metrics" />} />
+          <Route path="configuration" element={<Navigate replace to="../config" />} />
+          <Route path="*" element={<Navigate replace to="overview" />} />
+        </Routes>
+      </Suspense>
+    </main>
+  );
+}

@@ -1,0 +1,6 @@
+import { CheckpointTable } from "@/components/CheckpointTable";
+import type { TabProps } from "../Experiment";
+
+export default function Checkpoints({ experiment }: TabProps) {
+  return <CheckpointTable experimentId={experiment.id} />;
+}

@@ -1,0 +1,71 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Failure } from "@/components/base/Failure";
+import { Button } from "@/components/base/Button";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Loading } from "@/components/base/Loading";
+import { DiffView } from "@/components/code/DiffView";
+import { FileTree } from "@/components/code/FileTree";
+import { SourceText } from "@/components/code/SourceText";
+import { bytes } from "@/format/number";
+import { fileQuery, fileTreeQuery } from "@/services/experiments";
+import type { TabProps } from "../Experiment";
+
+/** The context that the experiment runs: its files, one of them, and what differs from the parent's. */
+export default function Code({ experiment }: TabProps) {
+  const { data: tree, error } = useQuery(fileTreeQuery(experiment.id));
+  const [path, setPath] = useState("");
+  const [compare, setCompare] = useState(false);
+  if (error) return <Failure error={error} />;
+  if (!tree) return <Loading what="the files" />;
+  if (tree.length === 0) {
+    return <EmptyState title="No files came with it" command="det experiment create config.yaml context/" />;
+  }
+  const parent = experiment.forkedFrom ?? null;
+  return (
+    <section className="code-layout" aria-label="Code">
+      <nav className="card code-tree" aria-label="Files">
+        <FileTree nodes={tree} chosen={path} onChoose={setPath} />
+      </nav>
+      <div className="field">
+        {path === "" ? (
+          <EmptyState title="Choose a file" />
+        ) : (
+          <>
+            <div className="row">
+              <code className="grow">{path}</code>
+              {parent !== null && (
+                <Button aria-pressed={compare} onClick={() => setCompare(!compare)}>
+                  Difference to {parent}
+                </Button>
+              )}
+            </div>
+            {compare && parent !== null ? <Difference before={parent} after={experiment.id} path={path} /> : <File id={experiment.id} path={path} />}
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function File({ id, path }: { id: number; path: string }) {
+  const { data, error } = useQuery(fileQuery(id, path));
+  if (error) return <Failure error={error} gone="Not in this context" />;
+  if (!data) return <Loading what={path} />;
+  if (data.binary) return <EmptyState title={`Not text: ${bytes(data.size)}`} />;
+  return (
+    <>
+      {data.truncated && <p className="warning">Only the first part of {bytes(data.size)} is shown.</p>}
+      <SourceText text={data.text} label={path} />
+    </>
+  );
+}
+
+function Difference({ before, after, path }: { before: number; after: number; path: string }) {
+  const old = useQuery({ ...fileQuery(before, path), retry: false });
+  const now = useQuery(fileQuery(after, path));
+  if (now.error) return <Failure error={now.error} />;
+  if (!now.data || old.isPending) return <Loading what="both files" />;
+  if (!old.data) return <p className="hint">Experiment {before} has no such file: all of it is new.</p>;
+  return <DiffView before={old.data.text} after={now.data.text} label={`${path}: experiment ${before} to ${after}`} />;
+}

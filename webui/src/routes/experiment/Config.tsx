@@ -1,0 +1,55 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Button } from "@/components/base/Button";
+import { CopyText } from "@/components/base/CopyText";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { configQuery } from "@/services/experiments";
+import type { TabProps } from "../Experiment";
+
+const ORIGINS: Record<string, string> = { file: "file", cluster: "cluster", default: "default" };
+
+/** The configuration that runs, each value with where it came from; and the text that was sent. */
+export default function Config({ experiment }: TabProps) {
+  const { data, error } = useQuery(configQuery(experiment.id));
+  const [only, setOnly] = useState<"all" | "file">("all");
+  if (error) return <Failure error={error} />;
+  if (!data) return <Loading what="the configuration" />;
+  const origins = new Map(data.origins.map((origin) => [origin.line, origin]));
+  return (
+    <section className="field" aria-label="Configuration">
+      <div className="row">
+        <Button aria-pressed={only === "all"} onClick={() => setOnly("all")}>
+          As it runs
+        </Button>
+        <Button aria-pressed={only === "file"} onClick={() => setOnly("file")}>
+          As it was sent
+        </Button>
+        <CopyText text={`det experiment config ${experiment.id}`} />
+      </div>
+      {only === "file" ? (
+        <pre className="source card">{data.submitted}</pre>
+      ) : (
+        <div className="source card scroll-x" role="table" aria-label="Configuration by lines">
+          {data.text
+            .replace(/\n$/, "")
+            .split("\n")
+            .map((line, index) => {
+              const origin = origins.get(index + 1);
+              return (
+                <div key={index} className="source-line" role="row">
+                  <span className="source-number" role="cell">
+                    {index + 1}
+                  </span>
+                  <code role="cell">{line}</code>
+                  <span className={`origin origin-${origin?.origin ?? "none"}`} role="cell">
+                    {origin ? `${ORIGINS[origin.origin] ?? origin.origin}${origin.at === null ? "" : ` line ${origin.at}`}` : ""}
+                  </span>
+                </div>
+              );
+            })}
+        </div>
+      )}
+    </section>
+  );
+}

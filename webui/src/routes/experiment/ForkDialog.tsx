@@ -1,0 +1,88 @@
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useEffect, useState } from "react";
+import { useNavigate } from "react-router";
+import { messageOf, Problem } from "@/api/problem";
+import { Button } from "@/components/base/Button";
+import { Dialog } from "@/components/base/Dialog";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
+import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
+import { forkText } from "./forkText";
+
+interface Props {
+  parentId: number;
+  /** A fork of one trial: its hyperparameters as constants, from its newest checkpoint. */
+  trial?: { id: number; hparams: Record<string, unknown>; hasCheckpoint: boolean };
+  onClose: () => void;
+}
+
+/** A new experiment from this one's code and a changed configuration, checked by the master as it is typed. */
+export default function ForkDialog({ parentId, trial, onClose }: Props) {
+  const navigate = useNavigate();
+  const { data: config, error } = useQuery(configQuery(parentId));
+  const [text, setText] = useState<string | null>(null);
+  const [found, setFound] = useState<readonly ConfigDiagnostic[]>([]);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    if (config && text === null) setText(forkText(config.submitted, parentId, trial));
+  }, [config, text, parentId, trial]);
+  const check = useCallback(async (value: string): Promise<Remark[]> => {
+    try {
+      const { diagnostics } = await checkConfig(value);
+      setFound(diagnostics);
+      return diagnostics.map((each) => ({ ...each, message: each.hint ? `${each.message} (${each.hint})` : each.message }));
+    } catch {
+      // Without an answer the master checks once more when it is sent.
+      return [];
+    }
+  }, []);
+  const errors = found.filter((each) => each.severity === "error");
+  const send = async (activate: boolean) => {
+    setBusy(true);
+    try {
+      const id = await forkExperiment(parentId, text ?? "", activate);
+      onClose();
+      void navigate(`/experiments/${id}`);
+    } catch (failure) {
+      setProblem(failure instanceof Problem && failure.diagnostics.length > 0 ? "The master found these when it was sent:\n" + failure.message : messageOf(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog open onClose={onClose} wide title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
+      {error ? (
+        <Failure error={error} />
+      ) : text === null ? (
+        <Loading what="the configuration" />
+      ) : (
+        <>
+          <YamlEditor label="Configuration" value={text} onChange={setText} check={check} />
+          <ul className="remarks" aria-live="polite">
+            {found.map((each, index) => (
+              <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
+                line {each.line}:{each.column} {each.severity} [{each.code}] {each.message}
+                {each.hint && ` — ${each.hint}`}
+              </li>
+            ))}
+          </ul>
+          {problem && (
+            <pre className="field-problem" role="alert">
+              {problem}
+            </pre>
+          )}
+          <div className="dialog-foot">
+            <Button onClick={onClose}>Leave it</Button>
+            <Button busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(false)}>
+              Create paused
+            </Button>
+            <Button kind="primary" busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(true)}>
+              Create and start
+            </Button>
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,134 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { Link, useNavigate } from "react-router";
+import { Button } from "@/components/base/Button";
+import { Menu } from "@/components/base/Menu";
+import { ProgressBar } from "@/components/ProgressBar";
+import { StateBadge } from "@/components/StateBadge";
+import { TypedConfirmation } from "@/components/TypedConfirmation";
+import { duration } from "@/format/duration";
+import { isLive } from "@/format/states";
+import { useNow } from "@/hooks/useNow";
+import { useActions } from "@/keyboard/actions";
+import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
+import { EditableName } from "./EditableName";
+import { Labels } from "./Labels";
+import { type Steering, useSteering } from "./steering";
+
+const ForkDialog = lazy(() => import("./ForkDialog"));
+
+interface Props {
+  experiment: Experiment;
+  status: ExperimentStatus;
+}
+
+const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "kill"); title: string; keys?: string; danger?: boolean }[] = [
+  { verb: "pause", title: "Pause", keys: "p" },
+  { verb: "activate", title: "Activate", keys: "a" },
+  { verb: "cancel", title: "Stop" },
+  { verb: "kill", title: "Kill", danger: true },
+];
+
+/** What the experiment does now, and the four buttons, always all four and always here. */
+export function Header({ experiment, status }: Props) {
+  const { id } = experiment;
+  const navigate = useNavigate();
+  const { busy, steer } = useSteering(id);
+  const [forking, setForking] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
+  useActions([
+    ...STEERING.map(({ verb, title, keys }) => ({ id: verb, title, keys, group: "Experiment", disabled: why(verb), run: () => void steer(verb) })),
+    { id: "fork", title: "Fork", keys: "f", group: "Experiment", disabled: why("fork"), run: () => setForking(true) },
+    { id: "logs", title: "Logs", keys: "l", group: "Experiment", run: () => void navigate(`/experiments/${id}/logs`) },
+    { id: "metrics", title: "Metrics", keys: "m", group: "Experiment", run: () => void navigate(`/experiments/${id}/metrics`) },
+    { id: "overview", title: "Overview", keys: "o", group: "Experiment", run: () => void navigate(`/experiments/${id}/overview`) },
+    { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
+  ]);
+  return (
+    <header className="field">
+      <p className="crumbs">
+        <Link to="/">Experiments</Link> / {id}
+        {experiment.forkedFrom !== null && experiment.forkedFrom !== undefined && (
+          <>
+            {" "}
+            forked from <Link to={`/experiments/${experiment.forkedFrom}`}>{experiment.forkedFrom}</Link>
+          </>
+        )}
+      </p>
+      <div className="page-head">
+        <EditableName id={id} name={experiment.name} />
+        <span className="grow" />
+        <div className="row" role="group" aria-label="Steer the experiment">
+          {STEERING.map(({ verb, title, danger }) => (
+            <Button key={verb} kind={danger ? "danger" : verb === "pause" || verb === "activate" ? (status.can[verb] ? "primary" : "plain") : "plain"} why={why(verb)} busy={busy === verb} onClick={() => void steer(verb)}>
+              {title}
+            </Button>
+          ))}
+          <Button why={why("fork")} onClick={() => setForking(true)}>
+            Fork
+          </Button>
+          <Menu
+            label="More for this experiment"
+            items={[
+              status.archived
+                ? { title: "Unarchive", run: () => void steer("unarchive"), why: why("unarchive") }
+                : { title: "Archive", run: () => void steer("archive"), why: why("archive") },
+              { title: "Compare with others", run: () => void navigate(`/compare?experiments=${id}`) },
+              { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
+            ]}
+          >
+            More ▾
+          </Menu>
+        </div>
+      </div>
+      <div className="row">
+        <Now status={status} />
+        <Progress id={id} status={status} />
+        <Labels id={id} labels={experiment.labels} />
+      </div>
+      {forking && (
+        <Suspense fallback={null}>
+          <ForkDialog parentId={id} onClose={() => setForking(false)} />
+        </Suspense>
+      )}
+      <TypedConfirmation
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete experiment ${id}?`}
+        word={`delete ${id}`}
+        action="Delete"
+        run={() => void steer("delete").then(() => navigate("/"))}
+      >
+        Its trials, figures, logs and checkpoints are gone for good.
+      </TypedConfirmation>
+    </header>
+  );
+}
+
+/** The state, in words, and since when: "pausing: waiting for checkpoint, 12 s". */
+function Now({ status }: { status: ExperimentStatus }) {
+  const now = useNow();
+  return (
+    <span className="row" role="status" aria-live="polite">
+      <StateBadge state={status.state} />
+      {status.archived && <span className="tag">archived</span>}
+      <span className="soft">
+        {status.text}
+        <span aria-hidden="true">, {duration(Math.max(0, now - Date.parse(status.since)))}</span>
+      </span>
+    </span>
+  );
+}
+
+function Progress({ id, status }: { id: number; status: ExperimentStatus }) {
+  const live = isLive(status.state);
+  const { data } = useQuery({ ...progressQuery(id), enabled: live, placeholderData: status });
+  const shown = live && data ? data : status;
+  return (
+    <span className="row">
+      <ProgressBar fraction={status.state === "STATE_COMPLETED" ? 1 : shown.progress} label="Progress" />
+      {shown.etaSeconds !== null && <span className="soft">about {duration(shown.etaSeconds * 1000)} left</span>}
+    </span>
+  );
+}

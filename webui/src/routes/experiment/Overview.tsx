@@ -1,0 +1,107 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { CopyText } from "@/components/base/CopyText";
+import { ExactTime } from "@/components/TimeText";
+import { StateBadge } from "@/components/StateBadge";
+import { TimeLine } from "@/components/timeline/TimeLine";
+import { bytes, figure } from "@/format/number";
+import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
+
+/** What happened when, and why; what it is; where to look next. */
+export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
+  const { data: timeline } = useQuery(timelineQuery(experiment.id));
+  const waiting = status.trials.filter((trial) => trial.waiting);
+  return (
+    <>
+      {waiting.length > 0 && (
+        <p className="warning" role="status">
+          Trial {waiting[0]!.trialId} waits: {waiting[0]!.waiting}
+          {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
+        </p>
+      )}
+      <section className="card" aria-label="Time line">
+        <h2>Time line</h2>
+        {timeline && <TimeLine timeline={timeline} />}
+      </section>
+      <div className="cards">
+        <section className="card" aria-label="About">
+          <h2>About</h2>
+          <dl className="facts">
+            <dt>Best {experiment.searcherMetric}</dt>
+            <dd className="number">
+              {experiment.bestTrialSearcherMetric === null || experiment.bestTrialSearcherMetric === undefined ? (
+                <span className="soft">no validation yet</span>
+              ) : (
+                <>
+                  {figure(experiment.bestTrialSearcherMetric)}{" "}
+                  <Link to={`/experiments/${experiment.id}/trials/${experiment.bestTrialId}`}>trial {experiment.bestTrialId}</Link>
+                </>
+              )}
+            </dd>
+            <dt>Searcher</dt>
+            <dd>{experiment.searcherType}</dd>
+            <dt>By</dt>
+            <dd>{experiment.username}</dd>
+            <dt>Created</dt>
+            <dd>
+              <ExactTime at={experiment.startTime} />
+            </dd>
+            {experiment.endTime && (
+              <>
+                <dt>Ended</dt>
+                <dd>
+                  <ExactTime at={experiment.endTime} />
+                </dd>
+              </>
+            )}
+            <dt>Pool</dt>
+            <dd>{experiment.resourcePool}</dd>
+            <dt>Checkpoints</dt>
+            <dd>
+              {experiment.checkpointCount}, {bytes(Number(experiment.checkpointSize))}
+            </dd>
+            {experiment.description && (
+              <>
+                <dt>Description</dt>
+                <dd>{experiment.description}</dd>
+              </>
+            )}
+          </dl>
+          <CopyText text={`det experiment describe ${experiment.id}`} />
+        </section>
+        <section className="card" aria-label="Trials">
+          <h2>Trials</h2>
+          <div className="scroll-x">
+            <table className="plain-table">
+              <thead>
+                <tr>
+                  <th>Trial</th>
+                  <th>State</th>
+                  <th className="number">Steps</th>
+                  <th className="number">Restarts</th>
+                  <th>What it does</th>
+                </tr>
+              </thead>
+              <tbody>
+                {status.trials.slice(0, 12).map((trial) => (
+                  <tr key={trial.trialId}>
+                    <td>
+                      <Link to={`/experiments/${experiment.id}/trials/${trial.trialId}`}>trial {trial.trialId}</Link>
+                    </td>
+                    <td>
+                      <StateBadge state={trial.state} />
+                    </td>
+                    <td className="number">{trial.steps}</td>
+                    <td className="number">{trial.restarts}</td>
+                    <td className="soft">{trial.text}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          {status.trials.length > 12 && <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>}
+        </section>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,127 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { Link, useNavigate } from "react-router";
+import { Button } from "@/components/base/Button";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { StateBadge } from "@/components/StateBadge";
+import { TimeText } from "@/components/TimeText";
+import { figure, toNumber } from "@/format/number";
+import { flatten } from "@/format/nested";
+import { trialsQuery } from "@/services/experiments";
+import type { Trial } from "@/services/trials";
+import type { TabProps } from "../Experiment";
+
+const SHOWN = 500;
+
+type Key = "id" | "state" | "steps" | "restarts" | "metric" | `hp.${string}`;
+
+/** All trials of a search beside each other: what differs between them, and what came of it. */
+export default function Trials({ experiment }: TabProps) {
+  const navigate = useNavigate();
+  const { data, error } = useQuery(trialsQuery(experiment.id));
+  const [sort, setSort] = useState<{ key: Key; descending: boolean }>({ key: "id", descending: false });
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const trials = useMemo(() => data ?? [], [data]);
+  const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flatten(trial.hparams))))], [trials]);
+  const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
+  if (error) return <Failure error={error} />;
+  if (!data) return <Loading what="the trials" />;
+  if (trials.length === 0) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
+  const head = (key: Key, title: string, number = false) => (
+    <th key={key} className={number ? "number" : ""} aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}>
+      <button type="button" className="sort-button" onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}>
+        {title}
+        {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
+      </button>
+    </th>
+  );
+  const toggle = (id: number) => setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
+  return (
+    <section aria-label="Trials">
+      <div className="row">
+        <Button why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined} onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}>
+          Compare {chosen.size > 0 ? chosen.size : ""}
+        </Button>
+        <span className="soft">{trials.length} trials</span>
+      </div>
+      <div className="scroll-x">
+        <table className="plain-table">
+          <thead>
+            <tr>
+              <th>
+                <span className="visually-hidden">Chosen</span>
+              </th>
+              {head("id", "Trial")}
+              {head("state", "State")}
+              {head("metric", experiment.searcherMetric, true)}
+              {head("steps", "Steps", true)}
+              {head("restarts", "Restarts", true)}
+              {names.map((name) => head(`hp.${name}`, name, true))}
+              <th>Started</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, SHOWN).map((trial) => {
+              const hparams = flatten(trial.hparams);
+              return (
+                <tr key={trial.id}>
+                  <td>
+                    <input type="checkbox" aria-label={`Choose trial ${trial.id}`} checked={chosen.has(trial.id)} onChange={() => toggle(trial.id)} />
+                  </td>
+                  <td>
+                    <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
+                    {trial.id === experiment.bestTrialId && (
+                      <span className="tag" title="The best one">
+                        ★ best
+                      </span>
+                    )}
+                  </td>
+                  <td>
+                    <StateBadge state={trial.state} />
+                  </td>
+                  <td className="number">{figure(trial.searcherMetricValue)}</td>
+                  <td className="number">{trial.totalBatchesProcessed}</td>
+                  <td className="number">{trial.restarts}</td>
+                  {names.map((name) => (
+                    <td key={name} className="number">
+                      {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
+                    </td>
+                  ))}
+                  <td>
+                    <TimeText at={trial.startTime} />
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > SHOWN && <p className="hint">The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.</p>}
+    </section>
+  );
+}
+
+function by(key: Key, descending: boolean): (a: Trial, b: Trial) => number {
+  const sign = descending ? -1 : 1;
+  const value = (trial: Trial): unknown => {
+    if (key === "id") return trial.id;
+    if (key === "state") return trial.state;
+    if (key === "steps") return trial.totalBatchesProcessed;
+    if (key === "restarts") return trial.restarts;
+    if (key === "metric") return toNumber(trial.searcherMetricValue);
+    return flatten(trial.hparams)[key.slice(3)];
+  };
+  return (a, b) => {
+    const [first, second] = [value(a), value(b)];
+    const [isNoneA, isNoneB] = [isNone(first), isNone(second)];
+    if (isNoneA || isNoneB) return Number(isNoneA) - Number(isNoneB);
+    if (typeof first === "number" && typeof second === "number") return sign * (first - second) || a.id - b.id;
+    return sign * String(first).localeCompare(String(second)) || a.id - b.id;
+  };
+}
+
+function isNone(value: unknown): boolean {
+  return value === null || value === undefined || (typeof value === "number" && Number.isNaN(value));
+}
