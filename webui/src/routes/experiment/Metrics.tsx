@@ -1,5 +1,36 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { MetricBoard } from "@/components/board/MetricBoard";
+import { toNumber } from "@/format/number";
+import { trialsQuery } from "@/services/experiments";
+import { experimentMetricNamesQuery } from "@/services/trials";
 import type { TabProps } from "../Experiment";
 
+const MOST = 50;
+
+/** The curves of all trials over each other; of many, of the best ones. */
 export default function Metrics({ experiment }: TabProps) {
-  return <p>Metrics {experiment.id}</p>;
+  const names = useQuery(experimentMetricNamesQuery(experiment.id));
+  const trials = useQuery(trialsQuery(experiment.id));
+  const runs = useMemo(() => {
+    const all = [...(trials.data ?? [])];
+    const value = (metric: unknown) => (Number.isNaN(toNumber(metric)) ? Infinity : toNumber(metric));
+    const smaller = (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !== false;
+    all.sort((a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id);
+    return all
+      .slice(0, MOST)
+      .sort((a, b) => a.id - b.id)
+      .map((trial) => ({ trialId: trial.id, label: `trial ${trial.id}` }));
+  }, [trials.data, experiment.config]);
+  const failure = names.error ?? trials.error;
+  if (failure) return <Failure error={failure} />;
+  if (!names.data || !trials.data) return <Loading what="the figures" />;
+  return (
+    <>
+      {trials.data.length > MOST && <p className="hint">The best {MOST} of {trials.data.length} trials.</p>}
+      <MetricBoard experimentId={experiment.id} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} />
+    </>
+  );
 }

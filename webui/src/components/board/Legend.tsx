@@ -1,0 +1,20 @@
+import type { ChartLine } from "../charts/line";
+
+const MOST = 40;
+
+/** Which line is whose: colour and dash beside the name. */
+export function Legend({ lines }: { lines: readonly ChartLine[] }) {
+  return (
+    <ul className="legend" aria-label="Lines">
+      {lines.slice(0, MOST).map((line) => (
+        <li key={line.key} className="legend-line">
+          <svg width="22" height="8" aria-hidden="true">
+            <line x1="0" x2="22" y1="4" y2="4" stroke={line.stroke.color} strokeWidth="2" strokeDasharray={line.stroke.dash?.join(" ")} />
+          </svg>
+          {line.label}
+        </li>
+      ))}
+      {lines.length > MOST && <li className="soft">and {lines.length - MOST} more</li>}
+    </ul>
+  );
+}

@@ -1,0 +1,90 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo, useRef } from "react";
+import { messageOf } from "@/api/problem";
+import { usePreferences } from "@/app/preferences";
+import { useOnScreen } from "@/hooks/useOnScreen";
+import { seriesQuery } from "@/services/series";
+import type { MetricId } from "@/services/trials";
+import { Button } from "../base/Button";
+import { Failure } from "../base/Failure";
+import { useSay } from "../base/Toasts";
+import { csvOf, download } from "../charts/csv";
+import type { ChartMark } from "../charts/line";
+import { type ChartHandle, LineChart } from "../charts/LineChart";
+import type { BoardState } from "./boardState";
+import { Legend } from "./Legend";
+import { linesOf, type Run } from "./lines";
+
+interface Props {
+  name: string;
+  metrics: readonly MetricId[];
+  experimentId: number | "many";
+  runs: readonly Run[];
+  state: BoardState;
+  change: (change: Partial<BoardState>) => void;
+  marks?: readonly ChartMark[];
+  banded?: boolean;
+  syncKey: string;
+}
+
+/** One metric: its curve for each run, training and validation laid over each other. */
+export function Panel({ name, metrics, experimentId, runs, state, change, marks = [], banded = false, syncKey }: Props) {
+  const queries = useQueryClient();
+  const say = useSay();
+  const { theme } = usePreferences();
+  const frame = useRef<HTMLElement>(null);
+  const chart = useRef<ChartHandle>(null);
+  // Thousands of metrics may have a panel; only those that were seen are asked for.
+  const seen = useOnScreen(frame);
+  const trialIds = useMemo(() => runs.map((run) => run.trialId), [runs]);
+  const question = { experimentId, trialIds, metrics, x: state.x, start: state.zoom?.[0], end: state.zoom?.[1], maxPoints: runs.length > 20 ? 200 : 500 };
+  const { data, error } = useQuery({ ...seriesQuery(question), enabled: seen });
+  const lines = useMemo(
+    () => linesOf(data ?? [], runs, { x: state.x, smoothing: state.smoothing, banded }),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- colours are those of the theme
+    [data, runs, state.x, state.smoothing, banded, theme],
+  );
+  const savePicture = async () => {
+    try {
+      if (chart.current) download(await chart.current.picture(), `${name}.png`);
+    } catch (failure) {
+      say({ text: messageOf(failure), kind: "failed" });
+    }
+  };
+  const saveTable = async () => {
+    try {
+      const all = await queries.fetchQuery(seriesQuery({ ...question, maxPoints: 5000 }));
+      download(new Blob([csvOf(all)], { type: "text/csv" }), `${name}.csv`);
+    } catch (failure) {
+      say({ text: messageOf(failure), kind: "failed" });
+    }
+  };
+  const thinned = (data ?? []).filter((series) => series.count > series.values.length).length;
+  return (
+    <section className="card" ref={frame} aria-label={name}>
+      <div className="chart-tools">
+        <h3 className="chart-title grow">{name}</h3>
+        {state.zoom && (
+          <Button kind="quiet" onClick={() => change({ zoom: null })}>
+            All of it
+          </Button>
+        )}
+        <Button kind="quiet" aria-label={`${name} as a picture`} onClick={() => void savePicture()}>
+          PNG
+        </Button>
+        <Button kind="quiet" aria-label={`${name} as a table`} onClick={() => void saveTable()}>
+          CSV
+        </Button>
+      </div>
+      {error ? (
+        <Failure error={error} />
+      ) : data && lines.length === 0 ? (
+        <p className="hint chart-none">No point of {name} over {state.x} yet.</p>
+      ) : (
+        <LineChart ref={chart} title={name} lines={lines} marks={marks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
+      )}
+      <Legend lines={lines} />
+      {thinned > 0 && <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>}
+    </section>
+  );
+}

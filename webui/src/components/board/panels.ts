@@ -1,0 +1,15 @@
+import type { MetricId } from "@/services/trials";
+
+export interface PanelOf {
+  name: string;
+  metrics: MetricId[];
+}
+
+/** One panel a name, with the groups that report it; the searcher's first, then what training and validation share. */
+export function panelsOf(names: readonly (MetricId & { type?: string })[], searcherMetric: string): PanelOf[] {
+  const drawable = names.filter(({ type }) => type === undefined || type === "number");
+  const byName = Map.groupBy(drawable, ({ group, name }) => (group === "training" || group === "validation" ? name : `${group}/${name}`));
+  const panels = [...byName].map(([name, metrics]) => ({ name, metrics: metrics.map(({ group, name: own }) => ({ group, name: own })) }));
+  const rank = (panel: PanelOf) => (panel.name === searcherMetric ? 0 : panel.metrics.length > 1 ? 1 : panel.metrics[0]!.group === "validation" ? 2 : panel.metrics[0]!.group === "training" ? 3 : 4);
+  return panels.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+}

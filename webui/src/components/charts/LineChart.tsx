@@ -1,0 +1,104 @@
+import { type Ref, useEffect, useImperativeHandle, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { usePreferences, zone } from "@/app/preferences";
+import type { XAxis } from "@/services/series";
+import { align } from "./alignment";
+import { type Hover, HoverNote } from "./HoverNote";
+import type { ChartLine, ChartMark } from "./line";
+import { options } from "./plotOptions";
+import { picture } from "./picture";
+import "./charts.css";
+
+export interface ChartHandle {
+  /** A PNG of what is drawn, with its title and its lines' names. */
+  picture: () => Promise<Blob>;
+}
+
+interface Props {
+  title: string;
+  lines: readonly ChartLine[];
+  marks?: readonly ChartMark[];
+  x: XAxis;
+  logX?: boolean;
+  logY?: boolean;
+  height?: number;
+  /** Charts of one name show their hover together. */
+  syncKey?: string;
+  /** A box was drawn, in units of x; null: all again. */
+  onZoom?: (range: [number, number] | null) => void;
+  ref?: Ref<ChartHandle>;
+}
+
+/** Lines over a common x. Box to zoom, double click for all of it, hover shared by name. */
+export function LineChart({ title, lines, marks = [], x, logX = false, logY = false, height = 240, syncKey, onZoom, ref }: Props) {
+  const preferences = usePreferences();
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [hover, setHover] = useState<Hover | null>(null);
+  const aligned = useMemo(() => align(lines, logX, logY), [lines, logX, logY]);
+  const newest = useRef({ lines, marks, aligned, onZoom });
+  useEffect(() => {
+    newest.current = { lines, marks, aligned, onZoom };
+  });
+  // Another set of lines needs another plot; other points of the same lines do not.
+  const shape = JSON.stringify([lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]), x, logX, logY, height, syncKey, preferences]);
+  useEffect(() => {
+    const element = place.current!;
+    const made = new uPlot(
+      options({
+        width: element.clientWidth || 480,
+        height,
+        x,
+        logX,
+        logY,
+        syncKey,
+        timeZone: zone(preferences),
+        current: () => newest.current,
+        onHover: setHover,
+      }),
+      newest.current.aligned.data,
+      element,
+    );
+    plot.current = made;
+    const resized = new ResizeObserver(() => element.clientWidth > 0 && made.setSize({ width: element.clientWidth, height }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `shape` stands for all of them
+  }, [shape]);
+  useEffect(() => {
+    if (plot.current && plot.current.data !== aligned.data) plot.current.setData(aligned.data);
+  }, [aligned]);
+  useEffect(() => plot.current?.redraw(false), [marks]);
+  useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
+  const summary = lines.length === 1 ? `${title}: one line, ${lines[0]!.x.length} points` : `${title}: ${lines.length} lines`;
+  return (
+    <div className="chart">
+      <div ref={place} className="chart-plot" role="img" aria-label={summary} style={{ height }} />
+      {hover && <HoverNote hover={hover} lines={lines} columns={aligned.columns} data={aligned.data} x={x} />}
+      {aligned.lost.length > 0 && (
+        <p className="hint">
+          {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line: {lostWords(aligned.lost, logY)}.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function lostWords(lost: readonly { value: number }[], logY: boolean): string {
+  const count = (keep: (value: number) => boolean) => lost.filter(({ value }) => keep(value)).length;
+  const parts = [
+    [count(Number.isNaN), "NaN"],
+    [count((value) => value === Infinity), "+∞"],
+    [count((value) => value === -Infinity), "−∞"],
+    [logY ? count((value) => value <= 0 && Number.isFinite(value)) : 0, "not positive"],
+  ] as const;
+  return parts
+    .filter(([number]) => number > 0)
+    .map(([number, word]) => `${number} ${word}`)
+    .join(", ");
+}

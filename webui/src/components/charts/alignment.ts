@@ -1,0 +1,51 @@
+import uPlot from "uplot";
+import type { ChartLine } from "./line";
+
+/** What uPlot draws: one x for all, null where a line has no point there. */
+export interface Aligned {
+  data: uPlot.AlignedData;
+  /** Per line: which of the columns after x are its own. */
+  columns: { line: number; raw: number | null; least: number | null; greatest: number | null }[];
+  /** Points that cannot be drawn: not finite, or not positive on a logarithmic axis. */
+  lost: { line: number; x: number; value: number }[];
+}
+
+/** Puts lines of different x beside each other. What cannot be drawn is kept apart, so that it can be shown otherwise. */
+export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean): Aligned {
+  const tables: uPlot.AlignedData[] = [];
+  const columns: Aligned["columns"] = [];
+  const lost: Aligned["lost"] = [];
+  let column = 1;
+  lines.forEach((line, index) => {
+    const keep: number[] = [];
+    let last = -Infinity;
+    line.x.forEach((x, at) => {
+      // Of two points at one place the later one holds.
+      if (x === last) keep.pop();
+      if (!logX || x > 0) keep.push(at);
+      last = x;
+    });
+    const x = keep.map((at) => line.x[at]!);
+    const drawable = (value: number | undefined) => (value !== undefined && Number.isFinite(value) && (!logY || value > 0) ? value : null);
+    const y = keep.map((at) => drawable(line.y[at]));
+    keep.forEach((at, place) => {
+      if (y[place] === null) lost.push({ line: index, x: line.x[at]!, value: line.y[at]! });
+    });
+    const table: (number | null)[][] = [y];
+    const own = { line: column, raw: null as number | null, least: null as number | null, greatest: null as number | null };
+    column += 1;
+    const add = (values: readonly number[] | undefined): number | null => {
+      if (!values) return null;
+      table.push(keep.map((at) => drawable(values[at])));
+      column += 1;
+      return column - 1;
+    };
+    own.raw = add(line.raw);
+    own.least = add(line.band?.least);
+    own.greatest = add(line.band?.greatest);
+    columns.push(own);
+    tables.push([x, ...table] as uPlot.AlignedData);
+  });
+  const data = tables.length === 0 ? ([[]] as unknown as uPlot.AlignedData) : tables.length === 1 ? tables[0]! : uPlot.join(tables);
+  return { data, columns, lost };
+}
