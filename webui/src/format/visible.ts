@@ -1,4 +1,3 @@
-/* eslint-disable no-control-regex */
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
 /** The same text with every byte that would act and not show (control bytes, turns of writing direction) as a sign. */

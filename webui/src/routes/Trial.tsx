@@ -1,3 +1,140 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { Link, Navigate, Route, Routes, useNavigate, useParams } from "react-router";
+import { Button } from "@/components/base/Button";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { TabLinks } from "@/components/base/TabLinks";
+import { StateBadge } from "@/components/StateBadge";
+import { duration } from "@/format/duration";
+import { figure } from "@/format/number";
+import { useNow } from "@/hooks/useNow";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { useActions } from "@/keyboard/actions";
+import { statusQuery } from "@/services/experiments";
+import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
+import { useSteering } from "./experiment/steering";
+import { NotFound } from "./NotFound";
+import { Curves } from "./trial/Curves";
+
+const Attempts = lazy(() => import("./trial/Attempts"));
+const Hyperparameters = lazy(() => import("./trial/Hyperparameters"));
+const Profile = lazy(() => import("./trial/Profile"));
+const Logs = lazy(() => import("./trial/Logs"));
+const ForkDialog = lazy(() => import("./experiment/ForkDialog"));
+
+const TABS = [
+  { to: "curves", title: "Curves" },
+  { to: "hyperparameters", title: "Hyperparameters" },
+  { to: "attempts", title: "Attempts" },
+  { to: "profile", title: "System profile" },
+  { to: "logs", title: "Logs" },
+];
+
+/** What every tab of a trial is given. */
+export interface TrialTabProps {
+  trial: Trial;
+}
+
 export function Component() {
-  return <main>Trial</main>;
+  const { trialId = "" } = useParams();
+  const id = Number(trialId);
+  return Number.isInteger(id) && id > 0 ? <Found key={id} id={id} /> : <NotFound />;
+}
+
+/** The first look says whose trial it is; from then on its experiment's changes are its own. */
+function Found({ id }: { id: number }) {
+  const { data, error, refetch } = useQuery(trialQuery(id));
+  if (error) {
+    return (
+      <main>
+        <Failure error={error} gone={`Trial ${id} is not here`} retry={() => void refetch()} />
+      </main>
+    );
+  }
+  if (!data) return <Loading what={`trial ${id}`} />;
+  return <TrialPage first={data} />;
+}
+
+function TrialPage({ first }: { first: Trial }) {
+  const { id, experimentId } = first;
+  const navigate = useNavigate();
+  const now = useNow();
+  const { data: trial = first, error } = useQuery({ ...trialDetailQuery(experimentId, id), placeholderData: first });
+  const { data: status } = useQuery(statusQuery(experimentId));
+  const { busy, steer } = useSteering(experimentId);
+  const [forking, setForking] = useState(false);
+  usePageTitle(`Trial ${id}`);
+  const own = status?.trials.find((each) => each.trialId === id);
+  const base = `/experiments/${experimentId}/trials/${id}`;
+  const why = (verb: "pause" | "activate") => (status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet");
+  useActions([
+    { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => void steer("pause") },
+    { id: "activate", title: "Activate", keys: "a", group: "Trial", disabled: why("activate"), run: () => void steer("activate") },
+    { id: "fork", title: "Fork this trial", keys: "f", group: "Trial", run: () => setForking(true) },
+    { id: "logs", title: "Logs", keys: "l", group: "Trial", run: () => void navigate(`${base}/logs`) },
+    { id: "curves", title: "Curves", keys: "m", group: "Trial", run: () => void navigate(`${base}/curves`) },
+    { id: "attempts", title: "Attempts", keys: "t", group: "Trial", run: () => void navigate(`${base}/attempts`) },
+    { id: "back", title: "Back to the experiment", keys: "Escape", group: "Trial", run: () => void navigate(`/experiments/${experimentId}`) },
+  ]);
+  if (error) {
+    return (
+      <main>
+        <Failure error={error} gone={`Trial ${id} is gone`} />
+      </main>
+    );
+  }
+  return (
+    <main>
+      <header className="field">
+        <p className="crumbs">
+          <Link to="/">Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
+        </p>
+        <div className="page-head">
+          <h1 className="grow">Trial {id}</h1>
+          <div className="row" role="group" aria-label="Steer the experiment of this trial">
+            <Button kind={status?.can.pause ? "primary" : "plain"} why={why("pause")} busy={busy === "pause"} onClick={() => void steer("pause")}>
+              Pause
+            </Button>
+            <Button kind={status?.can.activate ? "primary" : "plain"} why={why("activate")} busy={busy === "activate"} onClick={() => void steer("activate")}>
+              Activate
+            </Button>
+            <Button onClick={() => setForking(true)}>Fork</Button>
+          </div>
+        </div>
+        <div className="row">
+          <StateBadge state={own?.state ?? trial.state} />
+          {own && (
+            <span className="soft" role="status">
+              {own.text}, {duration(Math.max(0, now - Date.parse(own.since)))}
+            </span>
+          )}
+          <span className="soft">
+            step {trial.totalBatchesProcessed}, {trial.restarts} restarts
+          </span>
+          {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && <span>best {figure(trial.searcherMetricValue)}</span>}
+        </div>
+        {own?.waiting && <p className="warning">It waits: {own.waiting}</p>}
+      </header>
+      <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
+      <Suspense fallback={<Loading what="this part" />}>
+        <Routes>
+          <Route index element={<Navigate replace to={`${base}/curves`} />} />
+          <Route path="curves" element={<Curves trial={trial} />} />
+          <Route path="hyperparameters" element={<Hyperparameters trial={trial} />} />
+          <Route path="attempts" element={<Attempts trial={trial} />} />
+          <Route path="profile" element={<Profile trial={trial} />} />
+          <Route path="logs" element={<Logs trial={trial} />} />
+          {/* Tabs of the older page. */}
+          <Route path="profiler" element={<Navigate replace to={`${base}/profile`} />} />
+          <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />
+        </Routes>
+      </Suspense>
+      {forking && (
+        <Suspense fallback={null}>
+          <ForkDialog parentId={experimentId} trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }} onClose={() => setForking(false)} />
+        </Suspense>
+      )}
+    </main>
+  );
 }

@@ -1,0 +1,92 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { StateBadge } from "@/components/StateBadge";
+import { ExactTime } from "@/components/TimeText";
+import { duration } from "@/format/duration";
+import { visible } from "@/format/visible";
+import { useNow } from "@/hooks/useNow";
+import { type Attempt, attemptsQuery } from "@/services/trials";
+import type { TrialTabProps } from "../Trial";
+
+const REASONS: Record<string, string> = {
+  completed: "completed",
+  preempted: "paused, checkpoint saved",
+  user_canceled: "stopped by a person",
+  agent_lost: "its machine was lost",
+  out_of_restarts: "failed too often",
+  errored: "failed",
+};
+
+/** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
+export default function Attempts({ trial }: TrialTabProps) {
+  const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
+  if (error) return <Failure error={error} />;
+  if (!data) return <Loading what="the attempts" />;
+  if (data.length === 0) return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
+  return (
+    <section className="field" aria-label="Attempts">
+      {[...data].reverse().map((attempt) => (
+        <One key={attempt.allocationId} attempt={attempt} base={`/experiments/${trial.experimentId}/trials/${trial.id}`} />
+      ))}
+    </section>
+  );
+}
+
+function One({ attempt, base }: { attempt: Attempt; base: string }) {
+  const now = useNow();
+  const start = attempt.startedAt ? Date.parse(attempt.startedAt) : null;
+  const end = attempt.endedAt ? Date.parse(attempt.endedAt) : now;
+  const failed = attempt.containers.flatMap((container) => container.ranks.map((rank) => ({ rank, container })));
+  return (
+    <article className="card">
+      <div className="row">
+        <h2>Attempt {attempt.runId}</h2>
+        <StateBadge state={attempt.endedAt ? (attempt.reason === "errored" || attempt.reason === "out_of_restarts" ? "ERROR" : attempt.reason === "preempted" ? "PAUSED" : "COMPLETED") : attempt.state} />
+        {attempt.reason && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
+        {attempt.code !== null && attempt.code !== 0 && <span className="tag">exit code {attempt.code}</span>}
+        {start !== null && (
+          <span className="soft">
+            <ExactTime at={attempt.startedAt} /> for {duration(end - start)}
+          </span>
+        )}
+        <Link to={`${base}/logs?attempt=${encodeURIComponent(attempt.allocationId)}`}>its log</Link>
+      </div>
+      {attempt.message && <p>{visible(attempt.message)}</p>}
+      <table className="plain-table">
+        <thead>
+          <tr>
+            <th>Rank</th>
+            <th>Agent</th>
+            <th>Slots</th>
+            <th>End</th>
+          </tr>
+        </thead>
+        <tbody>
+          {attempt.containers.map((container) => (
+            <tr key={container.containerId}>
+              <td>{container.rank}</td>
+              <td>
+                {container.agentId} <span className="soft">{container.address}</span>
+              </td>
+              <td>{container.slots.join(", ") || "none"}</td>
+              <td>
+                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`} {container.signal !== null && `signal ${container.signal}`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {failed.map(({ rank }) => (
+        <div key={rank.rank} className="failure">
+          <strong>
+            Rank {rank.rank} on {rank.host} failed{rank.cause && `: ${rank.cause}`}
+          </strong>
+          <pre className="source">{rank.lastLines.map(visible).join("\n")}</pre>
+        </div>
+      ))}
+    </article>
+  );
+}

@@ -1,0 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useMemo } from "react";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { MetricBoard } from "@/components/board/MetricBoard";
+import { ExactTime } from "@/components/TimeText";
+import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
+import type { TrialTabProps } from "../Trial";
+
+const PROFILER = /^system_|^profiler|^(cpu|gpu|memory|disk|network)$/;
+
+export function isProfile(group: string): boolean {
+  return PROFILER.test(group);
+}
+
+/** What the trial reported, with what happened to it marked where it happened. */
+export function Curves({ trial }: TrialTabProps) {
+  const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
+  const { data: marks = [] } = useQuery(marksQuery(trial.experimentId, trial.id));
+  const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
+  const marksFor = useCallback(
+    (x: "batches" | "epochs" | "time") =>
+      // An epoch's place is not known for a mark; it is left out there.
+      x === "epochs" ? [] : marks.map((mark) => ({ kind: mark.kind, text: mark.text, x: x === "time" ? Date.parse(mark.time) / 1000 : mark.steps })),
+    [marks],
+  );
+  if (names.error) return <Failure error={names.error} />;
+  if (!names.data) return <Loading what="the figures" />;
+  const own = names.data.metrics.filter(({ group }) => !isProfile(group));
+  return (
+    <>
+      <MetricBoard experimentId={trial.experimentId} runs={runs} names={own} searcherMetric={names.data.searcherMetric} marksFor={marksFor} />
+      {marks.length > 0 && (
+        <details className="card">
+          <summary>
+            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses, {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
+            {marks.filter((mark) => mark.kind === "checkpoint").length} checkpoints
+          </summary>
+          <ol>
+            {marks.map((mark, index) => (
+              <li key={index} data-mark={mark.kind}>
+                <span className="soft">
+                  <ExactTime at={mark.time} />
+                </span>{" "}
+                step {mark.steps}: {mark.text}
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </>
+  );
+}

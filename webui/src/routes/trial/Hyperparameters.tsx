@@ -1,0 +1,32 @@
+import { EmptyState } from "@/components/base/EmptyState";
+import { figure } from "@/format/number";
+import { flatten } from "@/format/nested";
+import type { TrialTabProps } from "../Trial";
+
+/** The values that this trial was given. */
+export default function Hyperparameters({ trial }: TrialTabProps) {
+  const values = Object.entries(flatten(trial.hparams));
+  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
+  return (
+    <section className="card" aria-label="Hyperparameters">
+      <table className="plain-table">
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th>Value</th>
+          </tr>
+        </thead>
+        <tbody>
+          {values.map(([name, value]) => (
+            <tr key={name}>
+              <td>
+                <code>{name}</code>
+              </td>
+              <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
