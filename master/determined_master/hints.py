@@ -10,6 +10,10 @@ TRIALS = "trials"
 SCHEDULE = "schedule"
 ALLOCATIONS = "allocations"
 DELETE = "delete"
+COLUMNS = "columns"
+"""What lists of experiments show is to be looked at again."""
+COLUMN_NAMES = "column-names"
+"""There is a column that was not there before."""
 SHUTDOWN = "shutdown"
 
 
