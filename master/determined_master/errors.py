@@ -9,7 +9,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from determined.config import Checked
-from determined.errors import ApiError, BadRequest, Forbidden, NotFound, NotImplementedYet, Unauthenticated
+from determined.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    NotFound,
+    NotImplementedYet,
+    PreconditionFailed,
+    Unauthenticated,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +37,12 @@ class InvalidConfig(BadRequest):
     def __init__(self, checked: Checked) -> None:
         super().__init__(checked.render())
         self.checked = checked
+
+
+class SelectionChanged(PreconditionFailed):
+    """What was chosen is not what is there; nothing was done."""
+
+    status = 412
 
 
 def error_body(error: ApiError) -> dict[str, Any]:

@@ -65,6 +65,12 @@ async def _loops(master: Master) -> AsyncIterator[None]:
             await stack.enter_async_context(
                 _running(name, lambda n=name, t=topics, k=tick: run(n, master.hints, t, k))  # type: ignore[misc]
             )
+        # Reports come by the thousand, and each sends its hint.
+        await stack.enter_async_context(
+            _running(
+                "columns", lambda: run("columns", master.hints, (hints.COLUMNS,), master.columns.catch_up, pause=1.0)
+            )
+        )
         yield
 
 

@@ -19,6 +19,7 @@ from determined_master.auth import Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
+from determined_master.columns.service import Upkeep
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
 from determined_master.experiments.search import Search
@@ -59,6 +60,7 @@ class Master:
     writer: GroupWriter
     metrics: MetricStore
     logs: LogStore
+    columns: Upkeep
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -138,4 +140,5 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),
+        columns=Upkeep(database),
     )

@@ -4,33 +4,55 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined.errors import NotImplementedYet
 from determined_master.auth import Anyone
-from determined_master.columns import wire
-from determined_master.dependencies import Read
+from determined_master.columns import catalogue, catalogue_repository, repository, wire
+from determined_master.columns.older_reading import show
+from determined_master.columns.search import Question, Search, project_of
+from determined_master.dependencies import Read, TheMaster
+from determined_master.users import repository as users
+from determined_master.wire.paging import Window
 
 router = APIRouter(prefix="/api/v1", tags=["finding"])
+LARGEST_PAGE = 500
 
 
 @router.post("/experiments-search")
 async def search_experiments(
-    body: wire.ExperimentsSearchBody, _principal: Anyone, session: Read
+    body: wire.ExperimentsSearchBody, _principal: Anyone, session: Read, master: TheMaster
 ) -> wire.ExperimentsSearchAnswer:
-    raise NotImplementedYet("not yet")
+    search = Search(session, master.clock.now(), Question(body.project_id, body.filter, body.sort))
+    total = await search.total()
+    window = Window.of(body.offset, body.limit, total)
+    limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)
+    found = await show(session, await search.ids(offset=window.offset, limit=limit))
+    return wire.ExperimentsSearchAnswer(
+        experiments=[wire.FoundExperiment(experiment=one, best_trial=best) for one, best in found],
+        pagination=window.pagination(total, len(found), body.limit),
+    )
 
 
 @router.get("/projects/{project_id}/columns")
 async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> wire.ProjectColumnsAnswer:
-    raise NotImplementedYet("not yet")
+    """Without those of the configuration, which the older page does not know."""
+    await users.get_project(session, project_of(project_id))
+    found: list[wire.ProjectColumn] = []
+    for kind in ("experiment", "hyperparameter", "metric"):
+        listed, _ = await catalogue.page(session, "", kind, None, project_id)
+        found += [wire.project_column(one) for one in listed]
+    return wire.ProjectColumnsAnswer(columns=found)
 
 
 @router.get("/projects/{project_id}/experiments/metric-ranges")
 async def get_project_metric_ranges(project_id: int, _principal: Anyone, session: Read) -> wire.MetricRangesAnswer:
-    raise NotImplementedYet("not yet")
+    await users.get_project(session, project_of(project_id))
+    found = await catalogue_repository.ranges(session, project_id)
+    return wire.MetricRangesAnswer(
+        ranges=[wire.MetricsRange(metrics_name=r.name, min=r.minimum, max=r.maximum) for r in found]
+    )
 
 
 @router.get("/experiment/labels")
 async def get_experiment_labels(
     _principal: Anyone, session: Read, project_id: Annotated[int, Query(alias="projectId")] = 0
 ) -> wire.ExperimentLabelsAnswer:
-    raise NotImplementedYet("not yet")
+    return wire.ExperimentLabelsAnswer(labels=list(await repository.labels(session, project_of(project_id))))

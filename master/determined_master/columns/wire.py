@@ -1,16 +1,18 @@
 """Lists of experiments, their columns and what is done to many at once, as the wire shows them."""
 
-from typing import Annotated, Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from determined_master.columns.names import OWN, Kind, Listed, Type, display_name
+from determined_master.columns.shown import Shown
 from determined_master.experiments.wire import Experiment
 from determined_master.trials.wire import Trial
+from determined_master.wire.enums import state
 from determined_master.wire.model import Number, Pagination, Time, Wire
 
 Cell = Number | str | bool | None
-Kind = Literal["experiment", "hyperparameter", "metric", "config"]
-Type = Literal["number", "text", "date", "boolean"]
 ShownState = Literal[
     "STATE_ACTIVE",
     "STATE_QUEUED",
@@ -169,16 +171,20 @@ class ExperimentsSearchAnswer(Wire):
     pagination: Pagination
 
 
+Location = Literal[
+    "LOCATION_TYPE_EXPERIMENT",
+    "LOCATION_TYPE_HYPERPARAMETERS",
+    "LOCATION_TYPE_VALIDATIONS",
+    "LOCATION_TYPE_TRAINING",
+    "LOCATION_TYPE_CUSTOM_METRIC",
+]
+OlderType = Literal["COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER", "COLUMN_TYPE_DATE"]
+
+
 class ProjectColumn(Wire):
     column: str
-    location: Literal[
-        "LOCATION_TYPE_EXPERIMENT",
-        "LOCATION_TYPE_HYPERPARAMETERS",
-        "LOCATION_TYPE_VALIDATIONS",
-        "LOCATION_TYPE_TRAINING",
-        "LOCATION_TYPE_CUSTOM_METRIC",
-    ]
-    type: Literal["COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER", "COLUMN_TYPE_DATE"]
+    location: Location
+    type: OlderType
     display_name: str
 
 
@@ -198,3 +204,63 @@ class MetricRangesAnswer(Wire):
 
 class ExperimentLabelsAnswer(Wire):
     labels: list[str]
+
+
+def row(shown: Shown, cells: dict[str, float | str | bool | None], now: datetime) -> Row:
+    experiment, username, summary, word = shown
+    return Row(
+        id=experiment.id,
+        name=experiment.name,
+        description=experiment.description,
+        state=cast(ShownState, state(word)),
+        archived=experiment.archived,
+        username=username,
+        user_id=experiment.user_id,
+        labels=experiment.labels,
+        start_time=experiment.start_time,
+        end_time=experiment.end_time,
+        progress=experiment.progress,
+        num_trials=summary.num_trials if summary else 0,
+        trial_id=summary.trial_id if summary else None,
+        searcher_type=experiment.searcher_type,
+        searcher_metric=experiment.searcher_metric,
+        searcher_metric_value=summary.searcher_metric_value if summary else None,
+        smaller_is_better=experiment.smaller_is_better,
+        forked_from=experiment.parent_id,
+        project_id=experiment.project_id,
+        resource_pool=experiment.pool,
+        duration_seconds=((experiment.end_time or now) - experiment.start_time).total_seconds(),
+        checkpoint_count=summary.checkpoint_count if summary else 0,
+        checkpoint_size=summary.checkpoint_size if summary else 0,
+        cells=cells,
+    )
+
+
+def column(one: Listed) -> Column:
+    own = OWN.get(one.column) if one.kind == "experiment" else None
+    shown = own.display_name if own else display_name(one.kind, one.column)
+    return Column(column=one.column, kind=one.kind, type=one.type, display_name=shown, count=one.count)
+
+
+_OLDER_TYPES: dict[Type, OlderType] = {
+    "number": "COLUMN_TYPE_NUMBER",
+    "text": "COLUMN_TYPE_TEXT",
+    "date": "COLUMN_TYPE_DATE",
+    "boolean": "COLUMN_TYPE_TEXT",
+}
+_LOCATIONS: dict[str, Location] = {
+    "experiment": "LOCATION_TYPE_EXPERIMENT",
+    "hyperparameter": "LOCATION_TYPE_HYPERPARAMETERS",
+    "validation": "LOCATION_TYPE_VALIDATIONS",
+    "training": "LOCATION_TYPE_TRAINING",
+}
+
+
+def project_column(one: Listed) -> ProjectColumn:
+    place = one.column.split(".", 1)[0] if one.kind == "metric" else one.kind
+    return ProjectColumn(
+        column=one.column,
+        location=_LOCATIONS.get(place, "LOCATION_TYPE_CUSTOM_METRIC"),
+        type=_OLDER_TYPES[one.type],
+        display_name=column(one).display_name,
+    )

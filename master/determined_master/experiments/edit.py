@@ -1,5 +1,6 @@
 """Changes what people may change of an experiment: name, description, notes, labels, priority, what is kept of it."""
 
+from collections.abc import Collection
 from typing import Any
 
 from determined.errors import BadRequest, PreconditionFailed
@@ -42,22 +43,30 @@ async def patch(
             kept = body.checkpoint_storage.model_dump(exclude_unset=True, exclude_none=True, by_alias=False)
             config["checkpoint_storage"] = config["checkpoint_storage"] | kept
         if config != row.config:
-            values["config"] = config
+            values |= {"config": config, "values_stale": True}
         if values:
             await repository.change(session, row, **values)
-            await _record(session, clock, principal, experiment_id, sorted(values))
-            hint(session, hints.SCHEDULE, hints.experiment(experiment_id))
+            await _record(session, clock, principal, experiment_id, sorted(values.keys() - {"values_stale"}))
+            hint(session, hints.SCHEDULE, hints.COLUMNS, hints.experiment(experiment_id))
 
 
-async def label(
-    database: Database, clock: Clock, experiment_id: int, word: str, principal: Principal, *, present: bool
+async def relabel(
+    database: Database,
+    clock: Clock,
+    experiment_id: int,
+    principal: Principal,
+    *,
+    add: Collection[str] = (),
+    remove: Collection[str] = (),
 ) -> list[str]:
+    """The labels that it then has."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
-        labels = set(row.labels) | {word} if present else set(row.labels) - {word}
+        labels = (set(row.labels) | set(add)) - set(remove)
         if labels != set(row.labels):
             await repository.change(session, row, labels=sorted(labels))
             await _record(session, clock, principal, experiment_id, ["labels"])
+            hint(session, hints.experiment(experiment_id))
     return sorted(labels)
 
 

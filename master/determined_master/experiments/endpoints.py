@@ -86,13 +86,13 @@ async def patch(experiment_id: int, body: wire.PatchBody, user: User, master: Th
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
 async def add_label(experiment_id: int, label: str, user: User, master: TheMaster) -> wire.LabelsAnswer:
-    labels = await edit.label(master.database, master.clock, experiment_id, label, user, present=True)
+    labels = await edit.relabel(master.database, master.clock, experiment_id, user, add=[label])
     return wire.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
 async def remove_label(experiment_id: int, label: str, user: User, master: TheMaster) -> wire.LabelsAnswer:
-    labels = await edit.label(master.database, master.clock, experiment_id, label, user, present=False)
+    labels = await edit.relabel(master.database, master.clock, experiment_id, user, remove=[label])
     return wire.LabelsAnswer(labels=labels)
 
 

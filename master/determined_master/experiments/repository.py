@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow
+from determined_master.db.models import ExperimentLabelRow, ExperimentRow
 from determined_master.events import repository as events
 from determined_master.experiments.transitions import FROM
 
@@ -58,12 +58,24 @@ async def get_many(session: AsyncSession, experiment_ids: Sequence[int]) -> Sequ
 async def add(session: AsyncSession, row: ExperimentRow) -> None:
     session.add(row)
     await session.flush()
+    await _keep_labels(session, row.id, row.labels)
 
 
 async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
     """Everything about an experiment but its state."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
+    if "labels" in values:
+        await _keep_labels(session, row.id, values["labels"])
     await session.refresh(row)
+
+
+async def _keep_labels(session: AsyncSession, experiment_id: int, labels: Collection[str]) -> None:
+    """The table that lists look into, in the transaction that changes the row."""
+    await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))
+    cut = sorted({label[: ExperimentLabelRow.MOST_CHARACTERS] for label in labels})
+    if cut:
+        rows = [{"label": label, "experiment_id": experiment_id} for label in cut]
+        await session.execute(insert(ExperimentLabelRow), rows)
 
 
 async def move(

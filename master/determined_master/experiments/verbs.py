@@ -13,6 +13,7 @@ from determined_master.experiments import repository
 from determined_master.principal import Principal
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
+from determined_master.users import repository as users
 
 
 class Verbs:
@@ -70,6 +71,36 @@ class Verbs:
                     target_type="experiment",
                     target_id=row.id,
                 )
+
+    async def check_home(self, project_id: int) -> None:
+        """Raises where nothing may come to live in that project."""
+        async with self._database.read() as session:
+            await self._check_home(session, project_id)
+
+    async def rehome(self, experiment_id: int, principal: Principal, project_id: int) -> None:
+        """To another project, whatever it is doing."""
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            await self._check_home(session, project_id)
+            if row.project_id == project_id:
+                return
+            start = row.project_id
+            await repository.change(session, row, project_id=project_id, values_stale=True)
+            await events.record(
+                session,
+                self._clock,
+                actor=principal.username,
+                kind="rehomed",
+                target_type="experiment",
+                target_id=row.id,
+                payload={"from": start, "to": project_id},
+            )
+            hint(session, hints.COLUMNS, hints.experiment(row.id))
+
+    async def _check_home(self, session: AsyncSession, project_id: int) -> None:
+        project = await users.get_project(session, project_id)
+        if project.archived:
+            raise PreconditionFailed(f"project {project.name!r} is archived")
 
     async def delete(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:

@@ -7,6 +7,7 @@ from functools import partial
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
+from determined_master.columns import upkeep
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import after_commit
 from determined_master.experiments import repository as experiment_rows
@@ -49,6 +50,7 @@ async def _delete(master: Master, row: ExperimentRow) -> None:
         fresh = await experiment_rows.get(session, row.id)
         await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETED)
         await trial_rows.drop_metrics(session, row.id)
+        await upkeep.drop(session, row.id)
 
 
 async def _drop_contexts(master: Master) -> None:

@@ -16,8 +16,10 @@ async def run(
     tick: Callable[[], Awaitable[float | None]],
     *,
     interval: float = 30.0,
+    pause: float = 0.0,
 ) -> None:
-    """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most."""
+    """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most.
+    ``pause``: seconds in which it is not called again, whatever hints come."""
     failures = 0
     async with hints.listen(*topics) as listener:
         while not hints.closing:
@@ -35,4 +37,5 @@ async def run(
                 logger.exception("loop %s failed; again in %.1f s", name, wait)
                 await asyncio.sleep(wait)
                 continue
-            await listener.wait(wait)
+            await asyncio.sleep(pause)
+            await listener.wait(max(0.0, wait - pause))

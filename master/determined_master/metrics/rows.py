@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, true, update
 
 from determined_master.db.models import ExperimentRow, MetricRow, SearchFactRow, TrialRow
 from determined_master.metrics.report import Report
@@ -22,7 +22,11 @@ _SAVED = (
     "latest_validation_id",
     "searcher_metric_value",
 )
-_SAVE = update(_T).where(_T.c.id == bindparam("of_trial")).values({name: bindparam(f"new_{name}") for name in _SAVED})
+_SAVE = (
+    update(_T)
+    .where(_T.c.id == bindparam("of_trial"))
+    .values({name: bindparam(f"new_{name}") for name in _SAVED} | {"values_stale": true()})
+)
 
 
 class Existing(NamedTuple):

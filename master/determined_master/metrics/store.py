@@ -82,6 +82,8 @@ class MetricStore:
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
         topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
+        if operations:
+            topics.add(hints.COLUMNS)
         if any(r.group == "validation" for r in operations):
             topics.add(hints.SEARCH)
         return topics

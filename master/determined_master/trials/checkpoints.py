@@ -57,6 +57,7 @@ async def report(session: AsyncSession, clock: Clock, body: ReportBody, principa
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=trial.checkpoint_count + 1,
         checkpoint_size=trial.checkpoint_size + size,
+        values_stale=True,
     )
     await events.record(
         session,
@@ -67,7 +68,7 @@ async def report(session: AsyncSession, clock: Clock, body: ReportBody, principa
         target_id=body.uuid,
         payload={"trial": trial.id, "steps": steps},
     )
-    hint(session, hints.experiment(trial.experiment_id))
+    hint(session, hints.experiment(trial.experiment_id), hints.COLUMNS)
 
 
 async def delete(session: AsyncSession, row: CheckpointRow) -> None:
@@ -85,6 +86,8 @@ async def delete(session: AsyncSession, row: CheckpointRow) -> None:
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=max(0, trial.checkpoint_count - 1),
         checkpoint_size=max(0, trial.checkpoint_size - row.size),
+        values_stale=True,
     )
+    hint(session, hints.COLUMNS)
     folder = folder_of(await repository.storage_of(session, trial), row.uuid)
     after_commit(session, lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
 from determined.states import TrialState
@@ -40,7 +41,14 @@ async def of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[T
 
 
 async def of_experiments(session: AsyncSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
+    """Without what may be long of each: hyperparameters, metrics, metadata."""
     query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
+    light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
+    return (await session.execute(query.options(*light))).scalars().all()
+
+
+async def without_metrics(session: AsyncSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+    query = select(TrialRow).where(TrialRow.id.in_(trial_ids)).options(defer(TrialRow.summary_metrics))
     return (await session.execute(query)).scalars().all()
 
 

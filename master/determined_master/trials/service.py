@@ -56,7 +56,7 @@ class Trials:
             start_time=self._clock.now(),
             warm_start_checkpoint=warm_start,
         )
-        hint(session, hints.TRIALS)
+        hint(session, hints.TRIALS, hints.COLUMNS)
         return row
 
     async def pause(self, session: AsyncSession, row: TrialRow, actor: str) -> None:

@@ -2,25 +2,38 @@
 
 from fastapi import APIRouter
 
-from determined.errors import NotImplementedYet
+from determined.errors import BadRequest, PreconditionFailed
 from determined_master.auth import User
 from determined_master.dependencies import Read, Write
-from determined_master.users import wire
+from determined_master.users import repository, wire
 from determined_master.wire.model import Empty
 
 router = APIRouter(prefix="/api/v1/users/setting", tags=["users"])
+MOST_BYTES = 64 * 1024
+MOST = 1000
 
 
 @router.get("")
 async def get_user_settings(user: User, session: Read) -> wire.UserSettings:
-    raise NotImplementedYet("not yet")
+    rows = await repository.settings(session, user.user_id)
+    found = [wire.UserWebSetting(key=row.key, storage_path=row.storage_path, value=row.value) for row in rows]
+    return wire.UserSettings(settings=found)
 
 
 @router.post("")
 async def post_user_settings(body: wire.UserSettings, user: User, session: Write) -> Empty:
-    raise NotImplementedYet("not yet")
+    """A setting is known by its path and its key."""
+    for setting in body.settings:
+        for name, text in setting.model_dump(by_alias=True).items():
+            if len(text.encode()) > MOST_BYTES or "\0" in text:
+                raise BadRequest(f"a setting's {name} has at most {MOST_BYTES} bytes, and no zeroes")
+        await repository.put_setting(session, user.user_id, setting.storage_path, setting.key, setting.value)
+    if await repository.count_settings(session, user.user_id) > MOST:
+        raise PreconditionFailed(f"{MOST} settings are the most that are kept for a user")
+    return Empty()
 
 
 @router.post("/reset")
 async def reset_user_settings(user: User, session: Write) -> Empty:
-    raise NotImplementedYet("not yet")
+    await repository.drop_settings(session, user.user_id)
+    return Empty()

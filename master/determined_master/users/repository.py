@@ -1,5 +1,6 @@
 """SQL about users, sessions, workspaces and projects."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -8,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
-from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, WorkspaceRow
+from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
 
 
 async def get(session: AsyncSession, user_id: int) -> UserRow:
@@ -120,3 +121,29 @@ async def add_first_places(session: AsyncSession, user_id: int) -> None:
     await session.flush()
     session.add(ProjectRow(id=1, workspace_id=1, name="Uncategorized", user_id=user_id, immutable=True))
     await session.flush()
+
+
+async def settings(session: AsyncSession, user_id: int) -> Sequence[UserSettingRow]:
+    query = select(UserSettingRow).where(UserSettingRow.user_id == user_id)
+    return (
+        (await session.execute(query.order_by(UserSettingRow.storage_path, UserSettingRow.key, UserSettingRow.digest)))
+        .scalars()
+        .all()
+    )
+
+
+async def count_settings(session: AsyncSession, user_id: int) -> int:
+    query = select(func.count()).select_from(UserSettingRow).where(UserSettingRow.user_id == user_id)
+    return (await session.execute(query)).scalar_one()
+
+
+async def put_setting(session: AsyncSession, user_id: int, storage_path: str, key: str, value: str) -> None:
+    digest = hashlib.sha256(f"{len(storage_path)} {storage_path} {key}".encode()).hexdigest()
+    of_it = (UserSettingRow.user_id == user_id, UserSettingRow.digest == digest)
+    await session.execute(delete(UserSettingRow).where(*of_it))
+    session.add(UserSettingRow(user_id=user_id, digest=digest, storage_path=storage_path, key=key, value=value))
+    await session.flush()
+
+
+async def drop_settings(session: AsyncSession, user_id: int) -> None:
+    await session.execute(delete(UserSettingRow).where(UserSettingRow.user_id == user_id))

@@ -4,11 +4,25 @@ from determined_master.db.models.agents import AgentRow, AgentSlotRow
 from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.models.checkpoints import CheckpointRow
 from determined_master.db.models.cluster import ClusterRow, EventRow
+from determined_master.db.models.columns import (
+    ColumnCountRow,
+    ColumnNameRow,
+    ColumnValueRow,
+    ExperimentLabelRow,
+    ExperimentSummaryRow,
+)
 from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.trials import TrialRow
-from determined_master.db.models.users import ProjectRow, SessionRow, SignInLinkRow, UserRow, WorkspaceRow
+from determined_master.db.models.users import (
+    ProjectRow,
+    SessionRow,
+    SignInLinkRow,
+    UserRow,
+    UserSettingRow,
+    WorkspaceRow,
+)
 
 __all__ = [
     "AgentRow",
@@ -16,9 +30,14 @@ __all__ = [
     "AllocationRow",
     "CheckpointRow",
     "ClusterRow",
+    "ColumnCountRow",
+    "ColumnNameRow",
+    "ColumnValueRow",
     "ContainerRow",
     "EventRow",
+    "ExperimentLabelRow",
     "ExperimentRow",
+    "ExperimentSummaryRow",
     "LogRow",
     "MetricRow",
     "ProjectRow",
@@ -28,5 +47,6 @@ __all__ = [
     "SlotHoldRow",
     "TrialRow",
     "UserRow",
+    "UserSettingRow",
     "WorkspaceRow",
 ]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExperimentState
@@ -40,8 +40,25 @@ class ExperimentRow(Base):
     searcher_cursor: Mapped[int] = mapped_column(default=0)
     best_trial_id: Mapped[int | None]
     best_metric: Mapped[float | None]
+    values_stale: Mapped[bool] = mapped_column(default=True)
+    """Its configuration or its project changed, and what lists show of it is to be looked at again."""
 
-    __table_args__ = (Index("ix_experiments_state", "state"),)
+    __table_args__ = (
+        Index("ix_experiments_state", "state"),
+        # What every list asks for, so that it need not look at the rows, which are long.
+        Index("ix_experiments_listed", "archived", "project_id", "state"),
+        Index("ix_experiments_name", "name"),
+        Index("ix_experiments_start_time", "start_time"),
+        Index("ix_experiments_end_time", "end_time"),
+        Index("ix_experiments_pool", "pool"),
+        Index("ix_experiments_user", "user_id"),
+        Index(
+            "ix_experiments_values_stale",
+            "values_stale",
+            sqlite_where=text("values_stale = 1"),
+            postgresql_where=text("values_stale"),
+        ),
+    )
 
 
 class SearchFactRow(Base):

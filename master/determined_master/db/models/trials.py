@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TrialState
@@ -12,7 +12,15 @@ from determined_master.db.base import Base, BigId, StateText
 
 class TrialRow(Base):
     __tablename__ = "trials"
-    __table_args__ = (Index("ix_trials_state", "state"),)
+    __table_args__ = (
+        Index("ix_trials_state", "state"),
+        Index(
+            "ix_trials_values_stale",
+            "experiment_id",
+            sqlite_where=text("values_stale = 1"),
+            postgresql_where=text("values_stale"),
+        ),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     experiment_id: Mapped[int] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"), index=True)
@@ -49,3 +57,5 @@ class TrialRow(Base):
     checkpoint_size: Mapped[int] = mapped_column(default=0)
     summary_metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
     run_metadata: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    values_stale: Mapped[bool] = mapped_column(default=True)
+    """Something changed since lists of experiments last took its values; set by whoever changes them."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined_master.db.base import Base, BigId
@@ -67,3 +67,18 @@ class ProjectRow(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     archived: Mapped[bool] = mapped_column(default=False)
     immutable: Mapped[bool] = mapped_column(default=False)
+
+
+class UserSettingRow(Base):
+    """A word that the web page keeps for its user."""
+
+    __tablename__ = "user_settings"
+
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Of path and key, which may be longer than a database takes for a key."""
+    storage_path: Mapped[str] = mapped_column(Text)
+    key: Mapped[str] = mapped_column(Text)
+    value: Mapped[str] = mapped_column(Text)

@@ -1,0 +1,50 @@
+"""Which columns there are, and which words stand in them."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.columns import catalogue_repository, repository
+from determined_master.columns.conditions import listed
+from determined_master.columns.names import OWN, Kind, Listed
+from determined_master.columns.search import known, project_of
+
+STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
+
+
+async def page(
+    session: AsyncSession, query: str, kind: Kind | None, limit: int | None, project_id: int | None
+) -> tuple[list[Listed], int]:
+    """The experiment's own first; of these every experiment has a value."""
+    project = project_of(project_id)
+    own: list[Listed] = []
+    if kind in (None, "experiment"):
+        count = await repository.count(session, listed(project, archived=True), ())
+        word = query.lower()
+        named = [one for one in OWN.values() if word in one.name.lower() or word in one.display_name.lower()]
+        own = [Listed(one.name, "experiment", one.type, count) for one in named]
+    if kind == "experiment":
+        return own[:limit], len(own)
+    kinds = STORED if kind is None else (kind,)
+    left = None if limit is None else max(0, limit - len(own))
+    stored, total = await catalogue_repository.page(session, query=query, kinds=kinds, project_id=project, limit=left)
+    return [*own[:limit], *map(_typed, stored)], len(own) + total
+
+
+def _typed(one: Listed) -> Listed:
+    """Least, greatest and mean are numbers, whatever came last."""
+    is_figure = one.kind == "metric" and not one.column.endswith(".last")
+    return replace(one, type="number") if is_figure else one
+
+
+async def words(session: AsyncSession, column: str, query: str, limit: int, now: datetime) -> list[str]:
+    """None for a column that holds no words, or is not there."""
+    if column == "archived":
+        return [word for word in ("false", "true") if query.lower() in word]
+    if column in OWN and OWN[column].type != "text":
+        return []
+    by = (await known(session, [column])).get(column)
+    if by is None:
+        return []
+    return list(await repository.words(session, by, listed(0, archived=True), query, limit, now))

@@ -1,0 +1,73 @@
+"""SQL about which columns there are."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import String, column, func, select, values
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.columns.names import STATISTICS, Kind, Listed
+from determined_master.db.models import ColumnCountRow, ColumnNameRow
+
+N, C = ColumnNameRow, ColumnCountRow
+_SUFFIXES = [
+    *(("metric", f".{statistic}", str(place)) for place, statistic in enumerate(STATISTICS)),
+    ("hyperparameter", "", "0"),
+    ("config", "", "0"),
+]
+
+
+class Range(NamedTuple):
+    name: str
+    minimum: float
+    maximum: float
+
+
+async def named(session: AsyncSession, names: Collection[str]) -> dict[tuple[str, str], int]:
+    """(Kind, name) → id, of those that any experiment ever had."""
+    rows = (await session.execute(select(N.kind, N.name, N.id).where(N.name.in_(names)))).all()
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+async def every_name(session: AsyncSession, limit: int) -> Sequence[tuple[str, str]]:
+    """Kind and name; for telling which one was meant."""
+    return [(row[0], row[1]) for row in (await session.execute(select(N.kind, N.name).limit(limit))).all()]
+
+
+async def page(
+    session: AsyncSession, *, query: str, kinds: Collection[Kind], project_id: int, limit: int | None, offset: int = 0
+) -> tuple[list[Listed], int]:
+    """Columns of the kinds whose name has ``query`` in it, by kind and name, and how many there are in all."""
+    suffix = values(column("kind", String), column("suffix", String), column("place", String), name="suffixes")
+    suffixes = suffix.data(_SUFFIXES).cte("suffixes")
+    counted = select(C.name_id, func.sum(C.count).label("count")).group_by(C.name_id)
+    if project_id:
+        counted = select(C.name_id, C.count.label("count")).where(C.project_id == project_id)
+    counts = counted.subquery()
+    whole: Any = N.name + suffixes.c.suffix
+    found = (
+        select(whole, N.kind, N.type, counts.c.count)
+        .join(suffixes, suffixes.c.kind == N.kind)
+        .join(counts, counts.c.name_id == N.id)
+        .where(N.kind.in_(kinds), counts.c.count > 0)
+    )
+    if query:
+        found = found.where(whole.icontains(query, autoescape=True))
+    total = (await session.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
+    ordered = found.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
+    return [Listed(*row) for row in (await session.execute(ordered)).all()], total
+
+
+async def ranges(session: AsyncSession, project_id: int) -> list[Range]:
+    """How far the last values of each numeric metric have reached."""
+    query = (
+        select(N.name, func.min(C.minimum), func.max(C.maximum))
+        .join(C, C.name_id == N.id)
+        .where(N.kind == "metric", C.minimum.is_not(None), C.count > 0)
+        .group_by(N.name)
+        .order_by(N.name)
+    )
+    if project_id:
+        query = query.where(C.project_id == project_id)
+    rows = (await session.execute(query)).all()
+    return [Range(name, low, high) for name, low, high in rows if low is not None and high is not None]

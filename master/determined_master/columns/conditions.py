@@ -1,0 +1,296 @@
+"""A checked filter and an order as SQL. Each condition is true or false, never unknown: what has no value is not less,
+not equal and does not contain, so ``!=`` and ``notContains`` hold for it.
+
+The rows of experiments are long (their configuration is in them), so values are looked up by id in tables of their own,
+and the first pass over a list reads an index alone where it can.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Select,
+    String,
+    and_,
+    case,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    true,
+    type_coerce,
+)
+from sqlalchemy.orm import aliased
+
+from determined.errors import BadRequest
+from determined.states import AllocationState, ExperimentState
+from determined_master.columns.filters import Field, Group
+from determined_master.columns.names import Statistic
+from determined_master.columns.operands import Dates, figure_of, truth_of, word_of
+from determined_master.columns.sorting import By
+from determined_master.columns.values import Value
+from determined_master.db.base import to_micros
+from determined_master.db.models import (
+    AllocationRow,
+    ColumnValueRow,
+    ExperimentLabelRow,
+    ExperimentRow,
+    ExperimentSummaryRow,
+    TrialRow,
+    UserRow,
+)
+
+E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
+Condition = ColumnElement[bool]
+_OF_SUMMARY = frozenset({"numTrials", "searcherMetricsVal", "checkpointCount", "checkpointSize"})
+_OF_USER = frozenset({"user"})
+_MAY_BE_MISSING = frozenset({"endTime", "searcherMetricsVal", "forkedFrom", "tags"})
+_RUNNING = (AllocationState.RUNNING, AllocationState.TERMINATING)
+_STARTING = (AllocationState.ASSIGNED, AllocationState.STARTING)
+_PULLING = (AllocationState.PULLING,)
+_LIVE = tuple(state for state in AllocationState if state.is_live)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A column that ``column_values`` holds."""
+
+    name_id: int
+    statistic: Statistic
+
+    def figure(self, of: Any) -> ColumnElement[float | None]:
+        found: ColumnElement[float | None] = {
+            "last": of.number,
+            "min": of.minimum,
+            "max": of.maximum,
+            "mean": of.mean,
+        }[self.statistic]
+        return found
+
+    def figure_of(self, value: Value) -> float | None:
+        return {"last": value.number, "min": value.minimum, "max": value.maximum, "mean": value.mean}[self.statistic]
+
+
+Known = Mapping[str, Stored | str]
+"""Column → where it is stored, or the word again for one of the experiment's own."""
+
+
+def from_(columns: Collection[str]) -> FromClause:
+    """Experiments, with what the named columns need beside them."""
+    found: Any = E.__table__
+    if _OF_USER & set(columns):
+        found = found.outerjoin(U, U.id == E.user_id)
+    if _OF_SUMMARY & set(columns):
+        found = found.outerjoin(S, S.experiment_id == E.id)
+    return found  # type: ignore[no-any-return]
+
+
+def shown_state() -> ColumnElement[str]:
+    """The finer word: of its allocations the most progressed."""
+    running, starting, pulling = E.id.in_(_with(_RUNNING)), E.id.in_(_with(_STARTING)), E.id.in_(_with(_PULLING))
+    active, paused = E.state == ExperimentState.ACTIVE, E.state == ExperimentState.PAUSED
+    return case(
+        (and_(active, running), "RUNNING"),
+        (and_(active, starting), "STARTING"),
+        (and_(active, pulling), "PULLING"),
+        (active, "QUEUED"),
+        (and_(paused, E.id.in_(_with(_LIVE))), "PAUSING"),
+        else_=type_coerce(E.state, String),
+    )
+
+
+def own(column: str, now: datetime) -> ColumnElement[Any]:
+    """One of the experiment's own columns; null, or an empty text, where it has no value."""
+    end, start = type_coerce(E.end_time, BigInteger), type_coerce(E.start_time, BigInteger)
+    first_label = select(func.min(ExperimentLabelRow.label)).where(ExperimentLabelRow.experiment_id == E.id)
+    found: dict[str, Any] = {
+        "id": E.id,
+        "name": E.name,
+        "description": E.description,
+        "tags": first_label.correlate(E).scalar_subquery(),
+        "user": U.username,
+        "startTime": E.start_time,
+        "endTime": E.end_time,
+        "duration": (func.coalesce(end, to_micros(now)) - start) / 1e6,
+        "numTrials": func.coalesce(S.num_trials, 0),
+        "searcherType": E.searcher_type,
+        "searcherMetric": E.searcher_metric,
+        "searcherMetricsVal": S.searcher_metric_value,
+        "progress": E.progress,
+        "forkedFrom": E.parent_id,
+        "resourcePool": E.pool,
+        "checkpointCount": func.coalesce(S.checkpoint_count, 0),
+        "checkpointSize": func.coalesce(S.checkpoint_size, 0),
+        "archived": E.archived,
+    }
+    expression: ColumnElement[Any] = shown_state() if column == "state" else found[column]
+    return expression
+
+
+def listed(project_id: int, *, archived: bool) -> list[Condition]:
+    found: list[Condition] = [E.state != ExperimentState.DELETED]
+    if not archived:
+        found.append(E.archived.is_(False))
+    if project_id:
+        found.append(E.project_id == project_id)
+    return found
+
+
+class Conditions:
+    """SQL of one filter and one order."""
+
+    def __init__(self, known: Known, now: datetime) -> None:
+        self._known = known
+        self._now = now
+
+    def where(self, group: Group) -> Condition:
+        found = [self._field(c) if isinstance(c, Field) else self.where(c) for c in group.children]
+        if not found:
+            return true()
+        return and_(*found) if group.conjunction == "and" else or_(*found)
+
+    def ordered(self, query: Select[Any], order: Collection[By]) -> Select[Any]:
+        """What has no value comes last either way; then texts, after numbers; the newer experiment breaks ties."""
+        for by in order:
+            stored = self._known[by.column]
+            if isinstance(stored, str):
+                query = query.order_by(*self._by_own(stored, by.descending))
+                continue
+            value = aliased(ColumnValueRow)
+            query = query.outerjoin(value, and_(value.name_id == stored.name_id, value.experiment_id == E.id))
+            figure = stored.figure(value)
+            if stored.statistic == "last":
+                query = query.order_by(and_(figure.is_(None), value.text.is_(None)))
+            query = query.order_by(figure.is_(None), figure.desc() if by.descending else figure)
+            if stored.statistic == "last":
+                query = query.order_by(value.text.desc() if by.descending else value.text)
+        return query.order_by(E.id.desc())
+
+    def _by_own(self, column: str, descending: bool) -> list[ColumnElement[Any]]:
+        expression = own(column, self._now)
+        order = expression.desc() if descending else expression.asc()
+        if column == "description":
+            return [expression == "", order]
+        return [expression.is_(None), order] if column in _MAY_BE_MISSING else [order]
+
+    def _field(self, field: Field) -> Condition:
+        stored = self._known[field.column]
+        positive = {"!=": "=", "notContains": "contains", "isEmpty": "notEmpty"}.get(field.operator)
+        operator = positive or field.operator
+        if isinstance(stored, str):
+            found = self._own(stored, operator, field)
+        else:
+            # No plain ``id IN``: SQLite would go through the list and read each long row.
+            found = (E.id + 0).in_(_having(stored, operator, field))
+        return not_(found) if positive else found
+
+    def _own(self, column: str, operator: str, field: Field) -> Condition:
+        if column == "tags":
+            return (E.id + 0).in_(_tagged(operator, field))
+        expression = own(column, self._now)
+        present = expression.is_not(None)
+        if operator == "notEmpty":
+            return and_(present, expression != "") if column in _TEXTS else present
+        if column == "state":
+            return _in_state(expression, operator, field)
+        if column in _TEXTS:
+            return and_(present, _of_text(column, expression, operator, field))
+        if column in _TIMES:
+            return and_(present, _compared(expression, operator, Dates.of(field)))
+        if column == "archived":
+            return expression == truth_of(field)
+        figure = figure_of(field, needed=True)
+        return and_(present, _OPERATIONS[operator](expression, figure))
+
+
+_TEXTS = frozenset({"name", "description", "user", "searcherType", "searcherMetric", "resourcePool"})
+_TIMES = frozenset({"startTime", "endTime"})
+_OPERATIONS: dict[str, Any] = {
+    "=": lambda a, b: a == b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "contains": lambda a, b: false(),
+}
+
+
+def _with(states: Collection[AllocationState]) -> Select[Any]:
+    """Experiments that have an allocation in one of these states."""
+    return (
+        select(TrialRow.experiment_id)
+        .join(AllocationRow, AllocationRow.task_id == TrialRow.task_id)
+        .where(AllocationRow.state.in_(states))
+        .correlate(None)
+    )
+
+
+def _having(stored: Stored, operator: str, field: Field) -> Select[Any]:
+    """Experiments whose stored value is so."""
+    value = aliased(ColumnValueRow)
+    figure = stored.figure(value)
+    with_words = stored.statistic == "last"
+    found: Condition
+    if operator == "notEmpty":
+        found = or_(figure.is_not(None), value.text.is_not(None)) if with_words else figure.is_not(None)
+    elif operator == "contains":
+        found = value.text.icontains(word_of(field), autoescape=True) if with_words else false()
+    elif operator == "=":
+        number = figure_of(field, needed=False)
+        found = false() if number is None else figure == number
+        if with_words and not isinstance(field.value, float):
+            found = or_(found, value.text == word_of(field))
+    else:
+        found = _OPERATIONS[operator](figure, figure_of(field, needed=True))
+    return select(value.experiment_id).where(value.name_id == stored.name_id, found)
+
+
+def _tagged(operator: str, field: Field) -> Select[Any]:
+    label = ExperimentLabelRow
+    query = select(label.experiment_id)
+    if operator == "notEmpty":
+        return query
+    return query.where(_of_text("tags", label.label, operator, field))
+
+
+def _of_text(column: str, expression: Any, operator: str, field: Field) -> Condition:
+    word = word_of(field)
+    found: Condition
+    if operator == "contains":
+        found = expression.icontains(word, autoescape=True)
+        return found
+    _refuse_order(column, operator)
+    found = expression == word
+    number = figure_of(field, needed=False) if column == "user" else None
+    return or_(found, E.user_id == number) if number is not None else found
+
+
+def _in_state(expression: ColumnElement[str], operator: str, field: Field) -> Condition:
+    word = word_of(field).upper().removeprefix("STATE_")
+    if operator == "contains":
+        return expression.icontains(word, autoescape=True)
+    _refuse_order(field.column, operator)
+    return or_(expression == word, type_coerce(E.state, String) == word)
+
+
+def _refuse_order(column: str, operator: str) -> None:
+    if operator != "=":
+        raise BadRequest(f"{column} holds words: {operator} is for numbers and times")
+
+
+def _compared(expression: ColumnElement[datetime], operator: str, dates: Dates) -> Condition:
+    """A day that is named without a time is all of it."""
+    if operator == "=":
+        return and_(expression >= dates.first, expression <= dates.last)
+    return {
+        "<": expression < dates.first,
+        "<=": expression <= dates.last,
+        ">": expression > dates.last,
+        ">=": expression >= dates.first,
+    }[operator]

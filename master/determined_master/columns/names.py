@@ -1,0 +1,87 @@
+"""What a column's name means: one of the experiment's own, or a hyperparameter, a metric's statistic, a scalar of the
+configuration. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Kind = Literal["experiment", "hyperparameter", "metric", "config"]
+Type = Literal["number", "text", "date", "boolean"]
+Statistic = Literal["last", "min", "max", "mean"]
+
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+LONGEST_NAME = 500
+"""Longer ones are not kept: no list can show them."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A column of the experiment itself."""
+
+    name: str
+    type: Type
+    display_name: str
+
+
+OWN: dict[str, Own] = {
+    own.name: own
+    for own in (
+        Own("id", "number", "ID"),
+        Own("name", "text", "Name"),
+        Own("description", "text", "Description"),
+        Own("tags", "text", "Tags"),
+        Own("state", "text", "State"),
+        Own("user", "text", "User"),
+        Own("startTime", "date", "Start time"),
+        Own("endTime", "date", "End time"),
+        Own("duration", "number", "Duration"),
+        Own("numTrials", "number", "Trials"),
+        Own("searcherType", "text", "Searcher"),
+        Own("searcherMetric", "text", "Searcher metric"),
+        Own("searcherMetricsVal", "number", "Searcher metric value"),
+        Own("progress", "number", "Progress"),
+        Own("forkedFrom", "number", "Forked from"),
+        Own("resourcePool", "text", "Resource pool"),
+        Own("checkpointCount", "number", "Checkpoints"),
+        Own("checkpointSize", "number", "Checkpoint size"),
+        Own("archived", "boolean", "Archived"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A column that stands for a row of ``column_names``; of a metric one of its statistics."""
+
+    column: str
+    kind: Kind
+    name: str
+    statistic: Statistic = "last"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A column that some experiment has a value of, and how many have."""
+
+    column: str
+    kind: Kind
+    type: Type
+    count: int
+
+
+def readings(column: str) -> list[Named]:
+    """What ``column`` may stand for, likeliest first; a metric's group may be called ``hp`` too."""
+    found: list[Named] = []
+    if column.startswith("hp."):
+        found.append(Named(column, "hyperparameter", column))
+    elif column.startswith("config."):
+        found.append(Named(column, "config", column))
+    name, _, statistic = column.rpartition(".")
+    for known in STATISTICS:
+        if statistic == known and "." in name:
+            found.append(Named(column, "metric", name, known))
+    return found
+
+
+def display_name(kind: Kind, column: str) -> str:
+    """As people say it: a hyperparameter without its prefix."""
+    return column.split(".", 1)[1] if kind == "hyperparameter" else column

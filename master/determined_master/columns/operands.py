@@ -1,0 +1,61 @@
+"""What a condition compares with: a number, a word, a truth, a time; refused in words where it is none. Pure."""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from determined.errors import BadRequest
+from determined_master.columns.filters import Field
+
+_DAY = 10  # characters of 2026-01-31
+
+
+def figure_of(field: Field, *, needed: bool) -> float | None:
+    """A word that spells a number is one. None, or BadRequest where it is ``needed``, for one that does not."""
+    try:
+        figure = float(field.value or 0.0)
+    except ValueError:
+        figure = math.nan
+    if field.value in (None, "") or math.isnan(figure):
+        if needed:
+            raise BadRequest(f"{field.column} {field.operator} needs a number, and {field.value!r} is none")
+        return None
+    return figure
+
+
+def word_of(field: Field) -> str:
+    if isinstance(field.value, bool):
+        return "true" if field.value else "false"
+    if isinstance(field.value, float):
+        return str(int(field.value)) if field.value.is_integer() else str(field.value)
+    return field.value or ""
+
+
+def truth_of(field: Field) -> bool:
+    word = word_of(field).lower()
+    if field.operator not in ("=", "!=") or word not in ("true", "false"):
+        raise BadRequest(f"{field.column} can be = or != true or false, not {field.operator} {field.value!r}")
+    return word == "true"
+
+
+@dataclass(frozen=True)
+class Dates:
+    """The first and the last moment that the words mean."""
+
+    first: datetime
+    last: datetime
+
+    @classmethod
+    def of(cls, field: Field) -> "Dates":
+        words = word_of(field).strip()
+        if field.operator in ("contains", "notContains"):
+            raise BadRequest(f"{field.column} is a time: {field.operator} is for words")
+        try:
+            first = datetime.fromisoformat(words)
+            first = (first if first.tzinfo else first.replace(tzinfo=UTC)).astimezone(UTC)
+            whole_day = timedelta(days=1) - timedelta(microseconds=1)
+            return cls(first, first + whole_day if len(words) == _DAY else first)
+        except (ValueError, OverflowError):
+            raise BadRequest(
+                f"{field.column} {field.operator} needs a time like 2026-01-31T12:00:00Z, and {words[:60]!r} is none"
+            ) from None

@@ -1,0 +1,151 @@
+"""SQL of lists of experiments: which, in which order, how many, in which groups, and what a page of them shows."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import String, and_, case, cast, func, literal, null, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased, load_only
+
+from determined_master.columns.conditions import Condition, Conditions, Stored, from_, listed, own, shown_state
+from determined_master.columns.shown import Shown
+from determined_master.columns.sorting import By
+from determined_master.columns.values import Value, cell
+from determined_master.db.models import (
+    ColumnValueRow,
+    ExperimentLabelRow,
+    ExperimentRow,
+    ExperimentSummaryRow,
+    UserRow,
+)
+
+E, S, U, V = ExperimentRow, ExperimentSummaryRow, UserRow, ColumnValueRow
+MOST_GROUPS = 500
+_SHOWN = (
+    *(E.id, E.name, E.description, E.archived, E.labels, E.user_id, E.project_id, E.parent_id, E.progress),
+    *(E.start_time, E.end_time, E.pool, E.searcher_type, E.searcher_metric, E.smaller_is_better),
+)
+"""Without the configuration, which is most of a row."""
+
+
+async def count(session: AsyncSession, where: Sequence[Condition], columns: Collection[str]) -> int:
+    query = select(func.count()).select_from(from_(columns)).where(*where)
+    return (await session.execute(query)).scalar_one()
+
+
+async def ids(
+    session: AsyncSession,
+    conditions: Conditions,
+    where: Sequence[Condition],
+    columns: Collection[str],
+    order: Sequence[By],
+    *,
+    offset: int = 0,
+    limit: int | None = None,
+) -> list[int]:
+    """In their order. Only ids: what else a page shows is read for that page alone."""
+    query = conditions.ordered(select(E.id).select_from(from_(columns)).where(*where), order)
+    return list((await session.execute(query.offset(offset).limit(limit))).scalars().all())
+
+
+async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[Shown]:
+    """In the order of the ids."""
+    query = (
+        select(E, U.username, S, shown_state())
+        .options(load_only(*_SHOWN))
+        .join(U, U.id == E.user_id)
+        .outerjoin(S, S.experiment_id == E.id)
+        .where(E.id.in_(experiment_ids))
+    )
+    found = {row[0].id: Shown(*row) for row in (await session.execute(query)).all()}
+    return [found[i] for i in experiment_ids if i in found]
+
+
+async def cells(
+    session: AsyncSession, columns: dict[str, Stored], experiment_ids: Sequence[int]
+) -> dict[int, dict[str, float | str | bool | None]]:
+    """Each experiment's value of each column; null where it has none."""
+    name_ids = {stored.name_id for stored in columns.values()}
+    query = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
+        V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
+    )
+    rows = (await session.execute(query)).all() if columns else []
+    values = {(row[0], row[1]): Value(*row[2:]) for row in rows}
+    return {
+        i: {column: _of(stored, values.get((i, stored.name_id))) for column, stored in columns.items()}
+        for i in experiment_ids
+    }
+
+
+def _of(stored: Stored, value: Value | None) -> float | str | bool | None:
+    if value is None:
+        return None
+    return cell(value) if stored.statistic == "last" else stored.figure_of(value)
+
+
+async def groups(
+    session: AsyncSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
+) -> Sequence[tuple[float | None, str | None, int]]:
+    """Number, word and how many; what has no value is a group too. Most first."""
+    query: Any = select()
+    source: Any = from_(columns)
+    number: Any = null()
+    word: Any = null()
+    if isinstance(by, Stored):
+        value = aliased(V)
+        source = source.outerjoin(value, and_(value.name_id == by.name_id, value.experiment_id == E.id))
+        number, word = by.figure(value), value.text if by.statistic == "last" else null()
+    elif by == "tags":
+        source = source.outerjoin(ExperimentLabelRow, ExperimentLabelRow.experiment_id == E.id)
+        word = ExperimentLabelRow.label
+    elif by in ("state", "archived"):
+        word = literal("STATE_") + own(by, now) if by == "state" else case((E.archived, "true"), else_="false")
+    elif own(by, now).type.python_type is str:
+        word = func.nullif(own(by, now), "")
+    else:
+        number = own(by, now)
+    counted = func.count(E.id)
+    query = select(number, word, counted).select_from(source).where(*where)
+    by_parts = [part for part in (number, word) if part is not None and not _is_null(part)]
+    query = query.group_by(*by_parts).order_by(counted.desc(), *by_parts).limit(MOST_GROUPS)
+    return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
+
+
+def _is_null(part: Any) -> bool:
+    return part.compare(null())  # type: ignore[no-any-return]
+
+
+async def words(
+    session: AsyncSession, by: Stored | str, where: Sequence[Condition], query: str, limit: int, now: datetime
+) -> Sequence[str]:
+    """Distinct words of a column, in their order."""
+    word: Any
+    if isinstance(by, Stored):
+        word = V.text
+        found = select(word).where(V.name_id == by.name_id, word.is_not(None))
+    elif by == "tags":
+        word = ExperimentLabelRow.label
+        found = select(word)
+    else:
+        word = shown_state() if by == "state" else cast(own(by, now), String)
+        word = literal("STATE_") + word if by == "state" else word
+        found = select(word).select_from(from_([by])).where(*where, word != "")
+    if query:
+        found = found.where(word.icontains(query, autoescape=True))
+    return (await session.execute(found.distinct().order_by(word).limit(limit))).scalars().all()
+
+
+async def labels(session: AsyncSession, project_id: int) -> Sequence[str]:
+    """Of experiments that are there; the most used first."""
+    label = ExperimentLabelRow.label
+    query = select(label).group_by(label).order_by(func.count().desc(), label)
+    if project_id:
+        query = query.join(E, E.id == ExperimentLabelRow.experiment_id).where(E.project_id == project_id)
+    return (await session.execute(query)).scalars().all()
+
+
+async def existing(session: AsyncSession, experiment_ids: Sequence[int], project_id: int) -> Sequence[int]:
+    """Those that are there, in a project or (0) in any."""
+    query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
+    return (await session.execute(query)).scalars().all()

@@ -1,0 +1,199 @@
+"""SQL that keeps values of experiments in step with what their trials and they themselves hold."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import ExperimentState
+from determined_master.columns.names import Type
+from determined_master.columns.values import Key, Value
+from determined_master.db.models import (
+    ColumnCountRow,
+    ColumnNameRow,
+    ColumnValueRow,
+    ExperimentLabelRow,
+    ExperimentRow,
+    ExperimentSummaryRow,
+    TrialRow,
+)
+
+E, T, S = ExperimentRow, TrialRow, ExperimentSummaryRow
+# As tables: thousands of rows at a time are no business of the ORM's.
+_N = cast(Table, ColumnNameRow.__table__)
+_V = cast(Table, ColumnValueRow.__table__)
+_C = cast(Table, ColumnCountRow.__table__)
+_E = cast(Table, ExperimentRow.__table__)
+_T = cast(Table, TrialRow.__table__)
+_S = cast(Table, ExperimentSummaryRow.__table__)
+_AT_ONCE = 500
+_CHANGE = (
+    update(_V)
+    .where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
+    .values({name: bindparam(f"new_{name}") for name in Value.__slots__})
+)
+_DROP = delete(_V).where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
+
+
+class Name(NamedTuple):
+    id: int
+    type: Type
+
+
+@dataclass(frozen=True)
+class Count:
+    count: int
+    minimum: float | None
+    maximum: float | None
+
+
+class OfTrial(NamedTuple):
+    """What a summary needs of a trial: not its metrics, which may be long."""
+
+    id: int
+    searcher_metric_value: float | None
+    checkpoint_count: int
+    checkpoint_size: int
+    values_stale: bool
+
+
+async def stale(session: AsyncSession) -> list[int]:
+    """Experiments whose values are to be looked at again, oldest first."""
+    of_trials = select(T.experiment_id).where(T.values_stale)
+    found = await session.execute(select(E.id).where(E.values_stale).union(of_trials))
+    return sorted(found.scalars().all())
+
+
+async def experiment(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:
+    """None for one that is deleted."""
+    row = await session.get(E, experiment_id)
+    return None if row is None or row.state is ExperimentState.DELETED else row
+
+
+async def trials(session: AsyncSession, experiment_id: int) -> list[OfTrial]:
+    query = select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
+    rows = await session.execute(query.where(T.experiment_id == experiment_id).order_by(T.id))
+    return [OfTrial(*row) for row in rows]
+
+
+async def hparams(session: AsyncSession, trial_id: int) -> dict[str, Any]:
+    found: dict[str, Any] = (await session.execute(select(T.hparams).where(T.id == trial_id))).scalar_one()
+    return found
+
+
+async def summary_metrics(session: AsyncSession, trial_id: int) -> dict[str, Any]:
+    found: dict[str, Any] = (await session.execute(select(T.summary_metrics).where(T.id == trial_id))).scalar_one()
+    return found
+
+
+async def summary(session: AsyncSession, experiment_id: int) -> ExperimentSummaryRow | None:
+    return await session.get(S, experiment_id)
+
+
+async def save_summary(session: AsyncSession, values: Mapping[str, Any], *, known: bool) -> None:
+    if known:
+        await session.execute(update(_S).where(_S.c.experiment_id == values["experiment_id"]).values(values))
+    else:
+        await session.execute(insert(_S).values(values))
+
+
+async def settle(session: AsyncSession, experiment_id: int, trials: Sequence[OfTrial]) -> None:
+    """Takes the marks back, in the transaction that read what they marked."""
+    await session.execute(update(_E).where(_E.c.id == experiment_id, _E.c.values_stale).values(values_stale=False))
+    if any(trial.values_stale for trial in trials):
+        of_it = update(_T).where(_T.c.experiment_id == experiment_id, _T.c.values_stale)
+        await session.execute(of_it.values(values_stale=False))
+
+
+async def values(session: AsyncSession, experiment_id: int) -> dict[Key, tuple[int, Value]]:
+    query = (
+        select(_N.c.kind, _N.c.name, _N.c.id, *(_V.c[name] for name in Value.__slots__))
+        .join(_N, _N.c.id == _V.c.name_id)
+        .where(_V.c.experiment_id == experiment_id)
+    )
+    return {(row[0], row[1]): (row[2], Value(*row[3:])) for row in await session.execute(query)}
+
+
+async def intern(session: AsyncSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:
+    """The ids of the names; new ones are made."""
+    found = await _named(session, wanted)
+    missing = [key for key in wanted if key not in found]
+    if missing:
+        rows = [{"kind": kind, "name": name, "type": wanted[kind, name]} for kind, name in missing]
+        await session.execute(insert(_N), rows)
+        found |= await _named(session, missing)
+    return found
+
+
+async def _named(session: AsyncSession, keys: Iterable[Key]) -> dict[Key, Name]:
+    wanted = set(keys)
+    names = sorted({name for _, name in wanted})
+    found: dict[Key, Name] = {}
+    for start in range(0, len(names), _AT_ONCE):
+        query = select(_N.c.kind, _N.c.name, _N.c.id, _N.c.type).where(_N.c.name.in_(names[start : start + _AT_ONCE]))
+        for kind, name, name_id, type_ in await session.execute(query):
+            found[kind, name] = Name(name_id, type_)
+    return {key: name for key, name in found.items() if key in wanted}
+
+
+async def widen_types(session: AsyncSession, types: Mapping[int, Type]) -> None:
+    for name_id, type_ in types.items():
+        await session.execute(update(_N).where(_N.c.id == name_id).values(type=type_))
+
+
+async def add_values(session: AsyncSession, experiment_id: int, fresh: Mapping[int, Value]) -> None:
+    if fresh:
+        rows = [
+            {"name_id": name_id, "experiment_id": experiment_id} | {s: getattr(value, s) for s in Value.__slots__}
+            for name_id, value in sorted(fresh.items())
+        ]
+        await session.execute(insert(_V), rows)
+
+
+async def change_values(session: AsyncSession, experiment_id: int, changed: Mapping[int, Value]) -> None:
+    if changed:
+        rows = [
+            {"of_name": name_id, "of_experiment": experiment_id}
+            | {f"new_{s}": getattr(value, s) for s in Value.__slots__}
+            for name_id, value in sorted(changed.items())
+        ]
+        await (await session.connection()).execute(_CHANGE, rows)
+
+
+async def drop_values(session: AsyncSession, experiment_id: int, name_ids: Collection[int]) -> None:
+    if name_ids:
+        rows = [{"of_name": name_id, "of_experiment": experiment_id} for name_id in sorted(name_ids)]
+        await (await session.connection()).execute(_DROP, rows)
+
+
+async def counts(session: AsyncSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:
+    found: dict[int, Count] = {}
+    wanted = sorted(name_ids)
+    for start in range(0, len(wanted), _AT_ONCE):
+        query = select(_C.c.name_id, _C.c.count, _C.c.minimum, _C.c.maximum).where(
+            _C.c.project_id == project_id, _C.c.name_id.in_(wanted[start : start + _AT_ONCE])
+        )
+        found |= {row[0]: Count(*row[1:]) for row in await session.execute(query)}
+    return found
+
+
+async def save_counts(session: AsyncSession, project_id: int, changed: Mapping[int, Count]) -> None:
+    if not changed:
+        return
+    on_postgres = session.get_bind().dialect.name == "postgresql"
+    statement = postgresql.insert(_C) if on_postgres else sqlite.insert(_C)
+    whole = statement.on_conflict_do_update(
+        index_elements=[_C.c.project_id, _C.c.name_id],
+        set_={name: statement.excluded[name] for name in ("count", "minimum", "maximum")},
+    )
+    rows = [{"project_id": project_id, "name_id": i} | asdict(count) for i, count in sorted(changed.items())]
+    await session.execute(whole, rows)
+
+
+async def forget(session: AsyncSession, experiment_id: int) -> None:
+    """All but its values, which are counted."""
+    await session.execute(delete(_S).where(_S.c.experiment_id == experiment_id))
+    await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))

@@ -1,0 +1,129 @@
+"""Finds experiments: a question's words made sure of, then few queries, whatever the number of experiments."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.config.finding import nearest
+from determined.errors import BadRequest
+from determined_master.columns import catalogue_repository as catalogue
+from determined_master.columns import filters, repository, sorting
+from determined_master.columns.conditions import Condition, Conditions, Stored, listed
+from determined_master.columns.names import OWN, STATISTICS, readings
+from determined_master.columns.shown import Shown
+from determined_master.wire.numbers import outward
+
+MOST_TO_COMPARE = 2000
+LARGEST_ID = 2**63 - 1
+_BOUND_TO_ALL = frozenset({"startTime", "endTime"})
+
+Cells = dict[str, float | str | bool | None]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked for, as it was sent."""
+
+    project_id: int | None = None
+    filter: str | None = None
+    sort: str | None = None
+    show_archived: bool = False
+
+
+class Found(NamedTuple):
+    total: int
+    rows: list[tuple[Shown, Cells]]
+    unknown: list[str]
+
+
+class Search:
+    """One question over one frozen view. Raises BadRequest for a filter or an order that cannot be."""
+
+    def __init__(self, session: AsyncSession, now: datetime, question: Question) -> None:
+        self._session = session
+        self._now = now
+        self._filter = filters.parse(question.filter)
+        self._order = sorting.parse(question.sort)
+        self._project_id = project_of(question.project_id)
+        self._archived = question.show_archived or self._filter.show_archived
+        self._known: dict[str, Stored | str] = {}
+
+    async def page(self, columns: Sequence[str], offset: int, limit: int) -> Found:
+        unknown = await self._look_up(columns)
+        total = await self.total()
+        found = await self.ids(offset=offset, limit=limit)
+        shown = await repository.shown(self._session, found)
+        stored = {c: s for c in columns if isinstance(s := self._known.get(c), Stored)}
+        cells = await repository.cells(self._session, stored, found)
+        none = {column: None for column in columns if column in unknown}
+        rows = [(row, none | outward(cells[row.experiment.id])) for row in shown]
+        return Found(total, rows, unknown)
+
+    async def total(self) -> int:
+        await self._look_up()
+        return await repository.count(self._session, self._where(), self._filter.columns)
+
+    async def ids(self, *, offset: int = 0, limit: int | None = None) -> list[int]:
+        await self._look_up()
+        columns = [*self._filter.columns, *(by.column for by in self._order)]
+        conditions = Conditions(self._known, self._now)
+        return await repository.ids(
+            self._session, conditions, self._where(), columns, self._order, offset=offset, limit=limit
+        )
+
+    async def groups(self, by: str) -> list[tuple[str | float | None, int]]:
+        unknown = await self._look_up([by])
+        if unknown:
+            raise await self._meant(by)
+        if by in _BOUND_TO_ALL:
+            raise BadRequest(f"{by} is a time: hardly two experiments share one")
+        columns = [*self._filter.columns, by]
+        found = await repository.groups(self._session, self._where(), columns, self._known[by], self._now)
+        return [(number if word is None else word, count) for number, word, count in found]
+
+    def _where(self) -> list[Condition]:
+        conditions = Conditions(self._known, self._now)
+        return [*listed(self._project_id, archived=self._archived), conditions.where(self._filter.group)]
+
+    async def _look_up(self, more: Collection[str] = ()) -> list[str]:
+        """Raises where the filter or the order names a column that is not; answers which of ``more`` are not."""
+        needed = [*self._filter.columns, *(by.column for by in self._order)]
+        wanted = {*needed, *more} - self._known.keys()
+        self._known |= await known(self._session, wanted)
+        for column in needed:
+            if column not in self._known:
+                raise await self._meant(column)
+        return [column for column in dict.fromkeys(more) if column not in self._known]
+
+    async def _meant(self, column: str) -> BadRequest:
+        candidates = list(OWN)
+        for kind, name in await catalogue.every_name(self._session, MOST_TO_COMPARE):
+            candidates += [f"{name}.{s}" for s in STATISTICS] if kind == "metric" else [name]
+        near = nearest(column, candidates)
+        hint = f'; did you mean "{near}"?' if near else ""
+        return BadRequest(f"there is no column {column[:100]!r}{hint}")
+
+
+async def known(session: AsyncSession, columns: Collection[str]) -> dict[str, Stored | str]:
+    """Those of the columns that there are."""
+    found: dict[str, Stored | str] = {column: column for column in columns if column in OWN}
+    meant = {column: readings(column) for column in columns if column not in OWN}
+    names = {reading.name for of_one in meant.values() for reading in of_one}
+    ids = await catalogue.named(session, names) if names else {}
+    for column, of_one in meant.items():
+        for reading in of_one:
+            if (reading.kind, reading.name) in ids:
+                found[column] = Stored(ids[reading.kind, reading.name], reading.statistic)
+                break
+    return found
+
+
+def project_of(project_id: int | None) -> int:
+    """0 for any."""
+    number = project_id or 0
+    if not 0 <= number <= LARGEST_ID:
+        raise BadRequest(f"{number} is no project")
+    return number

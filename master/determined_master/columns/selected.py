@@ -1,0 +1,103 @@
+"""Does one thing to experiments that are named one by one; each answers for itself."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from determined.errors import ApiError, BadRequest
+from determined_master.columns import repository
+from determined_master.db.session import Database
+from determined_master.errors import SelectionChanged, translate
+from determined_master.users import repository as users
+
+logger = logging.getLogger(__name__)
+
+MOST = 10_000
+LARGEST_ID = 2**63 - 1
+LONGEST_LABEL = 255
+
+Verb = Callable[[int], Awaitable[Any]]
+
+
+class Result(NamedTuple):
+    id: int
+    error: str
+    """Empty where it went well."""
+
+
+class Selected:
+    """The experiments that were named, in a project or (0) in any."""
+
+    def __init__(
+        self,
+        ids: Sequence[int],
+        *,
+        project_id: int = 0,
+        expected_count: int | None = None,
+        filters: object | None = None,
+    ) -> None:
+        if filters is not None:
+            raise BadRequest(
+                "filters are not taken: what they select may have changed since it was looked at; "
+                "name the experiments in experimentIds"
+            )
+        if len(ids) > MOST:
+            raise BadRequest(f"{len(ids)} experiments at once; {MOST} are the most")
+        if not 0 <= project_id <= LARGEST_ID:
+            raise BadRequest(f"{project_id} is no project")
+        self.ids = list(dict.fromkeys(ids))
+        self._project_id = project_id
+        self._expected_count = expected_count
+
+    async def each(self, database: Database, verb: Verb) -> list[Result]:
+        """Raises SelectionChanged, with nothing done, where other than the expected number are there. What goes wrong
+        with one is said of that one; only where nothing could be done for the master's own fault that is raised."""
+        there = await self._there(database)
+        if self._expected_count is not None and self._expected_count != len(there):
+            raise SelectionChanged(
+                f"{self._expected_count} experiments were to be changed, and {len(there)} of those named are there; "
+                "nothing was done, look again"
+            )
+        results: list[Result] = []
+        faults: list[Exception] = []
+        for experiment_id in self.ids:
+            if experiment_id not in there:
+                results.append(Result(experiment_id, f"experiment {experiment_id} not found{self._where}"))
+                continue
+            try:
+                await verb(experiment_id)
+                results.append(Result(experiment_id, ""))
+            except ApiError as error:
+                results.append(Result(experiment_id, error.message))
+            except Exception as error:
+                faults.append(error)
+                results.append(Result(experiment_id, translate(error).message))
+        if faults and len(faults) == len(there):
+            raise faults[0]
+        return results
+
+    async def _there(self, database: Database) -> set[int]:
+        async with database.read() as session:
+            if self._project_id:
+                await users.get_project(session, self._project_id)
+            possible = [i for i in self.ids if 0 < i <= LARGEST_ID]
+            return set(await repository.existing(session, possible, self._project_id))
+
+    @property
+    def _where(self) -> str:
+        return f" in project {self._project_id}" if self._project_id else ""
+
+
+def project_of(path: int, body: int) -> int:
+    """Both say it, and the body may leave it out."""
+    if body and body != path:
+        raise BadRequest(f"the path says project {path}, the body project {body}")
+    return path
+
+
+def labels(words: Sequence[str]) -> list[str]:
+    found = [word.strip() for word in words]
+    for word in found:
+        if not 0 < len(word) <= LONGEST_LABEL:
+            raise BadRequest(f"a label has 1 to {LONGEST_LABEL} characters, not {word[:60]!r}")
+    return found

@@ -1,0 +1,52 @@
+"""Keeps what lists show in step with what trials report: in small transactions, and seldom where it is much."""
+
+import asyncio
+import time
+
+from determined_master.columns import rows, upkeep
+from determined_master.db.session import Database
+
+BATCH_SECONDS = 0.02
+"""How long a transaction goes on taking in experiments; others wait for the write lock meanwhile."""
+SHARE = 50
+"""An experiment whose values took a time to bring into step is left alone for so many times that."""
+VALUES_A_SECOND = 200
+"""Of one experiment: each value may lie on a page of its own, which is written as a whole."""
+
+
+class Upkeep:
+    """The one writer of values. Marks and values change in one transaction: a crash loses neither."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._not_before: dict[int, float] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def catch_up(self, *, at_once: bool = False) -> float | None:
+        """Takes in all that is stale and not held back; answers the seconds until the next that is."""
+        async with self._one_at_a_time:
+            async with self._database.read() as session:
+                stale = await rows.stale(session)
+            now = time.monotonic()
+            self._not_before = {i: due for i, due in self._not_before.items() if due > now}
+            due = [i for i in stale if at_once or i not in self._not_before]
+            while due:
+                start = time.monotonic()
+                due = await self._batch(due)
+                # The lock is free for as long as it was held: whoever waits comes in between.
+                await asyncio.sleep(time.monotonic() - start if due else 0)
+            held_back = [self._not_before[i] for i in stale if i in self._not_before]
+        return max(0.0, min(held_back) - time.monotonic()) if held_back else None
+
+    async def _batch(self, due: list[int]) -> list[int]:
+        """What is left of ``due``."""
+        done = 0
+        async with self._database.write() as session:
+            begun = time.monotonic()
+            while done < len(due) and (done == 0 or time.monotonic() - begun < BATCH_SECONDS):
+                start = time.monotonic()
+                count = await upkeep.keep(session, due[done])
+                now = time.monotonic()
+                self._not_before[due[done]] = now + max(SHARE * (now - start), count / VALUES_A_SECOND)
+                done += 1
+        return due[done:]

@@ -1,0 +1,135 @@
+"""What of an experiment stands in columns: its hyperparameters, its metrics, the scalars of its configuration. Pure."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from determined_master.columns.names import LONGEST_NAME, Kind, Type
+from determined_master.metrics.summary import GROUP_KEYS
+from determined_master.wire.numbers import number
+
+LONGEST_TEXT = 1000
+MOST_NAMES = 10_000
+"""Of one experiment; a trial that invents a name for each step must not fill the database."""
+_GROUPS = {key: group for group, key in GROUP_KEYS.items()}
+_WORDS = {True: "true", False: "false"}
+_RANK: dict[Type, int] = {"boolean": 0, "number": 1, "text": 2}
+
+Key = tuple[Kind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """As ``column_values`` has it."""
+
+    number: float | None = None
+    text: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+
+    @property
+    def type(self) -> Type:
+        if self.number is None:
+            return "number" if self.text in (None, "NaN") else "text"
+        return "number" if self.text is None else "boolean"
+
+
+def wider(first: Type, second: Type) -> Type:
+    """What both are."""
+    return max(first, second, key=_RANK.__getitem__)
+
+
+def of_experiment(
+    config: Mapping[str, Any], hparams: Mapping[str, Any] | None, summary: Mapping[str, Any]
+) -> dict[Key, Value]:
+    """``hparams``: of the trial whose values are shown; without one, the constants of the configuration."""
+    constants = _constants(config.get("hyperparameters") or {}) if hparams is None else hparams
+    scalars = {key: value for key, value in config.items() if key != "hyperparameters"}
+    found: dict[Key, Value] = {}
+    for path, leaf in _leaves(constants, "hp"):
+        _put(found, ("hyperparameter", path), scalar(leaf, lists=True))
+    for path, leaf in _leaves(scalars, "config"):
+        _put(found, ("config", path), scalar(leaf))
+    for key, metrics in summary.items():
+        for name, entry in metrics.items():
+            _put(found, ("metric", f"{_GROUPS.get(key, key)}.{name}"), _metric(entry))
+    return found
+
+
+def scalar(value: Any, *, lists: bool = False) -> Value | None:
+    """None for what a column cannot hold."""
+    if isinstance(value, bool):
+        return Value(float(value), _WORDS[value])
+    if isinstance(value, int | float):
+        return _figure(value)
+    if isinstance(value, str):
+        return Value(text=_cut(value))
+    if lists and isinstance(value, list):
+        return Value(text=_cut(msgspec.json.encode(value).decode()))
+    return None
+
+
+def cell(value: Value) -> float | str | bool | None:
+    """The value as a list shows it."""
+    if value.number is None or value.text is None:
+        return value.text if value.number is None else value.number
+    return value.text == "true"
+
+
+def _metric(entry: Mapping[str, Any]) -> Value | None:
+    last = entry.get("last")
+    figure = number(last)
+    shown = _figure(figure) if figure is not None else scalar(last)
+    if shown is None and "mean" not in entry:
+        return None
+    shown = shown or Value()
+    return Value(shown.number, shown.text, *(_finite(entry.get(name)) for name in ("min", "max", "mean")))
+
+
+def _figure(value: float) -> Value:
+    try:
+        figure = float(value)
+    except OverflowError:
+        figure = math.copysign(math.inf, value)
+    return Value(text="NaN") if math.isnan(figure) else Value(figure)
+
+
+def _finite(value: Any) -> float | None:
+    """Sums may overflow where no report did."""
+    figure = number(value)
+    return figure if figure is not None and math.isfinite(figure) else None
+
+
+def _cut(text: str) -> str:
+    return text[:LONGEST_TEXT].replace("\0", "")
+
+
+def _put(found: dict[Key, Value], key: Key, value: Value | None) -> None:
+    if value is not None and len(key[1]) <= LONGEST_NAME and "\0" not in key[1] and len(found) < MOST_NAMES:
+        found[key] = value
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        path = f"{prefix}.{key}"
+        if isinstance(value, dict):
+            yield from _leaves(value, path)
+        elif value is not None:
+            yield path, value
+
+
+def _constants(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What the search does not vary."""
+    found: dict[str, Any] = {}
+    for name, value in hyperparameters.items():
+        if not isinstance(value, dict):
+            found[name] = value
+        elif "type" not in value:
+            found[name] = _constants(value)
+        elif value["type"] == "const":
+            found[name] = value.get("val")
+    return found

@@ -1,0 +1,84 @@
+"""What lists of experiments show, filter and sort by, apart from the JSON that it comes from."""
+
+from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined_master.db.base import Base, BigId
+
+
+class ColumnNameRow(Base):
+    """A hyperparameter, a metric (with its group, without its statistic) or a scalar of the configuration, once."""
+
+    __tablename__ = "column_names"
+    __table_args__ = (Index("uq_column_names_name", "name", "kind", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(512))
+    type: Mapped[str] = mapped_column(String(8))
+
+
+class ColumnValueRow(Base):
+    """One experiment's value of one name. Clustered by name: a list looks at few names of many experiments.
+
+    A number that no database orders (NaN) is its word in ``text``; a boolean is both. No foreign keys: there may be
+    tens of millions of rows, and each would be looked up twice.
+    """
+
+    __tablename__ = "column_values"
+    __table_args__ = (Index("ix_column_values_experiment", "experiment_id"), {"sqlite_with_rowid": False})
+
+    name_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    experiment_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    number: Mapped[float | None]
+    """Of a metric the last one."""
+    text: Mapped[str | None] = mapped_column(Text)
+    minimum: Mapped[float | None]
+    maximum: Mapped[float | None]
+    mean: Mapped[float | None]
+
+
+class ColumnCountRow(Base):
+    """How many experiments of a project have a value of a name, and how far these reach. The range only widens."""
+
+    __tablename__ = "column_counts"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    project_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    name_id: Mapped[int] = mapped_column(ForeignKey("column_names.id"), primary_key=True, autoincrement=False)
+    count: Mapped[int]
+    minimum: Mapped[float | None]
+    maximum: Mapped[float | None]
+
+
+class ExperimentSummaryRow(Base):
+    """What a list shows of an experiment's trials without reading them."""
+
+    __tablename__ = "experiment_summaries"
+
+    experiment_id: Mapped[int] = mapped_column(
+        ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    project_id: Mapped[int] = mapped_column(BigId)
+    """Where its values are counted; follows the experiment's own."""
+    num_trials: Mapped[int]
+    trial_id: Mapped[int | None] = mapped_column(BigId)
+    """The best, else the only one."""
+    source_trial_id: Mapped[int | None] = mapped_column(BigId)
+    """Whose metrics are shown: the best, else the only one, else the newest."""
+    searcher_metric_value: Mapped[float | None]
+    checkpoint_count: Mapped[int]
+    checkpoint_size: Mapped[int] = mapped_column(BigId)
+
+
+class ExperimentLabelRow(Base):
+    """A label of an experiment, in step with the list on its row: written in the same transaction."""
+
+    __tablename__ = "experiment_labels"
+    __table_args__ = (Index("ix_experiment_labels_experiment", "experiment_id"), {"sqlite_with_rowid": False})
+    MOST_CHARACTERS = 255
+
+    label: Mapped[str] = mapped_column(String(255), primary_key=True)
+    experiment_id: Mapped[int] = mapped_column(
+        ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )

@@ -1,0 +1,312 @@
+"""Lists of experiments: what is found, in which order, and what is shown of each."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.many import NOON, add_experiment, add_trial, effective
+from tests.support.until import until
+
+from determined.states import ContainerState, ExperimentState, TrialState
+
+
+def field(column: str, operator: str, value: Any = None) -> dict[str, Any]:
+    return {"kind": "field", "columnName": column, "operator": operator, "value": value}
+
+
+def where(*children: dict[str, Any], conjunction: str = "and") -> str:
+    group = {"kind": "group", "conjunction": conjunction, "children": list(children)}
+    return json.dumps({"filterGroup": group})
+
+
+async def found(one: Cluster, *children: dict[str, Any], **body: Any) -> list[int]:
+    answer = await one.post("/detent/experiments/search", {"filter": where(*children), **body})
+    assert answer.status_code == 200, answer.text
+    return [row["id"] for row in answer.json()["experiments"]]
+
+
+async def refused(one: Cluster, **body: Any) -> str:
+    answer = await one.post("/detent/experiments/search", body)
+    assert answer.status_code == 400, answer.text
+    return str(answer.json()["error"]["error"])
+
+
+async def three(one: Cluster) -> list[int]:
+    """Losses 0.5 and 0.1, and one that has reported nothing."""
+    async with one.master.database.write() as session:
+        made = []
+        for name, labels, loss in (("Alpha", ["a", "b"], 0.5), ("beta", ["b"], 0.1), ("gamma_%", [], None)):
+            row = await add_experiment(session, name=name, labels=labels, config=effective(lr=1))
+            reports = [("validation", {"loss": loss})] if loss is not None else []
+            await add_trial(session, row, hparams={"lr": loss, "opt": name.lower()}, reports=reports)
+            made.append(row.id)
+    await one.master.columns.catch_up(at_once=True)
+    return made
+
+
+async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(one: Cluster):
+    first, second, third = await three(one)
+    columns = ["validation.loss.last", "validation.loss.min", "hp.opt", "config.lr", "hp.none", "name"]
+    answer = await one.post("/detent/experiments/search", {"columns": columns, "sort": "validation.loss.last=asc"})
+    page = answer.json()
+    assert (page["total"], page["offset"], page["unknownColumns"]) == (3, 0, ["hp.none"])
+    assert [row["id"] for row in page["experiments"]] == [second, first, third]
+    assert page["experiments"][0]["cells"] == {
+        "validation.loss.last": 0.1,
+        "validation.loss.min": 0.1,
+        "hp.opt": "beta",
+        "config.lr": 1.0,
+        "hp.none": None,
+    }
+    assert page["experiments"][2]["cells"]["validation.loss.last"] is None
+    assert page["experiments"][0]["labels"] == ["b"]
+
+
+async def test_what_has_no_value_comes_last_either_way_and_the_newer_breaks_ties(one: Cluster):
+    first, second, third = await three(one)
+    assert await found(one, sort="validation.loss.last=desc") == [first, second, third]
+    assert await found(one, sort="state=asc") == [third, second, first]
+    assert await found(one, sort="tags=desc") == [second, first, third]
+    assert await found(one, sort="numTrials=asc,name=desc") == [third, second, first]
+    assert await found(one, limit=1, offset=1) == [second]
+
+
+async def test_conditions_and_groups_of_them(one: Cluster):
+    first, second, third = await three(one)
+    assert await found(one, field("validation.loss.last", "<", 0.3)) == [second]
+    assert await found(one, field("validation.loss.last", "!=", 0.1)) == [third, first]
+    assert await found(one, field("validation.loss.last", "isEmpty")) == [third]
+    assert await found(one, field("name", "contains", "A_")) == [third]
+    assert await found(one, field("name", "contains", "%")) == [third]
+    assert await found(one, field("name", "contains", "alp")) == [first]
+    assert await found(one, field("tags", "=", "b")) == [second, first]
+    assert await found(one, field("tags", "notContains", "a")) == [third, second]
+    assert await found(one, field("hp.opt", "=", "beta")) == [second]
+    assert await found(one, field("user", "=", "admin"), field("id", ">=", second)) == [third, second]
+    nested = {"kind": "group", "conjunction": "or", "children": [field("id", "=", first), field("id", "=", third)]}
+    assert await found(one, nested, field("startTime", "=", NOON.date().isoformat())) == [third, first]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"filter": "{"}, "no JSON"),
+        ({"filter": where(field("validation.los.last", "<", 1))}, 'did you mean "validation.loss.last"'),
+        ({"filter": where(field("name", "<", 1))}, "name holds words"),
+        ({"filter": where(field("numTrials", "=", "many"))}, "needs a number"),
+        ({"filter": where(field("startTime", "<", "soon"))}, "needs a time"),
+        ({"filter": where(field("name", "like", "x"))}, "operator"),
+        ({"filter": where(field("name", "=", "\ud800"))}, "a character that no text can have"),
+        ({"filter": where(field("name", "=", None))}, "value"),
+        ({"filter": where(field("name", "=", "x" * 2000))}, "longer than"),
+        ({"sort": "nmae=asc"}, 'did you mean "name"'),
+        ({"sort": "name"}, "column=asc"),
+        ({"limit": 501}, "limit"),
+        ({"projectId": -1}, "no project"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_in_words(one: Cluster, body: dict[str, Any], words: str):
+    await three(one)
+    assert words in await refused(one, **body)
+
+
+async def test_ids_groups_words_and_columns(one: Cluster):
+    first, second, third = await three(one)
+    ids = (await one.post("/detent/experiments/search/ids", {"sort": "name=asc"})).json()
+    assert ids == {"ids": [first, second, third], "total": 3}
+    groups = (await one.post("/detent/experiments/search/groups", {"by": "tags"})).json()["groups"]
+    assert groups == [{"value": "b", "count": 2}, {"value": None, "count": 1}, {"value": "a", "count": 1}]
+    groups = (await one.post("/detent/experiments/search/groups", {"by": "state"})).json()["groups"]
+    assert groups == [{"value": "STATE_COMPLETED", "count": 3}]
+    groups = (await one.post("/detent/experiments/search/groups", {"by": "hp.lr"})).json()["groups"]
+    assert {g["value"] for g in groups} == {0.5, 0.1, None}
+    assert (await one.post("/detent/experiments/search/groups", {"by": "startTime"})).status_code == 400
+    assert (await one.get("/detent/columns/values", column="hp.opt", query="ET"))["values"] == ["beta"]
+    assert (await one.get("/detent/columns/values", column="tags"))["values"] == ["a", "b"]
+    assert (await one.get("/detent/columns/values", column="state"))["values"] == ["STATE_COMPLETED"]
+    assert (await one.get("/detent/columns/values", column="user"))["values"] == ["admin"]
+    assert (await one.get("/detent/columns/values", column="hp.nothing"))["values"] == []
+    told = await one.get("/detent/columns", query="loss")
+    assert [c["column"] for c in told["columns"]] == [f"validation.loss.{s}" for s in ("last", "min", "max", "mean")]
+    assert {(c["kind"], c["type"], c["count"]) for c in told["columns"]} == {("metric", "number", 2)}
+    assert (await one.get("/detent/columns", kind="hyperparameter"))["columns"][1] == {
+        "column": "hp.opt",
+        "kind": "hyperparameter",
+        "type": "text",
+        "displayName": "opt",
+        "count": 3,
+    }
+    assert (await one.get("/detent/columns", kind="experiment", projectId=7))["columns"][0]["count"] == 0
+    assert (await one.get("/detent/columns", limit=1))["total"] > 19
+
+
+async def test_the_older_operations_show_the_same(one: Cluster):
+    first, second, _third = await three(one)
+    body = {"filter": where(field("validation.loss.last", "<", 9)), "sort": "validation.loss.last=asc", "limit": 1}
+    answer = (await one.post("/api/v1/experiments-search", body)).json()
+    assert [e["experiment"]["id"] for e in answer["experiments"]] == [second]
+    assert answer["pagination"]["total"] == 2
+    columns = (await one.get("/api/v1/projects/1/columns"))["columns"]
+    assert {"LOCATION_TYPE_EXPERIMENT", "LOCATION_TYPE_HYPERPARAMETERS", "LOCATION_TYPE_VALIDATIONS"} == {
+        c["location"] for c in columns
+    }
+    ranges = (await one.get("/api/v1/projects/1/experiments/metric-ranges"))["ranges"]
+    assert ranges == [{"metricsName": "validation.loss", "min": 0.1, "max": 0.5}]
+    assert (await one.get("/api/v1/experiment/labels"))["labels"] == ["b", "a"]
+    assert (await one.get("/api/v1/experiment/labels", projectId=1))["labels"] == ["b", "a"]
+    assert (await one.client.get("/api/v1/projects/7/columns")).status_code == 404
+    await one.client.put(f"/api/v1/experiments/{first}/labels/c", json={})
+    assert await found(one, field("tags", "=", "c")) == [first]
+    await one.client.delete(f"/api/v1/experiments/{first}/labels/c")
+    assert await found(one, field("tags", "=", "c")) == []
+
+
+async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alone(one: Cluster):
+    async with one.master.database.write() as session:
+        row = await add_experiment(
+            session, searcher_type="random", config=effective({"w": {"type": "const", "val": 3}})
+        )
+        for loss in (0.3, 0.2, 0.4):
+            reports = [("validation", {"loss": loss, "other": 1.0})]
+            await add_trial(session, row, hparams={"lr": loss}, reports=reports, searcher_metric_value=loss)
+        undecided = await add_experiment(
+            session, config=effective({"w": {"type": "const", "val": 3}, "lr": {"type": "int"}})
+        )
+        for loss in (1, 2):
+            await add_trial(session, undecided, hparams={"lr": loss, "w": 3}, reports=[("training", {"x": loss})])
+    await one.master.columns.catch_up(at_once=True)
+    body = {"columns": ["hp.lr", "hp.w", "validation.other.last", "training.x.last"], "sort": "id=asc"}
+    best, none = (await one.post("/detent/experiments/search", body)).json()["experiments"]
+    assert (best["trialId"], best["searcherMetricValue"], best["numTrials"]) == (2, 0.2, 3)
+    assert best["cells"] == {"hp.lr": 0.2, "hp.w": None, "validation.other.last": 1.0, "training.x.last": None}
+    assert none["trialId"] is None
+    assert none["cells"] == {"hp.lr": None, "hp.w": 3.0, "validation.other.last": None, "training.x.last": 2.0}
+    older = (await one.post("/api/v1/experiments-search", {"sort": "id=asc"})).json()["experiments"]
+    assert older[0]["bestTrial"]["id"] == 2
+    assert set(older[0]["bestTrial"]["summaryMetrics"]["validation_metrics"]) == {"loss"}
+    assert older[1]["bestTrial"] is None
+
+
+async def test_the_finer_state_is_shown_and_found(one: Cluster):
+    agent = await one.join(slots=1)
+    running, queued = await one.create(), await one.create()
+    wish = (await agent.wished())[0]
+    await agent.say(wish, ContainerState.RUNNING)
+    assert await found(one, field("state", "=", "RUNNING")) == [running]
+    assert await found(one, field("state", "=", "STATE_QUEUED")) == [queued]
+    assert await found(one, field("state", "=", "ACTIVE")) == [queued, running]
+    await one.post(f"/api/v1/experiments/{running}/pause")
+    rows = (await one.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
+    assert [row["state"] for row in rows] == ["STATE_PAUSING", "STATE_QUEUED"]
+    assert await found(one, field("state", "=", "PAUSING")) == [running]
+    assert await found(one, field("state", "!=", "PAUSED")) == [queued]
+    await agent.exit(wish)
+    assert await found(one, field("state", "=", "PAUSING")) == []
+
+
+async def test_reports_reach_the_list_by_themselves(one: Cluster):
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    body = {
+        "group": "validation",
+        "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}},
+    }
+    headers = one.as_task(wish.allocation_id)
+    assert (await one.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
+
+    async def shown() -> bool:
+        rows = (await one.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
+        return bool(rows["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
+
+    await until(shown)
+    assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
+
+
+async def test_hostile_names_are_names(one: Cluster):
+    hostile = ["__proto__", "qu\"o'te", "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
+    too_long = "y" * 100_000
+    async with one.master.database.write() as session:
+        row = await add_experiment(session)
+        metrics = {name: 1.0 * place for place, name in enumerate([*hostile, too_long])}
+        await add_trial(session, row, reports=[("training", metrics)], hparams={"__proto__": {"constructor": "x"}})
+    await one.master.columns.catch_up(at_once=True)
+    columns = [f"training.{name}.last" for name in hostile]
+    page = (await one.post("/detent/experiments/search", {"columns": [*columns, "hp.__proto__.constructor"]})).json()
+    cells = page["experiments"][0]["cells"]
+    assert [cells[column] for column in columns] == [float(place) for place in range(len(hostile))]
+    assert cells["hp.__proto__.constructor"] == "x"
+    for place, column in enumerate(columns):
+        assert await found(one, field(column, "=", place)) == [row.id]
+    told = await one.get("/detent/columns", kind="metric", limit=100)
+    assert told["total"] == 4 * len(hostile)
+    assert (await one.get("/detent/columns", query="%_/"))["total"] == 4
+    unknown = f"training.{too_long}.last"
+    page = (await one.post("/detent/experiments/search", {"columns": [unknown]})).json()
+    assert page["unknownColumns"] == [unknown]
+
+
+async def test_two_thousand_names_change_and_only_what_changed_is_written(one: Cluster):
+    names = [f"layer{i}/gradient" for i in range(2000)]
+    async with one.master.database.write() as session:
+        row = await add_experiment(session)
+        trial = await add_trial(session, row, reports=[("training", dict.fromkeys(names, 1.0))])
+    await one.master.columns.catch_up(at_once=True)
+    assert (await one.get("/detent/columns", kind="metric"))["total"] == 8000
+    async with one.master.database.write() as session:
+        again = await session.merge(trial)
+        metrics = again.summary_metrics["avg_metrics"]
+        del metrics[names[0]]
+        metrics[names[1]]["last"] = "NaN"
+        again.summary_metrics = {"avg_metrics": dict(metrics)}
+        again.values_stale = True
+    await one.master.columns.catch_up(at_once=True)
+    columns = [f"training.{name}.last" for name in names[:3]]
+    cells = (await one.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
+    assert list(cells.values()) == [None, "NaN", 1.0]
+    assert (await one.get("/detent/columns", kind="metric"))["total"] == 7996
+    assert await found(one, field(columns[1], "=", "NaN")) == [row.id]
+
+
+async def test_what_is_deleted_takes_its_values_along(one: Cluster):
+    first, *_ = await three(one)
+    assert (await one.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
+
+    async def gone() -> bool:
+        return (await one.get("/detent/columns", query="hp.opt"))["columns"][0]["count"] == 2
+
+    await until(gone)
+    assert first not in await found(one)
+    assert (await one.get("/detent/columns/values", column="hp.opt"))["values"] == ["beta", "gamma_%"]
+    assert (await one.get("/detent/columns/values", column="tags"))["values"] == ["b"]
+
+
+async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    async with one.master.database.write() as session:
+        row = await add_experiment(session)
+        await add_trial(session, row, hparams={"lr": 1.0}, state=TrialState.ACTIVE)
+    from determined_master.columns import rows
+
+    async def breaks(*_: Any) -> None:
+        raise RuntimeError("a test's")
+
+    with monkeypatch.context() as broken, pytest.raises(RuntimeError):
+        broken.setattr(rows, "settle", breaks)
+        await one.master.columns.catch_up(at_once=True)
+    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
+    await one.master.columns.catch_up(at_once=True)
+    assert await found(one, field("hp.lr", "=", 1)) == [row.id]
+
+
+async def test_archived_ones_are_shown_where_asked_for(one: Cluster):
+    async with one.master.database.write() as session:
+        shown = await add_experiment(session)
+        hidden = await add_experiment(session, archived=True)
+        await add_experiment(session, state=ExperimentState.DELETED)
+    assert await found(one) == [shown.id]
+    assert await found(one, showArchived=True) == [hidden.id, shown.id]
+    asked = json.dumps({"showArchived": True})
+    assert (await one.post("/detent/experiments/search/ids", {"filter": asked})).json()["total"] == 2
+    assert await found(one, field("archived", "=", True), showArchived=True) == [hidden.id]

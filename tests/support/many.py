@@ -1,0 +1,88 @@
+"""Experiments and trials put straight into a database, for tests of what is found among them."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import ExperimentState, TrialState
+from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.experiments import repository
+from determined_master.metrics.summary import summarise
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def effective(hyperparameters: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "name": "made",
+        "hyperparameters": dict(hyperparameters or {}),
+        "searcher": {"name": "single", "metric": "loss"},
+        "resources": {"slots_per_trial": 1, "resource_pool": "default"},
+        "checkpoint_storage": {"type": "shared_fs", "host_path": "/nowhere"},
+        **more,
+    }
+
+
+async def add_experiment(session: AsyncSession, **values: Any) -> ExperimentRow:
+    row = ExperimentRow(
+        **{
+            "job_id": str(uuid.uuid4()),
+            "name": "made",
+            "description": "",
+            "notes": "",
+            "labels": [],
+            "state": ExperimentState.COMPLETED,
+            "config": effective(),
+            "original_config": "",
+            "context_size": 0,
+            "user_id": 1,
+            "project_id": 1,
+            "archived": False,
+            "progress": 1.0,
+            "start_time": NOON,
+            "end_time": NOON + timedelta(hours=1),
+            "pool": "default",
+            "priority": 42,
+            "searcher_type": "single",
+            "searcher_metric": "loss",
+            "smaller_is_better": True,
+            "searcher_snapshot": {},
+            "searcher_cursor": 0,
+        }
+        | values
+    )
+    await repository.add(session, row)
+    return row
+
+
+async def add_trial(
+    session: AsyncSession,
+    experiment: ExperimentRow,
+    *,
+    hparams: Mapping[str, Any] | None = None,
+    reports: list[tuple[str, dict[str, Any]]] | None = None,
+    **values: Any,
+) -> TrialRow:
+    """``reports``: (group, metrics) in their order."""
+    request = str(uuid.uuid4())
+    row = TrialRow(
+        **{
+            "experiment_id": experiment.id,
+            "request_id": request,
+            "task_id": f"{experiment.id}.{request}",
+            "state": TrialState.COMPLETED,
+            "hparams": dict(hparams or {}),
+            "seed": 0,
+            "run_id": 1,
+            "closed": True,
+            "start_time": experiment.start_time,
+            "summary_metrics": summarise(reports or []),
+        }
+        | values
+    )
+    session.add(row)
+    await session.flush()
+    return row
