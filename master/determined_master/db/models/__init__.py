@@ -7,6 +7,7 @@ from determined_master.db.models.cluster import ClusterRow, EventRow
 from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
+from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
 from determined_master.db.models.trials import TrialRow
 from determined_master.db.models.users import ProjectRow, SessionRow, UserRow, WorkspaceRow
 
@@ -15,6 +16,7 @@ __all__ = [
     "AgentSlotRow",
     "AllocationRow",
     "CheckpointRow",
+    "ChunkRow",
     "ClusterRow",
     "ContainerRow",
     "EventRow",
@@ -23,6 +25,8 @@ __all__ = [
     "MetricRow",
     "ProjectRow",
     "SearchFactRow",
+    "SeriesCursorRow",
+    "SeriesRow",
     "SessionRow",
     "SlotHoldRow",
     "TrialRow",
