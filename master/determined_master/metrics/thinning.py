@@ -9,7 +9,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from determined_master.metrics.points import Axis, Points
 
@@ -64,7 +64,7 @@ def _ordered(points: Points, axis: Axis) -> Points:
         if len(there) < len(xs):
             points = points.take(there)
             xs = points.along(axis)
-    if all(a <= b for a, b in pairwise(xs)):
+    if sorted(xs) == xs.tolist():
         return points
     return points.take(sorted(range(len(xs)), key=xs.__getitem__))
 
@@ -111,6 +111,8 @@ def _kind(value: float) -> str:
 
 def _ends(xs: "array[int] | array[float]", places: Sequence[int]) -> Iterable[int]:
     """The first of the smallest x and the last of the largest."""
+    if len(places) == len(xs) and xs.typecode == "q" and len(xs):
+        return xs.index(min(xs)), len(xs) - 1 - xs[::-1].index(max(xs))
     there = [place for place in places if xs[place] == xs[place]]
     if not there:
         return ()
