@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import cast
 
 from determined_master.metrics.points import Axis, Points
 
@@ -112,7 +113,8 @@ def _kind(value: float) -> str:
 def _ends(xs: "array[int] | array[float]", places: Sequence[int]) -> Iterable[int]:
     """The first of the smallest x and the last of the largest."""
     if len(places) == len(xs) and xs.typecode == "q" and len(xs):
-        return xs.index(min(xs)), len(xs) - 1 - xs[::-1].index(max(xs))
+        whole = cast("array[int]", xs)
+        return whole.index(min(whole)), len(whole) - 1 - whole[::-1].index(max(whole))
     there = [place for place in places if xs[place] == xs[place]]
     if not there:
         return ()
