@@ -15,6 +15,9 @@ from determined_master.loops.loop import run
 from determined_master.loops.schedule import Schedule
 from determined_master.loops.trials import TrialLoop
 from determined_master.master import Master
+from determined_master.metrics.packing import Packing
+
+PACKING_SECONDS = 5.0
 
 
 @asynccontextmanager
@@ -52,6 +55,7 @@ async def _writer(master: Master) -> AsyncIterator[None]:
 async def _loops(master: Master) -> AsyncIterator[None]:
     schedule = Schedule(master)
     trials = TrialLoop(master.database, master.clock, master.trials)
+    packing = Packing(master.database, lambda: master.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (hints.SEARCH,), master.search.tick),
         ("trials", (hints.TRIALS,), trials.tick),
@@ -70,6 +74,7 @@ async def _loops(master: Master) -> AsyncIterator[None]:
             _running(
                 "columns", lambda: run("columns", master.hints, (hints.COLUMNS,), master.columns.catch_up, pause=1.0)
             )
+            _running("packing", lambda: run("packing", master.hints, (), packing.tick, interval=PACKING_SECONDS))
         )
         yield
 

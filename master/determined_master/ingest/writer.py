@@ -47,6 +47,8 @@ class GroupWriter:
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
         self._connection = _KeptConnection(database.group_engine)
+        self.groups = 0
+        """How many were committed; whose work can wait looks at it."""
 
     async def write(self, store: Store, operation: Any) -> Any:
         """Answers after the commit. A caller that goes away cancels its wait, not its row."""
@@ -61,6 +63,7 @@ class GroupWriter:
             while True:
                 group = await self._take(last)
                 last = len(group)
+                self.groups += 1
                 await self._commit(group)
         finally:
             while not self._queue.empty():

@@ -13,6 +13,7 @@ from determined_master.db.session import after_commit
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.master import Master
+from determined_master.metrics import chunk_rows
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ async def _delete(master: Master, row: ExperimentRow) -> None:
         await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETED)
         await trial_rows.drop_metrics(session, row.id)
         await upkeep.drop(session, row.id)
+        await chunk_rows.drop(session, [t.id for t in trials])
 
 
 async def _drop_contexts(master: Master) -> None:

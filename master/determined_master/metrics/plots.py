@@ -1,29 +1,101 @@
 """Curves and figures for the page's plots and tables."""
 
-from fastapi import APIRouter
+from collections.abc import Sequence
+from typing import Any
 
-from determined.errors import NotImplementedYet
+import msgspec
+from fastapi import APIRouter
+from fastapi.responses import Response
+
 from determined_master.auth import Anyone
-from determined_master.metrics.wire import NamedMetrics, SeriesAnswer, SeriesBody, SummariesAnswer, SummariesBody
+from determined_master.dependencies import Read
+from determined_master.experiments import repository as experiment_rows
+from determined_master.metrics import chunk_rows
+from determined_master.metrics.names import named, summarised
+from determined_master.metrics.points import Points
+from determined_master.metrics.series import Found, Question, known_and_missing, read
+from determined_master.metrics.wire import (
+    NamedMetrics,
+    SeriesAnswer,
+    SeriesBody,
+    SummariesAnswer,
+    SummariesBody,
+    TrialSummary,
+)
+from determined_master.trials import reading
+from determined_master.trials import repository as trial_rows
+from determined_master.wire.numbers import outward
 
 router = APIRouter(prefix="/detent", tags=["series"])
+MICROS = 1_000_000
 
 
-@router.post("/series")
-async def series(body: SeriesBody, _principal: Anyone) -> SeriesAnswer:
-    raise NotImplementedYet("series come with the next commit")
+@router.post("/series", response_model=SeriesAnswer)
+async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Response:
+    trials, missing = known_and_missing(body.trial_ids, await chunk_rows.cursors(session, body.trial_ids))
+    names = list(dict.fromkeys((metric.group, metric.name) for metric in body.metrics))
+    scale = MICROS if body.x == "time" else 1
+    question = Question(
+        axis=body.x,
+        start=None if body.start is None else body.start * scale,
+        end=None if body.end is None else body.end * scale,
+        most=body.max_points,
+    )
+    found = await read(session, trials, names, question)
+    # Without the model: checking hundreds of thousands of numbers again would take longer than finding them.
+    encoded = msgspec.json.encode({"series": [_series(one) for one in found], "missing": missing})
+    return Response(encoded, media_type="application/json")
+
+
+def _series(found: Found) -> dict[str, Any]:
+    points = found.points
+    return {
+        "trialId": found.trial_id,
+        "group": found.group,
+        "name": found.name,
+        "batches": points.batches.tolist(),
+        "times": [time / MICROS for time in points.times],
+        "epochs": _epochs(points),
+        "values": outward(points.values.tolist()),
+        "count": found.count,
+    }
+
+
+def _epochs(points: Points) -> Sequence[float | None] | None:
+    shown = [epoch if epoch == epoch else None for epoch in points.epochs]
+    return shown if any(epoch is not None for epoch in shown) else None
 
 
 @router.get("/experiments/{experiment_id}/metric-names")
-async def experiment_metric_names(experiment_id: int, _principal: Anyone) -> NamedMetrics:
-    raise NotImplementedYet("metric names come with the next commit")
+async def experiment_metric_names(experiment_id: int, _principal: Anyone, session: Read) -> NamedMetrics:
+    experiment = await experiment_rows.get(session, experiment_id)
+    trials = await trial_rows.of_experiment(session, experiment_id)
+    metrics = named(trial.summary_metrics for trial in trials)
+    return NamedMetrics(metrics=metrics, searcher_metric=experiment.searcher_metric)
 
 
 @router.get("/trials/{trial_id}/metric-names")
-async def trial_metric_names(trial_id: int, _principal: Anyone) -> NamedMetrics:
-    raise NotImplementedYet("metric names come with the next commit")
+async def trial_metric_names(trial_id: int, _principal: Anyone, session: Read) -> NamedMetrics:
+    trial = await trial_rows.get(session, trial_id)
+    experiment = await experiment_rows.get(session, trial.experiment_id)
+    return NamedMetrics(metrics=named([trial.summary_metrics]), searcher_metric=experiment.searcher_metric)
 
 
 @router.post("/trials/summaries")
-async def trial_summaries(body: SummariesBody, _principal: Anyone) -> SummariesAnswer:
-    raise NotImplementedYet("summaries come with the next commit")
+async def trial_summaries(body: SummariesBody, _principal: Anyone, session: Read) -> SummariesAnswer:
+    wanted = None if body.metrics is None else {(metric.group, metric.name) for metric in body.metrics}
+    trials, _ = known_and_missing(body.trial_ids, await chunk_rows.cursors(session, body.trial_ids))
+    rows = {row.id: row for row in await trial_rows.by_ids(session, [trial.trial_id for trial in trials])}
+    words = await reading.states(session, list(rows.values()))
+    return SummariesAnswer(
+        trials=[
+            TrialSummary(
+                trial_id=row.id,
+                experiment_id=row.experiment_id,
+                hparams=row.hparams,
+                state=words[row.id],
+                metrics=summarised(row.summary_metrics, wanted),
+            )
+            for row in (rows[trial.trial_id] for trial in trials)
+        ]
+    )

@@ -64,8 +64,8 @@ def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, An
     connection.execute(update(_M).where(_M.c.id == metric_id).values(metrics=metrics, signed_metric=signed))
 
 
-def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: int) -> int:
-    """Older runs' rows beyond the checkpoint that this run started from, in every group."""
+def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: int) -> list[int]:
+    """Older runs' rows beyond the checkpoint that this run started from, in every group; their ids."""
     result = connection.execute(
         update(_M)
         .where(
@@ -75,12 +75,13 @@ def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: in
             _M.c.archived.is_(False),
         )
         .values(archived=True)
+        .returning(_M.c.id)
     )
-    return result.rowcount
+    return list(result.scalars())
 
 
-def archive_step(connection: Connection, report: Report) -> int:
-    """Older runs' rows of the same group and step."""
+def archive_step(connection: Connection, report: Report) -> list[int]:
+    """Older runs' rows of the same group and step; their ids."""
     result = connection.execute(
         update(_M)
         .where(
@@ -91,8 +92,9 @@ def archive_step(connection: Connection, report: Report) -> int:
             _M.c.archived.is_(False),
         )
         .values(archived=True)
+        .returning(_M.c.id)
     )
-    return result.rowcount
+    return list(result.scalars())
 
 
 def unarchived(connection: Connection, trial_id: int) -> list[Kept]:

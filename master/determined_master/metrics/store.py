@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import hints
-from determined_master.metrics import rows, summary
+from determined_master.metrics import overtaken_rows, rows, summary
 from determined_master.metrics.report import Report
 from determined_master.wire.numbers import number, outward
 
@@ -159,6 +159,7 @@ class MetricStore:
         if new:
             signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
             rows.update_metrics(connection, existing.id, existing.metrics | new, signed)
+            overtaken_rows.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
         return None
@@ -167,12 +168,13 @@ class MetricStore:
         """Hides what older runs reported beyond the checkpoint that this run started from (once a run), and what they
         reported for this very step."""
         first = trial.reported_run_id < trial.run_id
-        archived = rows.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else 0
+        archived = rows.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
         if first:
             archived += rows.archive_beyond(connection, report.trial_id, trial.run_id, trial.run_start_steps)
             trial.reported_run_id = trial.run_id
             rows.clear_system_failures(connection, report.trial_id)
         if archived:
+            overtaken_rows.unpack_from(connection, report.trial_id, min(archived))
             left = rows.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.states import AllocationState, CheckpointState
+from determined.states import AllocationState, CheckpointState, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import wire
+from determined_master.wire.enums import state
 
 _FINER = {
     AllocationState.PENDING: "QUEUED",
@@ -39,6 +40,14 @@ async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[wire.Tri
         )
         for row in rows
     ]
+
+
+async def states(session: AsyncSession, rows: Sequence[TrialRow]) -> dict[int, str]:
+    """What each is shown as, by its id."""
+    live = {a.task_id: _FINER[a.state] for a in await allocation_rows.live_of_tasks(session, [r.task_id for r in rows])}
+    return {
+        row.id: state(live.get(row.task_id, "QUEUED") if row.state is TrialState.ACTIVE else row.state) for row in rows
+    }
 
 
 async def workloads(

@@ -35,6 +35,10 @@ async def find_by_task(session: AsyncSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
 
 
+async def by_ids(session: AsyncSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+    return (await session.execute(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).scalars().all()
+
+
 async def of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id).order_by(TrialRow.id)
     return (await session.execute(query)).scalars().all()

@@ -14,6 +14,7 @@ from determined_master.db.models.columns import (
 from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
+from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
 from determined_master.db.models.trials import TrialRow
 from determined_master.db.models.users import (
     ProjectRow,
@@ -29,6 +30,7 @@ __all__ = [
     "AgentSlotRow",
     "AllocationRow",
     "CheckpointRow",
+    "ChunkRow",
     "ClusterRow",
     "ColumnCountRow",
     "ColumnNameRow",
@@ -42,6 +44,8 @@ __all__ = [
     "MetricRow",
     "ProjectRow",
     "SearchFactRow",
+    "SeriesCursorRow",
+    "SeriesRow",
     "SessionRow",
     "SignInLinkRow",
     "SlotHoldRow",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index, String, Text
+from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined_master.db.base import Base, BigId
@@ -10,7 +10,16 @@ from determined_master.db.base import Base, BigId
 
 class LogRow(Base):
     __tablename__ = "task_logs"
-    __table_args__ = (Index("ix_task_logs_task", "task_id", "id"),)
+    __table_args__ = (
+        Index("ix_task_logs_task", "task_id", "id"),
+        Index(
+            "ix_task_logs_error",
+            "task_id",
+            "id",
+            sqlite_where=text("is_error = 1"),
+            postgresql_where=text("is_error"),
+        ),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     task_id: Mapped[str] = mapped_column(String(64))
@@ -23,3 +32,5 @@ class LogRow(Base):
     stdtype: Mapped[str] = mapped_column(String(8), default="stdout")
     source: Mapped[str] = mapped_column(String(16), default="task")
     log: Mapped[str] = mapped_column(Text)
+    is_error: Mapped[bool] = mapped_column(default=False)
+    """By its level or by how it begins; told when it is stored."""

@@ -1,0 +1,64 @@
+"""Points of metrics as packed columns, beside the reports that they are made of."""
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from determined_master.db.base import Base, BigId
+
+
+class SeriesRow(Base):
+    """One metric of one trial, as far as it is packed."""
+
+    __tablename__ = "series"
+    __table_args__ = (Index("uq_series_name", "trial_id", "group", "name", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id", ondelete="CASCADE"))
+    group: Mapped[str] = mapped_column(String(255))
+    name: Mapped[str] = mapped_column(Text)
+    points: Mapped[int] = mapped_column(default=0)
+    packed_id: Mapped[int] = mapped_column(BigId, default=0)
+    """No report up to this one has a point that is not packed."""
+
+
+class ChunkRow(Base):
+    """Neighbouring points of a series. ``factor`` 1: all of them; else what of each ``factor`` points could matter."""
+
+    __tablename__ = "series_chunks"
+    __table_args__ = (Index("uq_series_chunks_place", "series_id", "factor", "place", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    series_id: Mapped[int] = mapped_column(ForeignKey("series.id", ondelete="CASCADE"))
+    factor: Mapped[int]
+    place: Mapped[int]
+    points: Mapped[int]
+    """That it stands for."""
+    first_id: Mapped[int] = mapped_column(BigId)
+    last_id: Mapped[int] = mapped_column(BigId)
+    """Reports of the first and the last of them."""
+    least_batches: Mapped[int] = mapped_column(BigId)
+    most_batches: Mapped[int] = mapped_column(BigId)
+    least_time: Mapped[int] = mapped_column(BigId)
+    most_time: Mapped[int] = mapped_column(BigId)
+    least_epoch: Mapped[float | None]
+    most_epoch: Mapped[float | None]
+    epochs: Mapped[int]
+    """How many of them have an epoch."""
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class SeriesCursorRow(Base):
+    """How far a trial's reports are packed."""
+
+    __tablename__ = "series_cursors"
+
+    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True)
+    packed_id: Mapped[int] = mapped_column(BigId, default=0)
+    packed_run: Mapped[int] = mapped_column(default=0)
+    """The run of that report; later ones are of this run or of a newer one."""
+    reached_id: Mapped[int] = mapped_column(BigId, default=0)
+    """Up to here reports are packed, or about to be."""
+    version: Mapped[int] = mapped_column(default=0)
+    """Raised by whoever changes a report up to ``reached_id``: what was made of the old ones is not written then."""
+    done_run: Mapped[int] = mapped_column(default=-1)
+    """The run after whose end everything was packed."""

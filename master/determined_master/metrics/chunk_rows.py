@@ -1,0 +1,268 @@
+"""SQL about packed points, and about reports that are not packed yet."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Table,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import ExperimentState, TrialState
+from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
+
+# As tables: the ORM costs more than the database does.
+_M = cast(Table, MetricRow.__table__)
+_S = cast(Table, SeriesRow.__table__)
+_K = cast(Table, ChunkRow.__table__)
+_C = cast(Table, SeriesCursorRow.__table__)
+_T = cast(Table, TrialRow.__table__)
+_ENDED = [s for s in TrialState if s.is_terminal]
+MOST_RUNS = 200
+AT_ONCE = 500
+"""Values in one IN: SQLite takes some ten thousand variables, PostgreSQL plans long lists slowly."""
+
+
+class Cursor(NamedTuple):
+    """A trial and how far its reports are packed."""
+
+    trial_id: int
+    run_id: int
+    packed_id: int
+    packed_run: int
+
+
+class Stored(NamedTuple):
+    """A series."""
+
+    id: int
+    trial_id: int
+    group: str
+    name: str
+    points: int
+    packed_id: int
+
+
+class Report(NamedTuple):
+    id: int
+    run_id: int
+    group: str
+    steps: int | None
+    time: int
+    """Microseconds."""
+    metrics: dict[str, Any]
+
+
+class Extent(NamedTuple):
+    """What a chunk is made of, without its points."""
+
+    series_id: int
+    place: int
+    points: int
+    least_batches: int
+    most_batches: int
+    least_time: int
+    most_time: int
+    least_epoch: float | None
+    most_epoch: float | None
+    epochs: int
+
+
+_CURSOR = (
+    _T.c.id,
+    _T.c.run_id,
+    func.coalesce(_C.c.packed_id, 0).label("packed_id"),
+    func.coalesce(_C.c.packed_run, 0).label("packed_run"),
+)
+_WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
+
+
+async def cursors(session: AsyncSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
+    """Of the trials that are there; those of a deleted experiment are not."""
+    found: dict[int, Cursor] = {}
+    experiments = cast(Table, ExperimentRow.__table__)
+    for ids in _lots(trial_ids):
+        query = (
+            select(*_CURSOR)
+            .select_from(_WITH_CURSOR.join(experiments, experiments.c.id == _T.c.experiment_id))
+            .where(_T.c.id.in_(ids), experiments.c.state != ExperimentState.DELETED)
+        )
+        found |= {row[0]: Cursor(*row) for row in (await session.execute(query)).all()}
+    return found
+
+
+async def due(session: AsyncSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
+    """Trials with ``least`` reports beyond their cursor, and those that have ended since they were last packed whole;
+    and whether they have ended. In turn: those beyond the id ``after`` come first."""
+    beyond = and_(_M.c.trial_id == _T.c.id, _M.c.id > func.coalesce(_C.c.packed_id, 0))
+    waiting = [
+        select(func.count()).select_from(_M).where(beyond, run).correlate(_T, _C).scalar_subquery()
+        for run in (
+            _M.c.run_id == func.coalesce(_C.c.packed_run, 0),
+            _M.c.run_id > func.coalesce(_C.c.packed_run, 0),
+        )
+    ]
+    has_ended = _T.c.state.in_(_ENDED)
+    query = (
+        select(*_CURSOR, has_ended)
+        .select_from(_WITH_CURSOR)
+        .where(func.coalesce(_C.c.done_run, -1) != _T.c.run_id, or_(has_ended, waiting[0] + waiting[1] >= least))
+        .order_by(_T.c.id <= after, _T.c.id)
+        .limit(most)
+    )
+    return [(Cursor(*row[:4]), bool(row[4])) for row in (await session.execute(query)).all()]
+
+
+async def newest_report(session: AsyncSession) -> int:
+    return (await session.execute(select(func.max(_M.c.id)))).scalar_one() or 0
+
+
+async def with_news(session: AsyncSession, trials: Iterable[Cursor]) -> list[Cursor]:
+    """Those that have reports beyond their cursor."""
+    found = []
+    for trial in trials:
+        query = select(_M.c.id).where(_beyond(trial, trial.packed_id)).limit(1)
+        if (await session.execute(query)).first() is not None:
+            found.append(trial)
+    return found
+
+
+async def last_of_page(session: AsyncSession, trial: Cursor, most: int) -> int | None:
+    """The id of the last of up to ``most`` reports beyond the cursor, archived ones counted."""
+    page = select(_M.c.id).where(_beyond(trial, trial.packed_id)).order_by(_M.c.id).limit(most).subquery()
+    last: int | None = (await session.execute(select(func.max(page.c.id)))).scalar_one()
+    return last
+
+
+async def reports(
+    session: AsyncSession, trial: Cursor, after: int, until: int | None, groups: Collection[str], most: int
+) -> list[Report]:
+    """Not archived, in the order of their ids."""
+    query = select(
+        _M.c.id, _M.c.run_id, _M.c.group, _M.c.steps, type_coerce(_M.c.reported_at, BigInteger), _M.c.metrics
+    ).where(_beyond(trial, after), _M.c.archived.is_(False))
+    if until is not None:
+        query = query.where(_M.c.id <= until)
+    if groups:
+        query = query.where(_M.c.group.in_(groups))
+    return [Report(*row) for row in (await session.execute(query.order_by(_M.c.id).limit(most))).all()]
+
+
+def _beyond(trial: Cursor, after: int) -> ColumnElement[bool]:
+    """By (trial, run) and then by id, which is how the index is ordered: a trial's other reports are not looked at."""
+    if trial.run_id - trial.packed_run > MOST_RUNS:
+        runs = _M.c.run_id >= trial.packed_run
+    else:
+        runs = _M.c.run_id.in_(range(trial.packed_run, max(trial.run_id, trial.packed_run) + 1))
+    return and_(_M.c.trial_id == trial.trial_id, runs, _M.c.id > after)
+
+
+async def series_of(
+    session: AsyncSession, trial_ids: Collection[int], names: Collection[tuple[str, str]]
+) -> list[Stored]:
+    wanted = set(names)
+    groups = {group for group, _ in wanted}
+    found = []
+    for ids in _lots(trial_ids):
+        for some in _lots({name for _, name in wanted}):
+            query = select(_S.c.id, _S.c.trial_id, _S.c.group, _S.c.name, _S.c.points, _S.c.packed_id).where(
+                _S.c.trial_id.in_(ids), _S.c.group.in_(groups), _S.c.name.in_(some)
+            )
+            found += [Stored(*row) for row in (await session.execute(query)).all()]
+    return [row for row in found if (row.group, row.name) in wanted]
+
+
+async def extents(session: AsyncSession, series_ids: Sequence[int]) -> list[Extent]:
+    query = select(*(_K.c[name] for name in Extent._fields)).where(_K.c.series_id.in_(series_ids), _K.c.factor == 1)
+    return [Extent(*row) for row in (await session.execute(query.order_by(_K.c.series_id, _K.c.place))).all()]
+
+
+async def open_chunks(session: AsyncSession, rows: Sequence[Stored], size: int) -> dict[int, tuple[int, bytes]]:
+    """By series that has a last chunk which is not full: the report of its first point, and its bytes."""
+    wanted = [and_(_K.c.series_id == row.id, _K.c.place == row.points // size) for row in rows if row.points % size]
+    if not wanted:
+        return {}
+    query = select(_K.c.series_id, _K.c.first_id, _K.c.data).where(_K.c.factor == 1, or_(*wanted))
+    return {row[0]: (row[1], row[2]) for row in (await session.execute(query)).all()}
+
+
+async def chunks(
+    session: AsyncSession, factor: int, places: Mapping[int, Collection[int]]
+) -> dict[tuple[int, int], bytes]:
+    """Their bytes by series and place. A run of places is asked for as one."""
+    wanted = [
+        and_(_K.c.series_id == series_id, _K.c.place.between(min(some), max(some)))
+        for series_id, some in places.items()
+        if some
+    ]
+    if not wanted:
+        return {}
+    query = select(_K.c.series_id, _K.c.place, _K.c.data).where(_K.c.factor == factor, or_(*wanted))
+    return {(row[0], row[1]): row[2] for row in (await session.execute(query)).all()}
+
+
+async def reach(session: AsyncSession, trial_id: int, until: int) -> int:
+    """Says that the reports up to ``until`` are about to be packed; the version to write it under."""
+    further = case((_C.c.reached_id > until, _C.c.reached_id), else_=until)
+    known = update(_C).where(_C.c.trial_id == trial_id).values(reached_id=further)
+    version: int | None = (await session.execute(known.returning(_C.c.version))).scalar_one_or_none()
+    if version is not None:
+        return version
+    await session.execute(
+        insert(_C).values(trial_id=trial_id, packed_id=0, packed_run=0, reached_id=until, version=0, done_run=-1)
+    )
+    return 0
+
+
+async def claim(session: AsyncSession, trial_id: int, version: int, **values: Any) -> bool:
+    """Sets ``values`` of a cursor, and holds its row; False where a report up to it was changed since."""
+    result = await session.execute(
+        update(_C)
+        .where(_C.c.trial_id == trial_id, _C.c.version == version)
+        .values(version=version, **values)
+        .returning(_C.c.trial_id)
+    )
+    return result.scalar_one_or_none() is not None
+
+
+async def save_series(session: AsyncSession, row: Stored) -> int:
+    """Its id."""
+    if row.id:
+        values = {"points": row.points, "packed_id": row.packed_id}
+        await session.execute(update(_S).where(_S.c.id == row.id).values(values))
+        return row.id
+    values = {name: value for name, value in row._asdict().items() if name != "id"}
+    found: int = (await session.execute(insert(_S).values(values).returning(_S.c.id))).scalar_one()
+    return found
+
+
+async def save_chunks(session: AsyncSession, series_id: int, rows: Sequence[dict[str, Any]]) -> None:
+    """In place of those from the first of these on."""
+    first = min(row["place"] for row in rows)
+    await session.execute(delete(_K).where(_K.c.series_id == series_id, _K.c.place >= first))
+    await session.execute(insert(_K), [{"series_id": series_id, **row} for row in rows])
+
+
+async def drop(session: AsyncSession, trial_ids: Collection[int]) -> None:
+    for ids in _lots(trial_ids):
+        of_trials = select(_S.c.id).where(_S.c.trial_id.in_(ids)).scalar_subquery()
+        await session.execute(delete(_K).where(_K.c.series_id.in_(of_trials)))
+        await session.execute(delete(_S).where(_S.c.trial_id.in_(ids)))
+        await session.execute(delete(_C).where(_C.c.trial_id.in_(ids)))
+
+
+def _lots(values: Collection[Any]) -> Iterable[list[Any]]:
+    ordered = sorted(values)
+    for start in range(0, len(ordered), AT_ONCE):
+        yield ordered[start : start + AT_ONCE]

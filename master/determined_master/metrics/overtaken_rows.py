@@ -1,0 +1,42 @@
+"""SQL that drops packed points of changed reports, synchronous: it runs in the group-commit writer's thread."""
+
+from typing import cast
+
+from sqlalchemy import Connection, Table, delete, func, select, update
+
+from determined_master.db.models import ChunkRow, MetricRow, SeriesCursorRow, SeriesRow
+
+_M = cast(Table, MetricRow.__table__)
+_S = cast(Table, SeriesRow.__table__)
+_K = cast(Table, ChunkRow.__table__)
+_C = cast(Table, SeriesCursorRow.__table__)
+
+
+def unpack_from(connection: Connection, trial_id: int, metric_id: int) -> None:
+    """A report was hidden or given more keys: what was packed from it on is to be packed anew. One look where nothing
+    was; called where a report is changed, which those of a run that goes well never are."""
+    query = select(_C.c.reached_id, _C.c.packed_id, _C.c.version).where(_C.c.trial_id == trial_id)
+    cursor = connection.execute(query).one_or_none()
+    if cursor is None or cursor.reached_id < metric_id:
+        return
+    series = select(_S.c.id).where(_S.c.trial_id == trial_id).scalar_subquery()
+    touched = (_K.c.series_id.in_(series), _K.c.last_id >= metric_id)
+    first = connection.execute(select(func.min(_K.c.first_id)).where(*touched)).scalar_one()
+    first = metric_id if first is None else min(first, metric_id)
+    connection.execute(delete(_K).where(*touched))
+    left = (_K.c.series_id == _S.c.id, _K.c.factor == 1)
+    points = select(func.coalesce(func.sum(_K.c.points), 0)).where(*left).scalar_subquery()
+    packed = select(func.coalesce(func.max(_K.c.last_id), 0)).where(*left).scalar_subquery()
+    connection.execute(update(_S).where(_S.c.trial_id == trial_id).values(points=points, packed_id=packed))
+    run = connection.execute(select(_M.c.run_id).where(_M.c.id == first)).scalar_one_or_none()
+    connection.execute(
+        update(_C)
+        .where(_C.c.trial_id == trial_id)
+        .values(
+            packed_id=min(cursor.packed_id, first - 1),
+            packed_run=run or 0,
+            reached_id=first - 1,
+            version=cursor.version + 1,
+            done_run=-1,
+        )
+    )

@@ -1,0 +1,177 @@
+"""Packs reports into series behind the back of the reports: in small steps, and slowly while the writer has work."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from determined_master.db.session import Database
+from determined_master.metrics import chunk_rows
+from determined_master.metrics.chunk_rows import Cursor, Report, Stored
+from determined_master.metrics.points import Points, dump, load, points_of
+from determined_master.metrics.thinning import FACTORS, SIZE, reduce
+
+LEAST = 512
+"""Reports of a trial that are worth packing; fewer are read as they are. At its end all of them are packed."""
+MOST_REPORTS = 1000
+MOST_POINTS = 100_000
+PAGE = 100
+SERIES_AT_ONCE = 64
+TRIALS_AT_ONCE = 32
+LOOKS = 6
+PATIENT_SECONDS = 1.0
+QUIET_GROUPS = 3
+"""Groups that the writer may commit during one step and still count as idle."""
+
+
+@dataclass(slots=True)
+class _Fresh:
+    """Points of one series that are not packed yet, each with its report."""
+
+    points: Points = field(default_factory=Points)
+    ids: list[int] = field(default_factory=list)
+
+
+class Packing:
+    """``groups_written`` counts what the group-commit writer has done."""
+
+    def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = LEAST) -> None:
+        self._database = database
+        self._least = least
+        self._groups_written = groups_written
+        self._newest = -1
+        self._last = 0
+        self._looks = 0
+
+    async def tick(self) -> float | None:
+        """One step for each of some trials; seconds until the next where more is to be done."""
+        async with self._database.read() as session:
+            newest = await chunk_rows.newest_report(session)
+            self._looks += 1
+            # A trial that has ended without a further report is found by every sixth look.
+            if newest == self._newest and self._looks % LOOKS:
+                return None
+            found = await chunk_rows.due(session, self._least, TRIALS_AT_ONCE, self._last)
+        if not found:
+            self._newest = newest
+            return None
+        self._newest = -1
+        for trial, has_ended in found:
+            written = self._groups_written()
+            await self._pack(trial, has_ended)
+            self._last = trial.trial_id
+            if self._groups_written() - written > QUIET_GROUPS:
+                return PATIENT_SECONDS
+        return 0.0
+
+    async def _pack(self, trial: Cursor, has_ended: bool) -> None:
+        async with self._database.read() as session:
+            until = await chunk_rows.last_of_page(session, trial, MOST_REPORTS)
+        async with self._database.write() as session:
+            version = await chunk_rows.reach(session, trial.trial_id, trial.packed_id if until is None else until)
+            if until is None:
+                if has_ended:
+                    await chunk_rows.claim(session, trial.trial_id, version, done_run=trial.run_id)
+                return
+        fresh, until, run = await self._read(trial, until)
+        names = sorted(fresh)
+        for start in range(0, len(names), SERIES_AT_ONCE):
+            some = {name: fresh.pop(name) for name in names[start : start + SERIES_AT_ONCE]}
+            if not await self._write(trial, version, until, some):
+                return
+        async with self._database.write() as session:
+            values = {"packed_id": until, **({} if run is None else {"packed_run": run})}
+            await chunk_rows.claim(session, trial.trial_id, version, **values)
+
+    async def _read(self, trial: Cursor, until: int) -> tuple[dict[tuple[str, str], _Fresh], int, int | None]:
+        """The points up to ``until``, or up to where they get too many: the new bound; and the run at it."""
+        fresh: dict[tuple[str, str], _Fresh] = {}
+        after, count, run = trial.packed_id, 0, None
+        while True:
+            async with self._database.read() as session:
+                rows = await chunk_rows.reports(session, trial, after, until, (), PAGE)
+            count += sum(_take(row, fresh) for row in rows)
+            if rows:
+                after, run = rows[-1].id, rows[-1].run_id
+            if len(rows) < PAGE:
+                return fresh, until, run
+            if count >= MOST_POINTS:
+                return fresh, after, run
+
+    async def _write(self, trial: Cursor, version: int, until: int, fresh: dict[tuple[str, str], _Fresh]) -> bool:
+        async with self._database.read() as session:
+            known = {
+                (row.group, row.name): row for row in await chunk_rows.series_of(session, [trial.trial_id], list(fresh))
+            }
+            before = await chunk_rows.open_chunks(session, list(known.values()), SIZE)
+        made = await asyncio.to_thread(_made, trial.trial_id, until, fresh, known, before)
+        async with self._database.write() as session:
+            if not await chunk_rows.claim(session, trial.trial_id, version):
+                return False
+            for row, rows in made:
+                series_id = await chunk_rows.save_series(session, row)
+                if rows:
+                    await chunk_rows.save_chunks(session, series_id, rows)
+        return True
+
+
+def _take(row: Report, fresh: dict[tuple[str, str], _Fresh]) -> int:
+    epoch, figures = points_of(row.metrics)
+    for name, value in figures:
+        one = fresh.setdefault((row.group, name), _Fresh())
+        one.points.add(row.steps or 0, row.time, epoch, value)
+        one.ids.append(row.id)
+    return len(figures)
+
+
+def _made(
+    trial_id: int,
+    until: int,
+    fresh: dict[tuple[str, str], _Fresh],
+    known: dict[tuple[str, str], Stored],
+    before: dict[int, tuple[int, bytes]],
+) -> list[tuple[Stored, list[dict[str, Any]]]]:
+    """Each series as it is to be stored, and its chunks from the first that changes on."""
+    made: list[tuple[Stored, list[dict[str, Any]]]] = []
+    for (group, name), more in fresh.items():
+        row = known.get((group, name)) or Stored(0, trial_id, group, name, 0, 0)
+        # Some may be packed already: the trial's cursor is behind where a step was cut short, or rows were overtaken.
+        skipped = next((i for i, metric_id in enumerate(more.ids) if metric_id > row.packed_id), len(more.ids))
+        points, ids = more.points.part(skipped, len(more.ids)), more.ids[skipped:]
+        if not ids:
+            made.append((row._replace(packed_id=max(row.packed_id, until)), []))
+            continue
+        full = row.points // SIZE
+        if row.id in before:
+            first_id, data = before[row.id]
+            opened = load(data)
+            # Of a chunk only its first and its last report are kept.
+            ids = [first_id] * len(opened) + ids
+            opened.extend(points)
+            points = opened
+        rows: list[dict[str, Any]] = []
+        for start in range(0, len(points), SIZE):
+            rows += chunk_rows_of(points.part(start, start + SIZE), full + start // SIZE, ids[start : start + SIZE])
+        made.append((row._replace(points=full * SIZE + len(points), packed_id=max(row.packed_id, until)), rows))
+    return made
+
+
+def chunk_rows_of(points: Points, place: int, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """One chunk's row, and where it is full those of its coarser levels."""
+    epochs = [epoch for epoch in points.epochs if not math.isnan(epoch)]
+    shared = {
+        "place": place,
+        "points": len(points),
+        "first_id": ids[0],
+        "last_id": ids[-1],
+        "least_batches": min(points.batches),
+        "most_batches": max(points.batches),
+        "least_time": min(points.times),
+        "most_time": max(points.times),
+        "least_epoch": min(epochs, default=None),
+        "most_epoch": max(epochs, default=None),
+        "epochs": len(epochs),
+    }
+    factors = (1, *FACTORS) if len(points) == SIZE else (1,)
+    return [{**shared, "factor": factor, "data": dump(reduce(points, factor))} for factor in factors]

@@ -1,0 +1,128 @@
+"""Points of one metric as columns, and as the bytes that a chunk keeps. Pure."""
+
+import math
+import struct
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Any, Literal
+
+from determined_master.wire.numbers import number
+
+Axis = Literal["batches", "epochs", "time"]
+LONGEST_NAME = 1000
+_HEAD = struct.Struct("<BBI")
+_STEPS = struct.Struct("<qq")
+_REGULAR, _EPOCHS = 1, 2
+_VERSION = 1
+
+
+@dataclass(slots=True)
+class Points:
+    """In the order in which they were reported. ``times`` are microseconds; an epoch that is none is NaN."""
+
+    batches: "array[int]" = field(default_factory=lambda: array("q"))
+    times: "array[int]" = field(default_factory=lambda: array("q"))
+    epochs: "array[float]" = field(default_factory=lambda: array("d"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, batches: int, time: int, epoch: float, value: float) -> None:
+        self.batches.append(batches)
+        self.times.append(time)
+        self.epochs.append(epoch)
+        self.values.append(value)
+
+    def extend(self, more: "Points") -> None:
+        self.batches.extend(more.batches)
+        self.times.extend(more.times)
+        self.epochs.extend(more.epochs)
+        self.values.extend(more.values)
+
+    def part(self, start: int, stop: int) -> "Points":
+        return Points(
+            self.batches[start:stop], self.times[start:stop], self.epochs[start:stop], self.values[start:stop]
+        )
+
+    def take(self, places: Sequence[int]) -> "Points":
+        return Points(
+            array("q", [self.batches[i] for i in places]),
+            array("q", [self.times[i] for i in places]),
+            array("d", [self.epochs[i] for i in places]),
+            array("d", [self.values[i] for i in places]),
+        )
+
+    def along(self, axis: Axis) -> "array[int] | array[float]":
+        if axis == "batches":
+            return self.batches
+        return self.times if axis == "time" else self.epochs
+
+
+def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
+    """The epoch of one report, NaN where it has none, and its metrics that are numbers."""
+    found = []
+    for name, value in metrics.items():
+        if type(value) is float:
+            found.append((name, value))
+        elif len(name) <= LONGEST_NAME and (figure := figure_of(value)) is not None:
+            found.append((name, figure))
+    epoch = figure_of(metrics.get("epochs", metrics.get("epoch")))
+    return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found
+
+
+def figure_of(value: Any) -> float | None:
+    try:
+        return number(value)
+    except OverflowError:  # an integer beyond any float
+        return None
+
+
+def dump(points: Points) -> bytes:
+    """Columns one after the other; what is regular or empty costs nothing."""
+    step = _step(points.batches)
+    has_epochs = any(epoch == epoch for epoch in points.epochs)
+    flags = (_REGULAR if step is not None else 0) | (_EPOCHS if has_epochs else 0)
+    first = _STEPS.pack(points.batches[0], step) if step is not None else points.batches.tobytes()
+    parts = [_HEAD.pack(_VERSION, flags, len(points)), first, points.times.tobytes(), points.values.tobytes()]
+    if has_epochs:
+        parts.append(points.epochs.tobytes())
+    return b"".join(parts)
+
+
+def load(data: bytes) -> Points:
+    _version, flags, count = _HEAD.unpack_from(data)
+    at, size = _HEAD.size, 8 * count
+    points = Points()
+    if flags & _REGULAR:
+        start, step = _STEPS.unpack_from(data, at)
+        points.batches = array("q", range(start, start + step * count, step) if step else [start] * count)
+        at += _STEPS.size
+    else:
+        points.batches.frombytes(data[at : at + size])
+        at += size
+    points.times.frombytes(data[at : at + size])
+    points.values.frombytes(data[at + size : at + 2 * size])
+    if flags & _EPOCHS:
+        points.epochs.frombytes(data[at + 2 * size : at + 3 * size])
+    else:
+        points.epochs = array("d", [math.nan]) * count
+    return points
+
+
+def joined(parts: Iterable[Points]) -> Points:
+    whole = Points()
+    for part in parts:
+        whole.extend(part)
+    return whole
+
+
+def _step(numbers: "array[int]") -> int | None:
+    """By how much each is more than the one before; None where that differs, or there is none before."""
+    if len(numbers) < 2:
+        return None
+    step = numbers[1] - numbers[0]
+    regular = all(b - a == step for a, b in pairwise(islice(numbers, 1, None)))
+    return step if regular and -(2**62) < step < 2**62 else None

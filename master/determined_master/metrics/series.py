@@ -1,0 +1,188 @@
+"""What a curve looks like: from packed chunks, from few coarse ones where it is long, and from fresh reports."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from determined_master.db.session import ReadSession
+from determined_master.metrics import chunk_rows
+from determined_master.metrics.chunk_rows import Cursor, Extent, Stored
+from determined_master.metrics.points import Axis, Points, joined, load, points_of
+from determined_master.metrics.thinning import SIZE, factor_for, inside, reduce, thin
+
+Name = tuple[str, str]
+"""Group and name."""
+AT_ONCE = 16
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Question:
+    """``start`` and ``end`` are of the axis: batches, epochs, microseconds; both belong to it."""
+
+    axis: Axis = "batches"
+    start: float | None = None
+    end: float | None = None
+    most: int = 500
+
+    @property
+    def is_whole(self) -> bool:
+        """Every point is asked for, and has an x."""
+        return self.start is None and self.end is None and self.axis != "epochs"
+
+
+@dataclass(frozen=True)
+class Found:
+    trial_id: int
+    group: str
+    name: str
+    points: Points
+    count: int
+    """Before thinning."""
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What a series is put together from: chunks that are asked for whole, and pieces of which each point counts."""
+
+    row: Stored
+    whole: list[int] = field(default_factory=list)
+    partial: list[int] = field(default_factory=list)
+    pieces: dict[int, tuple[Points, list[int] | None]] = field(default_factory=dict)
+    """By the place of their chunk; which of the points are asked for, None: all."""
+
+    def count(self) -> int:
+        counted = (len(points) if some is None else len(some) for points, some in self.pieces.values())
+        return SIZE * len(self.whole) + sum(counted)
+
+
+async def read(
+    session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
+) -> list[Found]:
+    """One for each trial and name, in that order."""
+    stored = {(r.trial_id, r.group, r.name): r for r in await chunk_rows.series_of(session, _ids(trials), names)}
+    rows = [
+        stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
+        for trial in trials
+        for name in names
+    ]
+    fresh = await _fresh(session, trials, rows)
+    found = []
+    for start in range(0, len(rows), AT_ONCE):
+        parts = await _parts(session, rows[start : start + AT_ONCE], fresh, question)
+        factors = [factor_for(part.count(), question.most) for part in parts]
+        data: dict[tuple[int, int], bytes] = {}
+        for factor in set(factors):
+            wanted = {p.row.id: p.whole for p, own in zip(parts, factors, strict=True) if own == factor}
+            data |= await chunk_rows.chunks(session, factor, wanted)
+        found += await asyncio.to_thread(_answers, parts, factors, data, question)
+    return found
+
+
+def _ids(trials: Iterable[Cursor]) -> list[int]:
+    return [trial.trial_id for trial in trials]
+
+
+async def _fresh(
+    session: ReadSession, trials: Sequence[Cursor], rows: Sequence[Stored]
+) -> dict[tuple[int, str, str], Points]:
+    """Points of reports that are not packed."""
+    packed = {(row.trial_id, row.group, row.name): row.packed_id for row in rows}
+    groups = {row.group for row in rows}
+    found: dict[tuple[int, str, str], Points] = {}
+    for trial in await chunk_rows.with_news(session, trials):
+        after = trial.packed_id
+        while page := await chunk_rows.reports(session, trial, after, None, groups, PAGE):
+            after = page[-1].id
+            for report in page:
+                epoch, figures = points_of(report.metrics)
+                for name, value in figures:
+                    key = (trial.trial_id, report.group, name)
+                    if report.id > packed.get(key, report.id):
+                        found.setdefault(key, Points()).add(report.steps or 0, report.time, epoch, value)
+            if len(page) < PAGE:
+                break
+    return found
+
+
+async def _parts(
+    session: ReadSession,
+    rows: Sequence[Stored],
+    fresh: dict[tuple[int, str, str], Points],
+    question: Question,
+) -> list[_Parts]:
+    parts = [_Parts(row) for row in rows]
+    stored = [row.id for row in rows if row.id]
+    extents: dict[int, list[Extent]] = {}
+    if not question.is_whole and stored:
+        for extent in await chunk_rows.extents(session, stored):
+            extents.setdefault(extent.series_id, []).append(extent)
+    for part in parts:
+        full = part.row.points // SIZE
+        if question.is_whole:
+            part.whole = list(range(full))
+        for extent in extents.get(part.row.id, ()):
+            if extent.place < full:
+                _sort(part, extent, question)
+    opened = await chunk_rows.open_chunks(session, [row for row in rows if row.id], SIZE)
+    data = await chunk_rows.chunks(session, 1, {part.row.id: part.partial for part in parts if part.partial})
+    for part in parts:
+        for place in part.partial:
+            points = load(data[part.row.id, place])
+            part.pieces[place] = points, inside(points, question.axis, question.start, question.end)
+        _add_rest(part, opened.get(part.row.id), fresh, question)
+    return parts
+
+
+def _sort(part: _Parts, extent: Extent, question: Question) -> None:
+    """Wholly asked for, partly, or not at all."""
+    if question.axis == "epochs":
+        least, most = extent.least_epoch, extent.most_epoch
+    elif question.axis == "time":
+        least, most = extent.least_time, extent.most_time
+    else:
+        least, most = extent.least_batches, extent.most_batches
+    if least is None or most is None:
+        return
+    if (question.start is not None and most < question.start) or (question.end is not None and least > question.end):
+        return
+    is_whole = (question.start is None or question.start <= least) and (question.end is None or most <= question.end)
+    if question.axis == "epochs":
+        is_whole = is_whole and extent.epochs == extent.points
+    (part.whole if is_whole else part.partial).append(extent.place)
+
+
+def _add_rest(
+    part: _Parts,
+    opened: tuple[int, bytes] | None,
+    fresh: dict[tuple[int, str, str], Points],
+    question: Question,
+) -> None:
+    """The chunk that is not full, and what is not packed: cut as it will be once it is."""
+    row = part.row
+    rest = load(opened[1]) if opened is not None else Points()
+    rest.extend(fresh.get((row.trial_id, row.group, row.name), Points()))
+    for start in range(0, len(rest), SIZE):
+        points = rest.part(start, start + SIZE)
+        some = None if question.is_whole else inside(points, question.axis, question.start, question.end)
+        part.pieces[row.points // SIZE + start // SIZE] = points, some
+
+
+def _answers(
+    parts: Sequence[_Parts], factors: Sequence[int], data: dict[tuple[int, int], bytes], question: Question
+) -> list[Found]:
+    found = []
+    for part, factor in zip(parts, factors, strict=True):
+        pieces = {place: load(data[part.row.id, place]) for place in part.whole}
+        pieces |= {place: reduce(points, factor, some) for place, (points, some) in part.pieces.items()}
+        points = joined(pieces[place] for place in sorted(pieces))
+        row = part.row
+        thinned = thin(points, question.axis, question.most)
+        found.append(Found(row.trial_id, row.group, row.name, thinned, part.count()))
+    return found
+
+
+def known_and_missing(asked: Collection[int], known: dict[int, Cursor]) -> tuple[list[Cursor], list[int]]:
+    """Each once, in the order asked for."""
+    order = list(dict.fromkeys(asked))
+    return [known[i] for i in order if i in known], [i for i in order if i not in known]

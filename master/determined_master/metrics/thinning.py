@@ -1,0 +1,121 @@
+"""Fewer points that look the same: of equal stretches the least and the greatest, and what is no finite number. Pure.
+
+A long series is thinned twice. First by place: each chunk of SIZE points, counted from the first report on, gives of
+every ``factor`` points those that could matter; full chunks have that stored, so that the first step is a look-up.
+Then by x. What comes out depends on the points and the question alone, never on what is packed already.
+"""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import cast
+
+from determined_master.metrics.points import Axis, Points
+
+SIZE = 2048
+FACTORS = (16, 64, 256, 1024)
+BLOCKS_A_STRETCH = 4
+"""With fewer, a stretch would show the extremes of what mostly lies in the next one."""
+_AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
+
+
+def factor_for(count: int, most: int) -> int:
+    """How many neighbours may be taken together before ``count`` points are thinned to ``most``."""
+    blocks = BLOCKS_A_STRETCH * max(1, (most - 2) // 2)
+    return max((factor for factor in FACTORS if count >= factor * blocks), default=1)
+
+
+def inside(points: Points, axis: Axis, start: float | None, end: float | None) -> list[int]:
+    """The places of those that lie between ``start`` and ``end``; none of those that have no x."""
+    low = -math.inf if start is None else start
+    high = math.inf if end is None else end
+    return [place for place, x in enumerate(points.along(axis)) if low <= x <= high]
+
+
+def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> Points:
+    """Of one chunk, or of ``places`` of it: the extremes of each block, and the first and the last on every axis."""
+    if factor == 1:
+        return points if places is None else points.take(places)
+    if places is None:
+        places = range(len(points))
+        blocks: Iterator[Sequence[int]] = (places[i : i + factor] for i in range(0, len(places), factor))
+    else:
+        blocks = (list(block) for _, block in groupby(places, lambda place: place // factor))
+    is_finite = math.isfinite(sum(points.values))
+    kept = {place for block in blocks for place in _extremes(points.values, block, is_finite)}
+    for axis in _AXES:
+        kept.update(_ends(points.along(axis), places))
+    return points.take(sorted(kept))
+
+
+def thin(points: Points, axis: Axis, most: int) -> Points:
+    """At most ``most`` of them, ordered by x; at one x in the order of their reports. Those without x are left out."""
+    points = _ordered(points, axis)
+    if len(points) <= most:
+        return points
+    return points.take(_chosen(points.along(axis), points.values, most))
+
+
+def _ordered(points: Points, axis: Axis) -> Points:
+    xs = points.along(axis)
+    if axis == "epochs":
+        there = [place for place, x in enumerate(xs) if x == x]
+        if len(there) < len(xs):
+            points = points.take(there)
+            xs = points.along(axis)
+    if sorted(xs) == xs.tolist():
+        return points
+    return points.take(sorted(range(len(xs)), key=xs.__getitem__))
+
+
+def _chosen(xs: "array[int] | array[float]", values: "array[float]", most: int) -> list[int]:
+    is_finite = math.isfinite(sum(values))
+    odd = 0 if is_finite else len({_kind(value) for value in values if not math.isfinite(value)})
+    stretches = max(1, (most - 2) // (2 + odd))
+    low, high, count = xs[0], xs[-1], len(xs)
+    chosen = {0, count - 1}
+    start = 0
+    for number in range(1, stretches + 1):
+        share = number / stretches
+        # Not low + share * (high - low), which may leave the floats.
+        edge = low * (1 - share) + high * share
+        stop = count if number == stretches else bisect_left(xs, edge, start)
+        if stop > start:
+            chosen.update(_extremes(values, range(start, stop), is_finite))
+            start = stop
+    return sorted(chosen)
+
+
+def _extremes(values: "array[float]", places: Sequence[int], is_finite: bool) -> Iterable[int]:
+    """The first of the least, the first of the greatest, and the first of each kind that is not finite."""
+    if is_finite and isinstance(places, range):
+        start, part = places.start, values[places.start : places.stop]
+        return start + part.index(min(part)), start + part.index(max(part))
+    found: dict[str, int] = {}
+    for place in places:
+        value = values[place]
+        if not math.isfinite(value):
+            found.setdefault(_kind(value), place)
+            continue
+        if "least" not in found or value < values[found["least"]]:
+            found["least"] = place
+        if "greatest" not in found or value > values[found["greatest"]]:
+            found["greatest"] = place
+    return found.values()
+
+
+def _kind(value: float) -> str:
+    return "nan" if value != value else "more" if value > 0 else "less"
+
+
+def _ends(xs: "array[int] | array[float]", places: Sequence[int]) -> Iterable[int]:
+    """The first of the smallest x and the last of the largest."""
+    if len(places) == len(xs) and xs.typecode == "q" and len(xs):
+        whole = cast("array[int]", xs)
+        return whole.index(min(whole)), len(whole) - 1 - whole[::-1].index(max(whole))
+    there = [place for place in places if xs[place] == xs[place]]
+    if not there:
+        return ()
+    return min(there, key=xs.__getitem__), max(there, key=lambda place: (xs[place], place))

@@ -1,0 +1,243 @@
+"""Curves: the same whether packed or not, right after a resume, with every kind of name and number."""
+
+import math
+import sqlite3
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.series import oracle, packing, series, store
+from tests.support.until import until
+
+from determined_master.metrics.thinning import SIZE
+
+HOSTILE = [
+    "__proto__",
+    "constructor",
+    'quo"te',
+    "it's",
+    "a.b.c",
+    "<script>alert(1)</script>",
+    "%s; DROP TABLE metrics",
+    "ü\u202e\n",
+]
+
+
+async def trial(one: Cluster) -> dict[str, str]:
+    """Trial 1 with a running task; its headers."""
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    return one.as_task(wish.allocation_id)
+
+
+async def report(one: Cluster, headers: dict[str, str], steps: int | None, metrics: Any, group="training", **more):
+    sent = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}, **more}
+    answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
+    assert answer.status_code == 200, answer.text
+
+
+async def test_an_empty_trial_and_unknown_ones(one: Cluster):
+    await trial(one)
+    found = await series(one, trialIds=[1, 77, 1, 99])
+    assert found["missing"] == [77, 99]
+    assert [(s["trialId"], s["count"], s["values"], s["epochs"]) for s in found["series"]] == [(1, 0, [], None)]
+
+
+async def test_numbers_that_json_cannot_carry_and_what_is_no_number(one: Cluster):
+    task = await trial(one)
+    for steps, value in enumerate([1, "NaN", "Infinity", "-Infinity", "text", None, [1], True, 2.5], 1):
+        await report(one, task, steps, {"loss": value, "epochs": steps / 2})
+    (found,) = (await series(one))["series"]
+    assert found["batches"] == [1, 2, 3, 4, 9]
+    assert found["values"] == [1.0, "NaN", "Infinity", "-Infinity", 2.5]
+    assert found["epochs"] == [0.5, 1.0, 1.5, 2.0, 4.5]
+    assert found["count"] == 5
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_names_are_names(one: Cluster, name: str):
+    task = await trial(one)
+    await report(one, task, 1, {name: 1.0})
+    for _ in range(2):
+        (found,) = (await series(one, metrics=[{"group": "training", "name": name}]))["series"]
+        assert (found["name"], found["values"]) == (name, [1.0])
+        await packing(one, least=1)
+    names = (await one.get("/detent/trials/1/metric-names"))["metrics"]
+    assert names == [{"group": "training", "name": name, "type": "number", "count": 1}]
+    summary = (await one.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"][0]["metrics"]
+    assert [(m["name"], m["last"]) for m in summary] == [(name, 1.0)]
+
+
+async def test_groups_of_the_profiler_are_drawn_over_time(one: Cluster):
+    task = await trial(one)
+    for second in (0, 2, 1):
+        at = f"2026-01-01T00:00:0{second}Z"
+        await report(one, task, None, {"util": float(second)}, group="gpu", reportTime=at)
+    (found,) = (await series(one, metrics=[{"group": "gpu", "name": "util"}], x="time"))["series"]
+    assert found["values"] == [0.0, 1.0, 2.0]
+    assert found["times"] == [1767225600.0, 1767225601.0, 1767225602.0]
+    window = {"x": "time", "start": 1767225601, "end": 1767225601.5}
+    (found,) = (await series(one, metrics=[{"group": "gpu", "name": "util"}], **window))["series"]
+    assert found["values"] == [1.0]
+
+
+QUESTIONS = [
+    {},
+    {"maxPoints": 10},
+    {"maxPoints": 5000},
+    {"x": "time"},
+    {"x": "epochs"},
+    {"start": 3000, "end": 9000},
+    {"start": 2040, "end": 2060},
+    {"start": 1e9},
+    {"x": "time", "start": 1700000000.5, "end": 1700000007.25, "maxPoints": 20},
+    {"x": "epochs", "start": 1.5, "end": 60, "maxPoints": 50},
+]
+
+
+@pytest.mark.parametrize("packed", [0, 1, SIZE - 1, SIZE, 3 * SIZE + 500, 9000])
+async def test_the_answer_does_not_depend_on_what_is_packed(one: Cluster, packed: int):
+    await trial(one)
+    points = [
+        (step, 1_700_000_000_000_000 + step * 1000 + (step % 7) * 3000, value, step // 100 if step % 5 else None)
+        for step in range(9000)
+        for value in [math.nan if step == 4321 else math.inf if step == 8000 else math.sin(step / 90) * step]
+    ]
+    store(one, points[:packed])
+    await packing(one, least=1)
+    store(one, points[packed:])
+    for question in QUESTIONS:
+        (found,) = (await series(one, **question))["series"]
+        expected = oracle(points, **question)
+        got = (found["batches"], found["times"], list(map(str, found["values"])), found["count"])
+        assert got == expected, (question, packed)
+
+
+async def test_a_crash_between_steps_loses_and_doubles_nothing(one: Cluster):
+    await trial(one)
+    points = [(step, step, float(step), None) for step in range(5000)]
+    store(one, points)
+    await packing(one, least=1, steps=2)
+    await packing(one, least=1)
+    (found,) = (await series(one, maxPoints=5000))["series"]
+    assert found["values"] == [float(i) for i in range(5000)]
+    assert kept(one, "SELECT sum(points) FROM series_chunks WHERE factor = 1") == 5000
+    assert kept(one, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
+
+
+async def test_more_keys_for_an_old_report_are_drawn(one: Cluster):
+    task = await trial(one)
+    for steps in (1, 2, 3):
+        await report(one, task, steps, {"loss": 1.0})
+    await packing(one, least=1)
+    await report(one, task, 2, {"late": 5.0})
+    for _ in range(2):
+        asked = [{"group": "training", "name": name} for name in ("loss", "late")]
+        loss, late = (await series(one, metrics=asked))["series"]
+        assert (loss["batches"], late["batches"]) == ([1, 2, 3], [2])
+        await packing(one, least=1)
+
+
+async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    store(one, [(step, step, 1.0, None) for step in range(1, 3001)])
+    one.master.metrics.forget([1])
+    await packing(one, least=1)
+    body = {"uuid": "c", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2500}}
+    assert (await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))).status_code == 200
+    await agent.exit(wish, code=1)
+    again = (await agent.wished())[0]
+    await agent.run(again)
+    await report(one, one.as_task(again.allocation_id), 2501, {"loss": 2.0}, trialRunId=2)
+    for _ in range(2):
+        (found,) = (await series(one, maxPoints=5000))["series"]
+        assert found["batches"] == list(range(1, 2502))
+        assert found["values"] == [1.0] * 2500 + [2.0]
+        await packing(one, least=1)
+    assert kept(one, "SELECT max(last_id) FROM series_chunks") == 3001
+
+
+async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(one: Cluster):
+    """The version tells: what was read before the change is not written after it."""
+    from determined_master.metrics import chunk_rows
+
+    task = await trial(one)
+    for steps in (1, 2, 3):
+        await report(one, task, steps, {"loss": 1.0})
+    async with one.master.database.write() as session:
+        version = await chunk_rows.reach(session, 1, 3)
+    await report(one, task, 2, {"late": 5.0})
+    async with one.master.database.write() as session:
+        assert not await chunk_rows.claim(session, 1, version, packed_id=3)
+
+
+async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    await report(one, one.as_task(wish.allocation_id), 1, {"loss": 1.0})
+    await agent.exit(wish)
+
+    async def ended() -> bool:
+        return await one.state(1) == "STATE_COMPLETED"
+
+    await until(ended)
+    await packing(one)
+    assert kept(one, "SELECT points FROM series") == 1
+    assert kept(one, "SELECT done_run FROM series_cursors") == 1
+    await one.client.delete("/api/v1/experiments/1")
+
+    async def gone() -> bool:
+        return kept(one, "SELECT count(*) FROM series") == 0
+
+    await until(gone)
+    assert kept(one, "SELECT count(*) FROM series_chunks") == 0
+    assert (await series(one))["missing"] == [1]
+
+
+async def test_names_and_summaries(one: Cluster):
+    task = await trial(one)
+    await report(one, task, 1, {"loss": 1.0, "word": "x", "map": {"a": 1}})
+    await report(one, task, 2, {"loss": 3.0})
+    await report(one, task, 2, {"loss": "NaN"}, group="validation")
+    names = await one.get("/detent/experiments/1/metric-names")
+    assert names["searcherMetric"] == "loss"
+    assert [(m["group"], m["name"], m["type"], m["count"]) for m in names["metrics"]] == [
+        ("training", "loss", "number", 2),
+        ("training", "map", "object", 0),
+        ("training", "word", "string", 0),
+        ("validation", "loss", "number", 0),
+    ]
+    asked = {
+        "trialIds": [1, 5],
+        "metrics": [{"group": "training", "name": "loss"}, {"group": "validation", "name": "loss"}],
+    }
+    (found,) = (await one.post("/detent/trials/summaries", asked)).json()["trials"]
+    assert (found["trialId"], found["experimentId"], found["hparams"], found["state"]) == (1, 1, {}, "STATE_RUNNING")
+    assert found["metrics"] == [
+        {"group": "training", "name": "loss", "last": 3.0, "min": 1.0, "max": 3.0, "mean": 2.0, "count": 2},
+        {"group": "validation", "name": "loss", "last": "NaN", "min": None, "max": None, "mean": None, "count": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"trialIds": []}, {"trialIds": [1] * 101}, {"maxPoints": 9}, {"maxPoints": 5001}, {"x": "noon"}, {"metrics": []}],
+)
+async def test_questions_out_of_bounds_are_refused(one: Cluster, body: dict[str, Any]):
+    asked = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **body}
+    assert (await one.post("/detent/series", asked)).status_code == 400
+
+
+def kept(one: Cluster, query: str) -> Any:
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    try:
+        return connection.execute(query).fetchone()[0]
+    finally:
+        connection.close()

@@ -1,0 +1,134 @@
+"""Thinning: what is extreme survives, in bounds, in order, and the same for the same question."""
+
+import math
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from determined_master.metrics import thinning
+from determined_master.metrics.points import Axis, Points, dump, load
+from determined_master.metrics.thinning import FACTORS, SIZE, factor_for, inside, reduce, thin
+
+AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
+VALUES = st.floats(width=64) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308])
+WHOLE = st.integers(-(2**62), 2**62) | st.integers(-5, 5)
+EPOCHS = st.floats(allow_infinity=False) | st.just(math.nan)
+ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300)
+MOST = st.integers(10, 60)
+
+
+def made(rows: list[tuple[int, int, float, float]]) -> Points:
+    points = Points()
+    for row in rows:
+        points.add(*row)
+    return points
+
+
+def rows_of(points: Points) -> list[tuple[object, ...]]:
+    """Comparable, NaN and the sign of zero included."""
+    columns = (points.batches, points.times, points.epochs, points.values)
+    return list(zip(*(map(repr, column) for column in columns), strict=True))
+
+
+def line(count: int) -> Points:
+    return Points(
+        array("q", range(count)),
+        array("q", range(0, count * 1000, 1000)),
+        array("d", [math.nan]) * count,
+        array("d", [math.sin(i / 50) for i in range(count)]),
+    )
+
+
+@given(ROWS, MOST, st.sampled_from(AXES))
+@settings(deadline=None)
+def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axis):
+    points = made(rows)
+    thinned = thin(points, axis, most)
+    assert len(thinned) <= most
+    xs = list(thinned.along(axis))
+    assert xs == sorted(xs)
+    left = rows_of(points)
+    for row in rows_of(thinned):
+        left.remove(row)
+    assert rows_of(thin(made(rows), axis, most)) == rows_of(thinned)
+
+
+@given(ROWS, MOST, st.sampled_from(AXES))
+@settings(deadline=None)
+def test_extremes_ends_and_what_is_not_finite_survive(rows, most: int, axis: Axis):
+    points = made(rows)
+    there = points.take([i for i, x in enumerate(points.along(axis)) if x == x])
+    thinned = thin(points, axis, most)
+    if not len(there):
+        assert not len(thinned)
+        return
+    for pick in (min, max):
+        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (there, thinned))
+        assert not finite or pick(finite) == pick(kept)
+        assert pick(there.along(axis)) == pick(thinned.along(axis))
+    for odd in ("nan", "inf", "-inf"):
+        assert (odd in map(repr, there.values)) == (odd in map(repr, thinned.values))
+
+
+@given(ROWS, st.sampled_from(FACTORS), st.sampled_from(AXES))
+@settings(deadline=None)
+def test_what_a_chunk_gives_keeps_extremes_and_ends(rows, factor: int, axis: Axis):
+    points = made(rows)
+    reduced = reduce(points, factor)
+    assert set(rows_of(reduced)) <= set(rows_of(points))
+    if rows:
+        assert rows_of(thin(reduced, axis, 10_000))[:1] == rows_of(thin(points, axis, 10_000))[:1]
+        assert rows_of(thin(reduced, axis, 10_000))[-1:] == rows_of(thin(points, axis, 10_000))[-1:]
+    for pick in (min, max):
+        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (points, reduced))
+        assert not finite or pick(finite) == pick(kept)
+
+
+@given(ROWS, st.sampled_from((1, *FACTORS)))
+@settings(deadline=None)
+def test_all_places_are_the_same_as_none(rows, factor: int):
+    points = made(rows)
+    assert rows_of(reduce(points, factor, list(range(len(points))))) == rows_of(reduce(points, factor))
+
+
+@given(ROWS)
+@settings(deadline=None)
+def test_bytes_come_back_as_they_went(rows):
+    assert rows_of(load(dump(made(rows)))) == rows_of(made(rows))
+
+
+def test_regular_batches_cost_nothing():
+    assert len(dump(line(SIZE))) < 17 * SIZE
+
+
+def test_one_outlier_in_a_long_series_is_there():
+    points = line(SIZE)
+    points.values[777] = 1e6
+    points.values[778] = math.nan
+    thinned = thin(reduce(points, 64), "batches", 20)
+    assert 777 in thinned.batches
+    assert 778 in thinned.batches
+
+
+def test_few_points_stay_as_they_are():
+    assert rows_of(thin(line(500), "batches", 500)) == rows_of(line(500))
+    assert len(thin(line(501), "batches", 500)) <= 500
+
+
+def test_time_that_runs_backwards_is_put_in_order():
+    points = made([(1, 30, math.nan, 1.0), (2, 20, math.nan, 2.0), (3, 30, math.nan, 3.0)])
+    assert list(thin(points, "time", 10).values) == [2.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(("count", "factor"), [(0, 1), (15_000, 1), (16_000, 16), (100_000, 64), (10**7, 1024)])
+def test_stretches_are_never_coarser_than_blocks(count: int, factor: int):
+    assert factor_for(count, 500) == factor
+    assert factor == 1 or count / factor >= thinning.BLOCKS_A_STRETCH * 249
+
+
+def test_both_ends_of_a_question_belong_to_it():
+    assert inside(line(10), "batches", 2, 4) == [2, 3, 4]
+    assert inside(line(3), "batches", None, None) == [0, 1, 2]
+    assert inside(line(3), "epochs", None, None) == []

@@ -1,0 +1,67 @@
+"""Curves asked for, packed and stored by hand; and what an answer has to be, told without any packing."""
+
+import json
+import math
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from tests.support.cluster import Cluster
+
+from determined_master.metrics import packing as packs
+from determined_master.metrics.points import Points, joined
+from determined_master.metrics.thinning import SIZE, factor_for, inside, reduce, thin
+from determined_master.wire.numbers import outward
+
+Point = tuple[int, int, float, float | None]
+"""Steps, microseconds, value, epoch."""
+
+
+async def series(one: Cluster, **asked: Any) -> dict[str, Any]:
+    body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **asked}
+    answer = await one.post("/detent/series", body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def packing(one: Cluster, *, least: int = packs.LEAST, steps: int = 1000) -> None:
+    """Packs what there is of at least so many reports; ``steps`` cuts it short."""
+    work = packs.Packing(one.master.database, lambda: 0, least=least)
+    for _ in range(steps):
+        if await work.tick() is None:
+            return
+
+
+def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
+    """Reports of trial 1, run 1, past the writer: it forgets nothing that it would have known."""
+    rows = [
+        (at, steps, json.dumps({name: outward(value)} | ({} if epoch is None else {"epochs": epoch})))
+        for steps, at, value, epoch in points
+    ]
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite", timeout=30)
+    with connection:
+        connection.executemany(
+            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+            " VALUES (1, 1, 'training', ?, ?, ?, 0)",
+            rows,
+        )
+    connection.close()
+
+
+def oracle(
+    points: Sequence[Point], x: Any = "batches", start: Any = None, end: Any = None, maxPoints: int = 500
+) -> tuple[list[int], list[float], list[str], int]:
+    """Batches, times, values and the count of an answer, from all points at once."""
+    whole = Points()
+    for steps, at, value, epoch in points:
+        whole.add(steps, at, math.nan if epoch is None else epoch, value)
+    scale = 1_000_000 if x == "time" else 1
+    bounds = [None if bound is None else bound * scale for bound in (start, end)]
+    chunks = [whole.part(i, i + SIZE) for i in range(0, len(whole), SIZE)]
+    asked = [inside(chunk, x, *bounds) for chunk in chunks]
+    count = sum(map(len, asked))
+    factor = factor_for(count, maxPoints)
+    left = thin(joined(reduce(c, factor, some) for c, some in zip(chunks, asked, strict=True)), x, maxPoints)
+    times = [at / 1_000_000 for at in left.times]
+    return list(left.batches), times, [str(outward(value)) for value in left.values], count
