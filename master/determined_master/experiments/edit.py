@@ -46,7 +46,7 @@ async def patch(
         if values:
             await repository.change(session, row, **values)
             await _record(session, clock, principal, experiment_id, sorted(values))
-            hint(session, hints.SCHEDULE, hints.experiment(experiment_id))
+            hint(session, hints.SCHEDULE)
 
 
 async def label(

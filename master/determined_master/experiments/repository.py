@@ -9,10 +9,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
+from determined_master import hints
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
+from determined_master.db.session import hint
 from determined_master.events import repository as events
 from determined_master.experiments.transitions import FROM
+
+FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
+"""What changes with every report, and is told apart: who shows a state need not look again for it."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,14 @@ async def get_many(session: AsyncSession, experiment_ids: Sequence[int]) -> Sequ
 async def add(session: AsyncSession, row: ExperimentRow) -> None:
     session.add(row)
     await session.flush()
+    hint(session, hints.experiment(row.id))
 
 
 async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
     """Everything about an experiment but its state."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
     await session.refresh(row)
+    hint(session, hints.metrics(row.id) if values.keys() <= FIGURES else hints.experiment(row.id))
 
 
 async def move(
@@ -90,6 +97,7 @@ async def move(
             return False
         raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot become {to.value}")
     await session.refresh(row)
+    hint(session, hints.deleted(row.id) if to is ExperimentState.DELETED else hints.experiment(row.id))
     await events.record(
         session,
         clock,
@@ -147,3 +155,4 @@ async def referenced_contexts(session: AsyncSession) -> set[str]:
 
 async def remove(session: AsyncSession, experiment_id: int) -> None:
     await session.execute(delete(ExperimentRow).where(ExperimentRow.id == experiment_id))
+    hint(session, hints.deleted(experiment_id))
