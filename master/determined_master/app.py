@@ -37,6 +37,7 @@ from determined_master.users import places, preferences
 from determined_master.web import sign_in, stream
 from determined_master.web.assets import PageFiles, page_folder
 from determined_master.web.edge import Edge
+from determined_master.web.feed import Feed
 from determined_master.web.pages import Pages
 from determined_master.web.patience import Patience
 from determined_master.wire import not_yet
@@ -91,6 +92,8 @@ class App(FastAPI):
         self.state.master = master
         self.state.page_files = PageFiles(master.settings.webui or page_folder())
         self.state.patience = Patience()
+        self.state.feed = Feed(lambda: master.epoch, master.hints.send)
+        master.hints.taps.append(self.state.feed.hear)
         self._edge = Edge(Lane(super().__call__, HOT, self), master.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

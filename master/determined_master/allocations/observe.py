@@ -91,12 +91,14 @@ async def declare_ended(
     container.output_done = True
     await session.flush()
     row = await repository.get(session, container.allocation_id)
+    hint(session, hints.task(row.task_id))
     if row.state.is_live:
         await allocations.end(session, row, reason, message=exit_.message)
 
 
 async def _follow(session: AsyncSession, allocations: Allocations, container: ContainerRow) -> None:
     row = await repository.get(session, container.allocation_id)
+    hint(session, hints.task(row.task_id))
     if row.state.is_terminal:
         return
     containers = await repository.containers_of(session, row.id)

@@ -9,8 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import Conflict, NotFound
 from determined.states import AllocationState, ContainerState
+from determined_master import hints
 from determined_master.allocations.transitions import FROM
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.session import hint
 
 _LIVE = [s for s in AllocationState if s.is_live]
 
@@ -29,6 +31,7 @@ async def get(session: AsyncSession, allocation_id: str) -> AllocationRow:
 async def add(session: AsyncSession, row: AllocationRow) -> None:
     session.add(row)
     await session.flush()
+    _tell(session, row)
 
 
 async def move(session: AsyncSession, row: AllocationRow, to: AllocationState, **values: Any) -> bool:
@@ -46,6 +49,7 @@ async def move(session: AsyncSession, row: AllocationRow, to: AllocationState, *
             return False
         raise Conflict(f"allocation {row.id} is {row.state.value} and cannot become {to.value}")
     await session.refresh(row)
+    _tell(session, row)
     return True
 
 
@@ -165,3 +169,10 @@ async def change(session: AsyncSession, row: AllocationRow, **values: Any) -> No
     """Everything about an allocation but its state."""
     await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
     await session.refresh(row)
+    if values.keys() != {"settled"}:
+        _tell(session, row)
+
+
+def _tell(session: AsyncSession, row: AllocationRow) -> None:
+    """Whoever shows what a task is doing, and whoever shows the queue and the slots, looks again."""
+    hint(session, hints.task(row.task_id), hints.CLUSTER)

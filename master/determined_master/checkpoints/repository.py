@@ -8,7 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined.states import CheckpointState
+from determined_master import hints
 from determined_master.db.models import CheckpointRow
+from determined_master.db.session import hint
 
 
 async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:
@@ -47,11 +49,13 @@ async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)
     await session.flush()
+    hint(session, hints.task(row.task_id))
     return row
 
 
-async def change(session: AsyncSession, uuid: str, **values: Any) -> None:
-    await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == uuid).values(**values))
+async def change(session: AsyncSession, row: CheckpointRow, **values: Any) -> None:
+    await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == row.uuid).values(**values))
+    hint(session, hints.task(row.task_id))
 
 
 async def drop(session: AsyncSession, task_ids: Collection[str]) -> None:
@@ -62,4 +66,4 @@ async def set_resources(session: AsyncSession, row: CheckpointRow, resources: di
     state = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
     if resources == row.resources:
         state = row.state
-    await change(session, row.uuid, state=state, resources=resources, size=sum(resources.values()))
+    await change(session, row, state=state, resources=resources, size=sum(resources.values()))

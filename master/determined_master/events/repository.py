@@ -5,8 +5,10 @@ from typing import Any
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined_master import hints
 from determined_master.clock import Clock
 from determined_master.db.models import EventRow
+from determined_master.db.session import hint
 
 SYSTEM = "system"
 
@@ -32,3 +34,4 @@ async def record(
             payload=payload or {},
         )
     )
+    hint(session, hints.EVENTS)

@@ -48,6 +48,8 @@ async def patch(
             await repository.change(session, row, **values)
             await _record(session, clock, principal, experiment_id, sorted(values.keys() - {"values_stale"}))
             hint(session, hints.SCHEDULE, hints.COLUMNS, hints.experiment(experiment_id))
+            await _record(session, clock, principal, experiment_id, sorted(values))
+            hint(session, hints.SCHEDULE)
 
 
 async def relabel(

@@ -67,7 +67,6 @@ class Search:
         for action in decision.actions:
             await self._act(session, row, action)
         await self._finish(session, row)
-        hint(session, hints.experiment(experiment_id))
 
     async def _act(self, session: Any, row: ExperimentRow, action: Action) -> None:
         if isinstance(action, Create) and not row.state.is_stopping and not row.state.is_terminal:

@@ -36,7 +36,7 @@ class Verbs:
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
         for trial in await trial_rows.live_of_experiment(session, row.id):
             await self._trials.activate(session, trial, actor)
-        hint(session, hints.TRIALS, hints.SEARCH, hints.experiment(row.id))
+        hint(session, hints.TRIALS, hints.SEARCH)
 
     async def pause(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:
@@ -46,7 +46,6 @@ class Verbs:
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.pause(session, trial, principal.username)
-            hint(session, hints.experiment(row.id))
 
     async def cancel(self, experiment_id: int, principal: Principal) -> None:
         await self._stop(experiment_id, principal, ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED)
@@ -122,4 +121,4 @@ class Verbs:
             await repository.move(session, self._clock, row, to, actor=principal.username)
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.stop(session, trial, trials_to, principal.username)
-            hint(session, hints.SEARCH, hints.TRIALS, hints.experiment(row.id))
+            hint(session, hints.SEARCH, hints.TRIALS)

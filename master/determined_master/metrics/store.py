@@ -84,6 +84,7 @@ class MetricStore:
         topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
         if operations:
             topics.add(hints.COLUMNS)
+        topics = {hints.metrics(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
         if any(r.group == "validation" for r in operations):
             topics.add(hints.SEARCH)
         return topics

@@ -7,13 +7,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
-from determined_master import hints
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
 from determined_master.checkpoints.wire import ReportBody
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import after_commit, hint
+from determined_master.db.session import after_commit
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
@@ -76,7 +75,7 @@ async def delete(session: AsyncSession, row: CheckpointRow) -> None:
     if row.state is CheckpointState.DELETED:
         return
     trial = await repository.find_by_task(session, row.task_id)
-    await checkpoint_rows.change(session, row.uuid, state=CheckpointState.DELETED, resources={}, size=0)
+    await checkpoint_rows.change(session, row, state=CheckpointState.DELETED, resources={}, size=0)
     if trial is None:
         return
     newest = await checkpoint_rows.newest_completed(session, row.task_id)

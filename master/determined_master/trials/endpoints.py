@@ -95,7 +95,6 @@ async def report_progress(
     await own_trial(master, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
-    hint(session, hints.experiment(row.experiment_id))
     return Empty()
 
 

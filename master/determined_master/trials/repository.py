@@ -9,11 +9,15 @@ from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
 from determined.states import TrialState
+from determined_master import hints
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow, MetricRow, TrialRow
+from determined_master.db.session import hint
 from determined_master.events import repository as events
 from determined_master.trials.transitions import FROM
 
+FIGURES = frozenset({"progress", "steps_completed"})
+"""What changes with every report, and is told apart."""
 _LIVE = [s for s in TrialState if s.is_live]
 
 
@@ -105,6 +109,7 @@ async def add(session: AsyncSession, **values: Any) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)
     await session.flush()
+    hint(session, hints.experiment(row.experiment_id))
     return row
 
 
@@ -112,6 +117,8 @@ async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
     """Everything about a trial but its state."""
     await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
     await session.refresh(row)
+    topic = hints.metrics if values.keys() <= FIGURES else hints.experiment
+    hint(session, topic(row.experiment_id))
 
 
 async def move(
@@ -134,6 +141,7 @@ async def move(
             return False
         raise Conflict(f"trial {row.id} is {row.state.value} and cannot become {to.value}")
     await session.refresh(row)
+    hint(session, hints.experiment(row.experiment_id))
     await events.record(
         session,
         clock,

@@ -20,6 +20,7 @@ from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
 from determined_master.trials.facts import add_fact
 from determined_master.trials.outcome import AttemptEnd, decide
+from determined_master.trials.task_name import task_name
 from determined_master.users import repository as users
 
 
@@ -49,7 +50,7 @@ class Trials:
             session,
             experiment_id=experiment.id,
             request_id=action.request_id,
-            task_id=f"{experiment.id}.{action.request_id}",
+            task_id=task_name(experiment.id, action.request_id),
             state=TrialState.PAUSED if experiment.state.value == "PAUSED" else TrialState.ACTIVE,
             hparams=action.hparams,
             seed=action.seed,
@@ -160,7 +161,7 @@ class Trials:
         await add_fact(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
         progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
         await repository.change(session, row, closed=True, progress=progress)
-        hint(session, hints.SEARCH, hints.logs(row.task_id), hints.experiment(row.experiment_id))
+        hint(session, hints.SEARCH, hints.logs(row.task_id))
 
     async def _terminate(self, session: AsyncSession, row: TrialRow) -> None:
         live = await allocation_rows.live_of_task(session, row.task_id)

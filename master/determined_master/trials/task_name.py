@@ -1,0 +1,15 @@
+"""The name under which a trial asks for slots: the id of its experiment stands in it, for whoever knows no more."""
+
+
+def task_name(experiment_id: int, request_id: str) -> str:
+    return f"{experiment_id}.{request_id}"
+
+
+def experiment_of(task_id: str) -> int | None:
+    """None for a name that no trial has.
+
+    >>> experiment_of(task_name(7, "a-b")), experiment_of("shell.7")
+    (7, None)
+    """
+    number, dot, _ = task_id.partition(".")
+    return int(number) if dot and number.isdecimal() and number.isascii() else None

@@ -1,0 +1,153 @@
+"""What has changed, gathered for a moment and numbered, so that every page hears of it once and can go on later."""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from determined_master import hints
+from determined_master.trials.task_name import experiment_of
+
+SOON = 0.1
+"""Seconds between two batches, at least."""
+FIGURES_SOON = 0.25
+"""The same where only figures and lines came: they never end while something trains, and a page redraws for each."""
+FIGURES = frozenset({"metrics", "logs", "columns", "events"})
+MOST_BATCHES = 2000
+MOST_CHANGES = 20_000
+
+_BY_TOPIC = {hints.CLUSTER: "cluster", hints.EVENTS: "events", hints.COLUMNS: "columns"}
+_BY_PREFIX = frozenset({"experiment", "metrics", "deleted", "logs"})
+
+Named = tuple[str, str]
+"""Kind and id."""
+
+
+def change_of(topic: str) -> Named | None:
+    """What a page is told of a hint; None where it is nothing to see."""
+    if topic in _BY_TOPIC:
+        return _BY_TOPIC[topic], ""
+    prefix, _, name = topic.partition(":")
+    if prefix == "task":
+        experiment_id = experiment_of(name)
+        return None if experiment_id is None else ("experiment", str(experiment_id))
+    return (prefix, name) if prefix in _BY_PREFIX else None
+
+
+@dataclass(frozen=True)
+class Batch:
+    epoch: int
+    number: int
+    changes: Sequence[Named]
+
+    @cached_property
+    def event(self) -> bytes:
+        """Made once for all streams."""
+        changes = [{"kind": kind, "id": name} for kind, name in self.changes]
+        return encoded(f"{self.epoch}-{self.number}", "change", json.dumps({"changes": changes}))
+
+
+def encoded(name: str, kind: str, data: str) -> bytes:
+    """A server-sent event; ``data`` has no line breaks."""
+    return f"id: {name}\nevent: {kind}\ndata: {data}\n\n".encode()
+
+
+class Gathering:
+    """Changes that wait for the next batch, each once. Pure: told the time."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Named, None] = {}
+        self._last = float("-inf")
+
+    def add(self, changes: Collection[Named]) -> None:
+        self._waiting.update(dict.fromkeys(changes))
+
+    def due(self) -> float | None:
+        """When the next batch is to go; None where nothing waits."""
+        if not self._waiting:
+            return None
+        is_figures = all(kind in FIGURES for kind, _ in self._waiting)
+        return self._last + (FIGURES_SOON if is_figures else SOON)
+
+    def take(self, now: float) -> Sequence[Named]:
+        taken, self._waiting, self._last = tuple(self._waiting), {}, now
+        return taken
+
+
+class Ring:
+    """The newest batches, bounded."""
+
+    def __init__(self) -> None:
+        self._batches: deque[Batch] = deque()
+        self._changes = 0
+        self.newest = 0
+
+    def add(self, epoch: int, changes: Sequence[Named]) -> None:
+        self.newest += 1
+        self._batches.append(Batch(epoch, self.newest, changes))
+        self._changes += len(changes)
+        while len(self._batches) > MOST_BATCHES or (self._changes > MOST_CHANGES and len(self._batches) > 1):
+            self._changes -= len(self._batches.popleft().changes)
+
+    def since(self, number: int) -> Sequence[Batch] | None:
+        """All after ``number``; None where some of them are gone, or it is none of ours."""
+        missed = self.newest - number
+        if missed < 0 or missed > len(self._batches):
+            return None
+        return [self._batches[index] for index in range(len(self._batches) - missed, len(self._batches))]
+
+
+class Feed:
+    """Fed by every hint that is sent; wakes its streams by one of its own."""
+
+    def __init__(self, epoch: Callable[[], int], wake: Callable[[Collection[str]], None]) -> None:
+        self._epoch = epoch
+        self._wake = wake
+        self._gathering = Gathering()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+        self.ring = Ring()
+        self.logins = 0
+        """Counts when logins may have ended."""
+
+    def hear(self, topics: Collection[str]) -> None:
+        if hints.SESSIONS in topics:
+            self.logins += 1
+        changes = [change for topic in topics if (change := change_of(topic)) is not None]
+        if changes:
+            self._gathering.add(changes)
+            self._arm()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing waits to be told."""
+        return self._timer is None
+
+    def name_of(self, number: int) -> str:
+        """The id of an event: another master's, or an earlier one's, is never taken for it."""
+        return f"{self._epoch()}-{number}"
+
+    def place(self, event_id: str) -> tuple[int, bool]:
+        """The number after which a stream goes on, and whether it has missed nothing."""
+        epoch, _, number = event_id.partition("-")
+        is_number = number.isdecimal() and len(number) < 16
+        if is_number and epoch == str(self._epoch()) and self.ring.since(int(number)) is not None:
+            return int(number), True
+        return self.ring.newest, False
+
+    def _arm(self) -> None:
+        due = self._gathering.due()
+        if due is None or due >= self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, due - time.monotonic()), self._send)
+
+    def _send(self) -> None:
+        self._timer, self._timer_at = None, float("inf")
+        self.ring.add(self._epoch(), self._gathering.take(time.monotonic()))
+        self._wake([hints.FEED])

@@ -1,0 +1,134 @@
+"""The stream of changes over a real server: who gets it, what comes, how it goes on, when it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.cluster import PASSWORD, Cluster, cluster, login
+from tests.support.eventually import eventually
+from tests.support.fake_link_master import serving
+from tests.support.streams import reading
+
+
+@pytest.fixture
+async def url(one: Cluster) -> AsyncIterator[str]:
+    async with serving(one.app) as made:
+        yield made
+
+
+def token(one: Cluster) -> str:
+    return one.client.headers["Authorization"].removeprefix("Bearer ")
+
+
+async def test_without_a_login_there_is_no_stream(one: Cluster, url: str):
+    async with httpx.AsyncClient() as client:
+        for headers in ({}, {"Authorization": "Bearer forged"}, {"Cookie": "auth=forged"}):
+            assert (await client.get(f"{url}/detent/stream", headers=headers)).status_code == 401
+
+
+async def test_it_says_hello_and_then_what_changes(one: Cluster, url: str):
+    async with reading(url, token(one)) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert stream.headers["cache-control"] == "no-store"
+        hello = await stream.until("hello")
+        assert hello["resumed"] is False
+        assert {"build", "version", "now"} <= hello.keys()
+        experiment = await one.create()
+        await stream.change("experiment", experiment)
+        await stream.change("cluster")
+        await stream.change("events")
+
+
+async def test_a_cookie_opens_it_too(one: Cluster, url: str):
+    signed = await one.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
+    cookie = signed.headers["set-cookie"].split(";")[0]
+    async with reading(url, "", Authorization="", Cookie=cookie) as stream:
+        await stream.until("hello")
+
+
+@pytest.mark.parametrize("by_header", [True, False])
+async def test_it_goes_on_where_it_was(one: Cluster, url: str, by_header: bool):
+    first = await one.create(activate=False)
+    async with reading(url, token(one)) as stream:
+        await stream.until("hello")
+        await one.client.patch(f"/api/v1/experiments/{first}", json={"name": "a"})
+        await stream.change("experiment", first)
+    last = stream.ids[-1]
+    second = await one.create(activate=False)
+    query, headers = ("", {"Last-Event-ID": last}) if by_header else (f"?lastEventId={last}", {})
+    async with reading(url, token(one), query, **headers) as again:
+        assert (await again.until("hello"))["resumed"] is True
+        await again.change("experiment", second)
+        assert {"kind": "experiment", "id": str(first)} not in again.changes
+
+
+async def test_after_a_new_start_all_may_be_stale(tmp_path: Path):
+    async with cluster(tmp_path) as one, serving(one.app) as url:
+        async with reading(url, token(one)) as stream:
+            await stream.until("hello")
+        last = stream.ids[-1]
+    async with cluster(tmp_path) as one, serving(one.app) as url:
+        async with reading(url, token(one), **{"Last-Event-ID": last}) as again:
+            assert (await again.until("hello"))["resumed"] is False
+            assert again.ids[0] != last
+
+
+async def test_it_ends_with_the_master(one: Cluster, url: str):
+    async with reading(url, token(one)) as stream:
+        await stream.until("hello")
+        one.master.hints.close()
+        await stream.until("bye", reason="shutdown")
+        await asyncio.wait_for(stream.ended.wait(), 1)
+
+
+async def test_signing_out_ends_ones_own_stream_alone(one: Cluster, url: str):
+    mine = token(one)
+    await login(one.client, "determined")
+    async with reading(url, token(one)) as theirs, reading(url, mine) as stream:
+        await theirs.until("hello")
+        await stream.until("hello")
+        assert (await one.post("/detent/sign-out", {}, Authorization=f"Bearer {mine}")).status_code == 200
+        async with asyncio.timeout(1):
+            await stream.until("bye", reason="signed-out")
+            await stream.ended.wait()
+        experiment = await one.create(activate=False)
+        await theirs.change("experiment", experiment)
+
+
+async def test_who_is_no_longer_active_is_out_within_a_second(one: Cluster, url: str):
+    admin = token(one)
+    await login(one.client, "determined")
+    async with reading(url, token(one)) as stream:
+        await stream.until("hello")
+        headers = {"Authorization": f"Bearer {admin}"}
+        answer = await one.client.patch("/api/v1/users/2", json={"active": False}, headers=headers)
+        assert answer.status_code == 200
+        async with asyncio.timeout(1):
+            await stream.until("bye", reason="signed-out")
+
+
+async def test_figures_are_told_apart_from_states(one: Cluster, url: str):
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    task = one.as_task(wish.allocation_id)
+    async with reading(url, token(one)) as stream:
+        await stream.until("hello")
+        await eventually(lambda: one.app.state.feed.is_quiet)
+        await one.post("/api/v1/users", {"user": {"username": "marker"}})
+        await stream.change("events")
+        seen = len(stream.events)
+        report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}}
+        for group in ("training", "validation"):
+            answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **task)
+            assert answer.status_code == 200
+        await stream.change("metrics", experiment)
+        await one.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
+        line = {"taskId": f"{wish.allocation_id.rpartition('.')[0]}", "log": "x"}
+        await one.post("/api/v1/task/logs", {"logs": [line]}, **task)
+        await stream.change("logs", line["taskId"])
+        told = [change for _, data in stream.events[seen:] for change in data["changes"]]
+        assert {"kind": "experiment", "id": str(experiment)} not in told

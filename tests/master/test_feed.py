@@ -1,0 +1,104 @@
+"""The feed of changes: what a hint means to a page, when a batch goes, and that nothing is missed in between."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined_master import hints
+from determined_master.trials.task_name import experiment_of, task_name
+from determined_master.web import feed
+from determined_master.web.feed import FIGURES_SOON, SOON, Batch, Feed, Gathering, Ring, change_of
+
+
+@pytest.mark.parametrize(
+    ("topic", "change"),
+    [
+        (hints.experiment(5), ("experiment", "5")),
+        (hints.metrics(5), ("metrics", "5")),
+        (hints.deleted(5), ("deleted", "5")),
+        (hints.logs("5.a"), ("logs", "5.a")),
+        (hints.task("5.a"), ("experiment", "5")),
+        (hints.task("shell.a"), None),
+        (hints.CLUSTER, ("cluster", "")),
+        (hints.EVENTS, ("events", "")),
+        (hints.COLUMNS, ("columns", "")),
+        (hints.SCHEDULE, None),
+        (hints.agent("a"), None),
+        (hints.allocation("5.a.1"), None),
+        (hints.SESSIONS, None),
+        (hints.FEED, None),
+    ],
+)
+def test_what_a_hint_means(topic, change):
+    assert change_of(topic) == change
+
+
+@given(st.integers(1), st.uuids().map(str))
+def test_a_task_names_its_experiment(number, request_id):
+    assert experiment_of(task_name(number, request_id)) == number
+
+
+@given(st.text())
+def test_no_name_is_too_odd(name):
+    found = experiment_of(name)
+    assert found is None or name.startswith(name.partition(".")[0])
+
+
+def test_each_thing_goes_once_and_states_go_first():
+    gathering = Gathering()
+    assert gathering.due() is None
+    gathering.add([("experiment", "1"), ("metrics", "1"), ("experiment", "1")])
+    assert gathering.due() == float("-inf")
+    assert gathering.take(10.0) == (("experiment", "1"), ("metrics", "1"))
+    assert gathering.due() is None
+    gathering.add([("metrics", "1")])
+    assert gathering.due() == 10.0 + FIGURES_SOON
+    gathering.add([("cluster", "")])
+    assert gathering.due() == 10.0 + SOON
+
+
+@given(st.lists(st.integers(1, 3), max_size=40), st.integers(-2, 45), st.integers(1, 10), st.integers(1, 12))
+def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most_changes):
+    ring = Ring()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feed, "MOST_BATCHES", most_batches)
+        patch.setattr(feed, "MOST_CHANGES", most_changes)
+        for size in sizes:
+            ring.add(1, tuple(("logs", str(i)) for i in range(size)))
+    found = ring.since(number)
+    if found is not None:
+        assert [batch.number for batch in found] == list(range(number + 1, len(sizes) + 1))
+    elif 0 <= number <= len(sizes):
+        assert len(sizes) - number > min(most_batches, 1), "only what has fallen out is missing"
+    assert sum(len(batch.changes) for batch in ring._batches) <= max(most_changes, 3)
+
+
+def test_an_event_as_it_is_sent():
+    text = Batch(3, 17, [("logs", "5.a")]).event.decode()
+    name, kind, data, *end = text.split("\n")
+    assert (name, kind, end) == ("id: 3-17", "event: change", ["", ""])
+    assert json.loads(data.removeprefix("data: ")) == {"changes": [{"kind": "logs", "id": "5.a"}]}
+
+
+@pytest.mark.parametrize(
+    ("event_id", "placed"),
+    [
+        ("7-2", (2, True)),
+        ("7-0", (0, True)),
+        ("7-3", (3, True)),
+        ("7-4", (3, False)),
+        ("6-2", (3, False)),
+        ("", (3, False)),
+        ("7-", (3, False)),
+        ("7--1", (3, False)),
+        ("7-²", (3, False)),
+        ("7-" + "9" * 5000, (3, False)),
+    ],
+)
+def test_where_a_stream_goes_on(event_id, placed):
+    made = Feed(lambda: 7, lambda topics: None)
+    for number in range(3):
+        made.ring.add(7, [("logs", str(number))])
+    assert made.place(event_id) == placed

@@ -1,0 +1,74 @@
+"""A page's stream as a browser reads it, from a real server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+
+@dataclass
+class Reader:
+    """``events``: name and data, in order; ``ids``: of the same."""
+
+    status: int
+    headers: httpx.Headers
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    grown: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def until(self, kind: str, **wanted: Any) -> Any:
+        """The data of the first event of this name that has all of ``wanted``."""
+
+        def found() -> Any:
+            return next((d for k, d in self.events if k == kind and wanted.items() <= d.items()), None)
+
+        async with asyncio.timeout(20), self.grown:
+            await self.grown.wait_for(found)
+        return found()
+
+    async def change(self, kind: str, name: object = "") -> None:
+        """Waits until this change has come."""
+        async with asyncio.timeout(20), self.grown:
+            await self.grown.wait_for(lambda: {"kind": kind, "id": str(name)} in self.changes)
+
+    @property
+    def changes(self) -> list[dict[str, str]]:
+        return [change for kind, data in self.events if kind == "change" for change in data["changes"]]
+
+    async def _read(self, answer: httpx.Response) -> None:
+        fields: dict[str, str] = {}
+        try:
+            async for line in answer.aiter_lines():
+                name, _, value = line.partition(": ")
+                if line:
+                    fields[name] = value
+                elif "event" in fields:
+                    async with self.grown:
+                        self.events.append((fields["event"], json.loads(fields["data"])))
+                        self.ids.append(fields["id"])
+                        self.grown.notify_all()
+                    fields = {}
+        except httpx.HTTPError:
+            pass
+        finally:
+            self.ended.set()
+
+
+@asynccontextmanager
+async def reading(url: str, token: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
+    """The stream while the block lasts."""
+    said = {"Authorization": f"Bearer {token}", **headers}
+    async with httpx.AsyncClient(timeout=30) as client:
+        async with client.stream("GET", f"{url}/detent/stream{query}", headers=said) as answer:
+            reader = Reader(answer.status_code, answer.headers)
+            task = asyncio.create_task(reader._read(answer))
+            try:
+                yield reader
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
