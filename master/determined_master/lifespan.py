@@ -74,6 +74,8 @@ async def _loops(master: Master) -> AsyncIterator[None]:
             _running(
                 "columns", lambda: run("columns", master.hints, (hints.COLUMNS,), master.columns.catch_up, pause=1.0)
             )
+        )
+        await stack.enter_async_context(
             _running("packing", lambda: run("packing", master.hints, (), packing.tick, interval=PACKING_SECONDS))
         )
         yield

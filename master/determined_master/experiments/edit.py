@@ -47,9 +47,7 @@ async def patch(
         if values:
             await repository.change(session, row, **values)
             await _record(session, clock, principal, experiment_id, sorted(values.keys() - {"values_stale"}))
-            hint(session, hints.SCHEDULE, hints.COLUMNS, hints.experiment(experiment_id))
-            await _record(session, clock, principal, experiment_id, sorted(values))
-            hint(session, hints.SCHEDULE)
+            hint(session, hints.SCHEDULE, hints.COLUMNS)
 
 
 async def relabel(

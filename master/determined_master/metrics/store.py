@@ -81,12 +81,11 @@ class MetricStore:
             self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
-        topics = {hints.experiment(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
-        if operations:
-            topics.add(hints.COLUMNS)
         topics = {hints.metrics(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
         if any(r.group == "validation" for r in operations):
             topics.add(hints.SEARCH)
+        if operations:
+            topics.add(hints.COLUMNS)
         return topics
 
     def apply(self, connection: Connection, operations: Sequence[Report]) -> list[ApiError | None]:

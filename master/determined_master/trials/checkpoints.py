@@ -7,12 +7,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
+from determined_master import hints
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
 from determined_master.checkpoints.wire import ReportBody
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import after_commit
+from determined_master.db.session import after_commit, hint
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
@@ -67,7 +68,7 @@ async def report(session: AsyncSession, clock: Clock, body: ReportBody, principa
         target_id=body.uuid,
         payload={"trial": trial.id, "steps": steps},
     )
-    hint(session, hints.experiment(trial.experiment_id), hints.COLUMNS)
+    hint(session, hints.COLUMNS)
 
 
 async def delete(session: AsyncSession, row: CheckpointRow) -> None:
