@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { Link, Navigate, Route, Routes, useNavigate, useParams } from "react-router";
+import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -59,6 +59,7 @@ function Found({ id }: { id: number }) {
 function TrialPage({ first }: { first: Trial }) {
   const { id, experimentId } = first;
   const navigate = useNavigate();
+  const location = useLocation();
   const now = useNow();
   const { data: trial = first, error } = useQuery({ ...trialDetailQuery(experimentId, id), placeholderData: first });
   const { data: status } = useQuery(statusQuery(experimentId));
@@ -84,6 +85,7 @@ function TrialPage({ first }: { first: Trial }) {
       </main>
     );
   }
+  if (!location.pathname.startsWith(base)) return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
   return (
     <main>
       <header className="field">

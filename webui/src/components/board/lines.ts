@@ -31,7 +31,7 @@ export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoot
       const points = pointsOf(series, x);
       if (points.x.length === 0) continue;
       const style = STYLES[series.group] ?? 2;
-      const stroke = runs.length === 1 ? strokeOf(groups.indexOf(series.group), style) : strokeOf(index, style);
+      const stroke = runs.length === 1 ? strokeOf(style < 2 ? style : 2 + groups.indexOf(series.group), style) : strokeOf(index, style);
       const name = groups.length > 1 ? `${run.label} ${series.group}` : run.label;
       lines.push({
         key: `${series.trialId}/${series.group}/${series.name}`,

@@ -10,6 +10,9 @@ export function panelsOf(names: readonly (MetricId & { type?: string })[], searc
   const drawable = names.filter(({ type }) => type === undefined || type === "number");
   const byName = Map.groupBy(drawable, ({ group, name }) => (group === "training" || group === "validation" ? name : `${group}/${name}`));
   const panels = [...byName].map(([name, metrics]) => ({ name, metrics: metrics.map(({ group, name: own }) => ({ group, name: own })) }));
-  const rank = (panel: PanelOf) => (panel.name === searcherMetric ? 0 : panel.metrics.length > 1 ? 1 : panel.metrics[0]!.group === "validation" ? 2 : panel.metrics[0]!.group === "training" ? 3 : 4);
+  // What counts steps is reported beside the figures and says nothing of them.
+  const counts = new Set(["batches", "epochs", "epoch", "records", "steps"]);
+  const rank = (panel: PanelOf) => (counts.has(panel.name) ? 5 : place(panel));
+  const place = (panel: PanelOf) => (panel.name === searcherMetric ? 0 : panel.metrics.length > 1 ? 1 : panel.metrics[0]!.group === "validation" ? 2 : panel.metrics[0]!.group === "training" ? 3 : 4);
   return panels.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
 }

@@ -73,7 +73,10 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
   useEffect(() => {
     if (plot.current && plot.current.data !== aligned.data) plot.current.setData(aligned.data);
   }, [aligned]);
-  useEffect(() => plot.current?.redraw(false), [marks]);
+  useEffect(() => {
+    // Axes of a plot without points cannot be drawn.
+    if (plot.current && plot.current.data[0].length > 0) plot.current.redraw(false);
+  }, [marks]);
   useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
   const summary = lines.length === 1 ? `${title}: one line, ${lines[0]!.x.length} points` : `${title}: ${lines.length} lines`;
   return (
