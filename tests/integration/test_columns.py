@@ -9,6 +9,7 @@ from tests.support.many import NOON, add_experiment, add_trial, effective
 from tests.support.until import until
 
 from determined.states import ContainerState, ExperimentState, TrialState
+from determined_master.columns import rows
 
 
 def field(column: str, operator: str, value: Any = None) -> dict[str, Any]:
@@ -164,11 +165,15 @@ async def test_the_older_operations_show_the_same(one: Cluster):
 
 async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alone(one: Cluster):
     async with one.master.database.write() as session:
-        row = await add_experiment(session, searcher_type="random", config=effective({"w": {"type": "const", "val": 3}}))
+        row = await add_experiment(
+            session, searcher_type="random", config=effective({"w": {"type": "const", "val": 3}})
+        )
         for loss in (0.3, 0.2, 0.4):
             reports = [("validation", {"loss": loss, "other": 1.0})]
             await add_trial(session, row, hparams={"lr": loss}, reports=reports, searcher_metric_value=loss)
-        undecided = await add_experiment(session, config=effective({"w": {"type": "const", "val": 3}, "lr": {"type": "int"}}))
+        undecided = await add_experiment(
+            session, config=effective({"w": {"type": "const", "val": 3}, "lr": {"type": "int"}})
+        )
         for loss in (1, 2):
             await add_trial(session, undecided, hparams={"lr": loss, "w": 3}, reports=[("training", {"x": loss})])
     await one.master.columns.catch_up(at_once=True)
@@ -222,7 +227,7 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
 
 
 async def test_hostile_names_are_names(one: Cluster):
-    hostile = ["__proto__", 'qu"o\'te', "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
+    hostile = ["__proto__", "qu\"o'te", "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
     too_long = "y" * 100_000
     async with one.master.database.write() as session:
         row = await add_experiment(session)
@@ -283,12 +288,11 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
     async with one.master.database.write() as session:
         row = await add_experiment(session)
         await add_trial(session, row, hparams={"lr": 1.0}, state=TrialState.ACTIVE)
-    from determined_master.columns import rows
 
     async def breaks(*_: Any) -> None:
         raise RuntimeError("a test's")
 
-    with monkeypatch.context() as broken, pytest.raises(RuntimeError):
+    with monkeypatch.context() as broken:
         broken.setattr(rows, "settle", breaks)
         await one.master.columns.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
