@@ -9,6 +9,7 @@ from tests.support.many import NOON, add_experiment, add_trial, effective
 from tests.support.until import until
 
 from determined.states import ContainerState, ExperimentState, TrialState
+from determined_master.columns import rows
 
 
 def field(column: str, operator: str, value: Any = None) -> dict[str, Any]:
@@ -287,12 +288,11 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
     async with one.master.database.write() as session:
         row = await add_experiment(session)
         await add_trial(session, row, hparams={"lr": 1.0}, state=TrialState.ACTIVE)
-    from determined_master.columns import rows
 
     async def breaks(*_: Any) -> None:
         raise RuntimeError("a test's")
 
-    with monkeypatch.context() as broken, pytest.raises(RuntimeError):
+    with monkeypatch.context() as broken:
         broken.setattr(rows, "settle", breaks)
         await one.master.columns.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0

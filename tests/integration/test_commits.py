@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import event
 from starlette.routing import Route
 from tests.support.cluster import CONFIG, Cluster
+from tests.support.many import add_experiment, add_project
 
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
@@ -18,6 +19,10 @@ READ_ONLY_POSTS = {
     "/detent/trials/summaries": "reads only",
     "/detent/config/check": "looks at a text",
     "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
+    "/detent/experiments/search": "reads only",
+    "/detent/experiments/search/ids": "reads only",
+    "/detent/experiments/search/groups": "reads only",
+    "/api/v1/experiments-search": "reads only",
 }
 
 
@@ -95,6 +100,11 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     leaving = {"Authorization": f"Bearer {(await one.post('/api/v1/auth/login', login)).json()['token']}"}
     one.client.cookies.clear()
     joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    async with one.master.database.write() as session:
+        many = [(await add_experiment(session)).id for _ in range(3)]
+        await add_project(session)
+    await one.master.columns.catch_up(at_once=True)
+    m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
     return {
@@ -105,6 +115,19 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", "/api/v1/users"): ("/api/v1/users", {"user": {"username": "new"}}, {}),
         ("PATCH", "/api/v1/users/{user_id}"): ("/api/v1/users/2", {"displayName": "D"}, {}),
         ("POST", "/api/v1/experiments"): ("/api/v1/experiments", {"config": CONFIG, "activate": True}, {}),
+        ("POST", f"{m}/archive"): ("/api/v1/projects/1/experiments/archive", {"experimentIds": many[:1]}, {}),
+        ("POST", f"{m}/move"): (
+            "/api/v1/projects/0/experiments/move",
+            {"experimentIds": many[1:2], "destinationProjectId": 2},
+            {},
+        ),
+        ("DELETE", f"{m}/delete"): ("/api/v1/projects/1/experiments/delete", {"experimentIds": many[2:]}, {}),
+        ("POST", "/detent/experiments/labels"): (
+            "/detent/experiments/labels",
+            {"experimentIds": [1], "expectedCount": 1, "add": ["x"]},
+            {},
+        ),
+        ("POST", "/api/v1/users/setting"): ("/api/v1/users/setting", {"settings": [{"key": "k", "value": "v"}]}, {}),
         ("POST", f"{x}/activate"): (f"/api/v1/experiments/{paused}/activate", {}, {}),
         ("POST", f"{x}/pause"): ("/api/v1/experiments/1/pause", {}, {}),
         ("POST", f"{x}/cancel"): ("/api/v1/experiments/1/cancel", {}, {}),
@@ -154,6 +177,11 @@ UNDOING = {  # the same code path as its twin above, which is tried
     ("DELETE", "/api/v1/experiments/{experiment_id}/labels/{label}"),
     ("POST", "/api/v1/agents/{agent_id}/enable"),
     ("POST", "/api/v1/agents/{agent_id}/slots/{slot_id}/enable"),
+    ("POST", "/api/v1/users/setting/reset"),
+    *(
+        ("POST", f"/api/v1/projects/{{project_id}}/experiments/{verb}")
+        for verb in ("activate", "pause", "cancel", "kill", "unarchive")
+    ),
 }
 
 

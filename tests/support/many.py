@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
-from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.models import ExperimentRow, ProjectRow, TrialRow
 from determined_master.experiments import repository
 from determined_master.metrics.summary import summarise
 
@@ -86,3 +86,10 @@ async def add_trial(
     session.add(row)
     await session.flush()
     return row
+
+
+async def add_project(session: AsyncSession, name: str = "elsewhere", **values: Any) -> int:
+    row = ProjectRow(**{"name": name, "workspace_id": 1, "user_id": 1} | values)
+    session.add(row)
+    await session.flush()
+    return row.id

@@ -169,7 +169,8 @@ class Conditions:
                 query = query.order_by(and_(figure.is_(None), value.text.is_(None)))
             query = query.order_by(figure.is_(None), figure.desc() if by.descending else figure)
             if stored.statistic == "last":
-                query = query.order_by(value.text.desc() if by.descending else value.text)
+                word = case((figure.is_(None), value.text))
+                query = query.order_by(word.desc() if by.descending else word)
         return query.order_by(E.id.desc())
 
     def _by_own(self, column: str, descending: bool) -> list[ColumnElement[Any]]:

@@ -1,10 +1,13 @@
 """Keeps what lists show in step with what trials report: in small transactions, and seldom where it is much."""
 
 import asyncio
+import logging
 import time
 
 from determined_master.columns import rows, upkeep
 from determined_master.db.session import Database
+
+logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.02
 """How long a transaction goes on taking in experiments; others wait for the write lock meanwhile."""
@@ -12,6 +15,8 @@ SHARE = 50
 """An experiment whose values took a time to bring into step is left alone for so many times that."""
 VALUES_A_SECOND = 200
 """Of one experiment: each value may lie on a page of its own, which is written as a whole."""
+
+AFTER_A_FAILURE_SECONDS = 60.0
 
 
 class Upkeep:
@@ -32,11 +37,23 @@ class Upkeep:
             due = [i for i in stale if at_once or i not in self._not_before]
             while due:
                 start = time.monotonic()
-                due = await self._batch(due)
+                try:
+                    due = await self._batch(due)
+                except Exception:
+                    due = await self._first_alone(due)
                 # The lock is free for as long as it was held: whoever waits comes in between.
                 await asyncio.sleep(time.monotonic() - start if due else 0)
             held_back = [self._not_before[i] for i in stale if i in self._not_before]
         return max(0.0, min(held_back) - time.monotonic()) if held_back else None
+
+    async def _first_alone(self, due: list[int]) -> list[int]:
+        """Where a batch failed: one that cannot be taken in must not keep the others out."""
+        try:
+            await self._batch(due[:1])
+        except Exception:
+            logger.exception("the values of experiment %d could not be brought into step", due[0])
+            self._not_before[due[0]] = time.monotonic() + AFTER_A_FAILURE_SECONDS
+        return due[1:]
 
     async def _batch(self, due: list[int]) -> list[int]:
         """What is left of ``due``."""

@@ -9,7 +9,7 @@ import msgspec
 
 from determined_master.columns.names import LONGEST_NAME, Kind, Type
 from determined_master.metrics.summary import GROUP_KEYS
-from determined_master.wire.numbers import number
+from determined_master.wire.numbers import inward, number
 
 LONGEST_TEXT = 1000
 MOST_NAMES = 10_000
@@ -81,9 +81,8 @@ def cell(value: Value) -> float | str | bool | None:
 
 
 def _metric(entry: Mapping[str, Any]) -> Value | None:
-    last = entry.get("last")
-    figure = number(last)
-    shown = _figure(figure) if figure is not None else scalar(last)
+    last = inward(entry.get("last"))
+    shown = scalar(last)
     if shown is None and "mean" not in entry:
         return None
     shown = shown or Value()
@@ -94,7 +93,7 @@ def _figure(value: float) -> Value:
     try:
         figure = float(value)
     except OverflowError:
-        figure = math.copysign(math.inf, value)
+        figure = math.inf if value > 0 else -math.inf
     return Value(text="NaN") if math.isnan(figure) else Value(figure)
 
 

@@ -1,0 +1,234 @@
+"""Search against the same question answered by plain Python over the same experiments."""
+
+import asyncio
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.many import NOON, add_experiment, add_trial, effective
+
+from determined_master.columns.search import Question, Search
+from determined_master.columns.service import Upkeep
+from determined_master.db.engine import sqlite_url
+from determined_master.db.migrate import bring_up
+from determined_master.db.session import Database
+from determined_master.hints import Hints
+from determined_master.users import repository as users
+
+HOW_MANY = 60
+NAMES = ["alpha", "Alpha two", "beta_%", "", "100%", "gamma/x"]
+LABELS = ["a", "b", "A b"]
+HP = [None, 0.0, 1.0, -2.5, 1e300, True, False, "adam", "SGD", "1", "true", "NaN"]
+REPORTED = [0.5, 1.0, math.nan, math.inf, -math.inf, 2.0, "word", True]
+TEXT_OPERATORS = ["=", "!=", "contains", "notContains", "isEmpty", "notEmpty"]
+NUMBER_OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "isEmpty", "notEmpty"]
+
+
+@dataclass
+class Plain:
+    """What a column holds, as Python has it."""
+
+    id: int = 0
+    values: dict[str, Any] = field(default_factory=dict)
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass
+class World:
+    database: Database
+    runner: asyncio.Runner
+    plain: list[Plain]
+
+    def ask(self, text: str, sort: str) -> list[int]:
+        async def asked() -> list[int]:
+            async with self.database.read() as session:
+                return await Search(session, NOON, Question(filter=text, sort=sort)).ids()
+
+        return self.runner.run(asked())
+
+
+def reported(choice: random.Random) -> list[Any]:
+    return [choice.choice(REPORTED) for _ in range(choice.randrange(4))]
+
+
+async def fill(database: Database, choice: random.Random) -> list[Plain]:
+    made = []
+    async with database.write() as session:
+        await users.add(session, username="someone", modified_at=NOON)
+        await users.add_first_places(session, 1)
+        for _ in range(HOW_MANY):
+            name, x, y = choice.choice(NAMES), choice.choice(HP), choice.choice(HP)
+            labels = [label for label in LABELS if choice.random() < 0.4]
+            ended = NOON + timedelta(minutes=choice.randrange(5)) if choice.random() < 0.7 else None
+            progress = choice.choice([0.0, 0.5, 1.0])
+            row = await add_experiment(
+                session, name=name, labels=labels, end_time=ended, progress=progress, config=effective()
+            )
+            values = reported(choice)
+            await add_trial(
+                session, row, hparams={"x": x, "y": {"z": y}}, reports=[("validation", {"m": v}) for v in values]
+            )
+            finite = [float(v) for v in values if not isinstance(v, str | bool) and math.isfinite(v)]
+            held = {
+                "id": row.id,
+                "name": name or None,
+                "progress": progress,
+                "endTime": ended,
+                "hp.x": x,
+                "hp.y.z": y,
+                "validation.m.last": values[-1] if values else None,
+                "validation.m.min": min(finite, default=None),
+                "validation.m.mean": sum(finite) / len(finite) if finite else None,
+            }
+            made.append(Plain(row.id, held, labels))
+    await Upkeep(database).catch_up(at_once=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    path: Path = tmp_path_factory.mktemp("search") / "db"
+    bring_up(sqlite_url(path))
+    with asyncio.Runner() as runner:
+        database = Database(sqlite_url(path), Hints())
+        try:
+            yield World(database, runner, runner.run(fill(database, random.Random(7))))
+        finally:
+            runner.run(database.close())
+
+
+def as_number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(number) else number
+
+
+def figure(value: Any) -> float | None:
+    """Of what is held: words are no numbers."""
+    return None if isinstance(value, str) else as_number(value)
+
+
+def word(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return value if isinstance(value, str) else None
+
+
+def sent(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return (str(int(value)) if value.is_integer() else str(value)) if isinstance(value, float) else value
+
+
+def holds(held: Any, operator: str, operand: Any) -> bool:
+    opposite = {"!=": "=", "notContains": "contains", "isEmpty": "notEmpty"}.get(operator)
+    if opposite:
+        return not holds(held, opposite, operand)
+    if operator == "notEmpty":
+        return held is not None
+    if held is None:
+        return False
+    if operator == "contains":
+        return sent(operand).lower() in (word(held) or "\0").lower()
+    mine, theirs = figure(held), as_number(operand)
+    if operator == "=":
+        same_word = not isinstance(operand, float) and word(held) == sent(operand)
+        return same_word or (mine is not None and mine == theirs)
+    if mine is None or theirs is None:
+        return False
+    return {"<": mine < theirs, "<=": mine <= theirs, ">": mine > theirs, ">=": mine >= theirs}[operator]
+
+
+def is_so(plain: Plain, node: dict[str, Any]) -> bool:
+    if node["kind"] == "group":
+        answers = [is_so(plain, child) for child in node["children"]]
+        return all(answers) if node["conjunction"] == "and" or not answers else any(answers)
+    column, operator, operand = node["columnName"], node["operator"], node["value"]
+    if column != "tags":
+        return holds(plain.values[column], operator, operand)
+    opposite = {"!=": "=", "notContains": "contains", "isEmpty": "notEmpty"}.get(operator)
+    if opposite:
+        return not is_so(plain, node | {"operator": opposite})
+    return any(operator == "notEmpty" or holds(label, operator, operand) for label in plain.labels)
+
+
+def before(value: Any, descending: bool) -> tuple[Any, ...]:
+    """A key that sorts as the list is to be: numbers, then words, then what has no value."""
+    number, text = figure(value), word(value)
+    if number is None and text is None:
+        return (2, 0, 0)
+    if number is None:
+        return (1, 0, [(-ord(c) if descending else ord(c)) for c in text or ""] + ([math.inf] if descending else []))
+    return (0, -number if descending else number, 0)
+
+
+def field_of(columns: list[str], operators: list[str], operands: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {
+            "kind": st.just("field"),
+            "columnName": st.sampled_from(columns),
+            "operator": st.sampled_from(operators),
+            "value": operands,
+        }
+    )
+
+
+WORDS = st.sampled_from(["a", "A", "ALPHA", "alpha", "%", "_", "/", "adam", "sgd", "1", "true", "NaN", "word", "b", ""])
+NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 0.5, 2.0, 1e300, math.inf, "1", "-Infinity", True])
+STORED = ["hp.x", "hp.y.z", "validation.m.last"]
+FIELDS = (
+    field_of(["name", "tags"], TEXT_OPERATORS, WORDS)
+    | field_of(STORED, TEXT_OPERATORS, WORDS | NUMBERS)
+    | field_of([*STORED, "validation.m.min", "validation.m.mean", "progress", "id"], NUMBER_OPERATORS, NUMBERS)
+    | field_of(["endTime"], ["isEmpty", "notEmpty"], st.none())
+)
+
+
+def group_of(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {
+            "kind": st.just("group"),
+            "conjunction": st.sampled_from(["and", "or"]),
+            "children": st.lists(children, max_size=3),
+        }
+    )
+
+
+SORTABLE = [*STORED, "validation.m.min", "progress", "name", "id"]
+ORDERS = st.lists(st.tuples(st.sampled_from(SORTABLE), st.booleans()), max_size=3, unique_by=lambda pair: pair[0])
+quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@quick
+@given(group=group_of(st.recursive(FIELDS, group_of, max_leaves=6)), order=ORDERS)
+def test_the_same_is_found_in_the_same_order(world: World, group: dict[str, Any], order: list[tuple[str, bool]]):
+    text = json.dumps({"filterGroup": group})
+    sort = ",".join(f"{column}={'desc' if descending else 'asc'}" for column, descending in order)
+    wanted = sorted((p for p in world.plain if is_so(p, group)), key=lambda p: -p.id)
+    for column, descending in reversed(order):
+        wanted.sort(
+            key=lambda p, c=column, d=descending: before("" if c == "name" and not p.values[c] else p.values[c], d)
+        )
+    assert world.ask(text, sort) == [p.id for p in wanted]
+
+
+def test_the_world_has_something_of_everything(world: World):
+    """Else the test above says little."""
+    for column in STORED:
+        kinds = {type(p.values[column]) for p in world.plain}
+        assert {float, str, bool, type(None)} <= kinds
+    lasts = [p.values["validation.m.last"] for p in world.plain]
+    assert any(isinstance(v, float) and math.isnan(v) for v in lasts)
+    assert math.inf in lasts

@@ -1,0 +1,96 @@
+"""What of an experiment stands in columns."""
+
+import math
+from typing import Any
+
+import pytest
+
+from determined_master.columns.rows import OfTrial
+from determined_master.columns.upkeep import sources
+from determined_master.columns.values import LONGEST_TEXT, MOST_NAMES, Value, cell, of_experiment, scalar, wider
+from determined_master.metrics.summary import summarise
+
+CONFIG = {
+    "hyperparameters": {
+        "width": {"type": "const", "val": 8},
+        "lr": {"type": "log", "minval": -4},
+        "net": {"depth": {"type": "const", "val": 2}, "act": "relu"},
+    },
+    "resources": {"slots_per_trial": 2, "devices": [], "weight": None},
+    "debug": False,
+}
+
+
+def test_constants_stand_for_a_search_without_a_trial_to_show():
+    found = of_experiment(CONFIG, None, {})
+    shown = {name: cell(value) for (kind, name), value in found.items() if kind == "hyperparameter"}
+    assert shown == {"hp.width": 8.0, "hp.net.depth": 2.0, "hp.net.act": "relu"}
+    shown = {name: cell(value) for (kind, name), value in found.items() if kind == "config"}
+    assert shown == {"config.resources.slots_per_trial": 2.0, "config.debug": False}
+
+
+def test_metrics_keep_their_group_and_every_statistic():
+    reports = [("training", {"loss": 2.0}), ("training", {"loss": math.nan}), ("mine", {"a.b": 1, "word": "x"})]
+    found = of_experiment({}, {}, summarise(reports))
+    assert found == {
+        ("metric", "training.loss"): Value(None, "NaN", 2.0, 2.0, 2.0),
+        ("metric", "mine.a.b"): Value(1.0, None, 1.0, 1.0, 1.0),
+        ("metric", "mine.word"): Value(None, "x"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1, 1.0),
+        (True, True),
+        ("true", "true"),
+        (math.nan, "NaN"),
+        (math.inf, math.inf),
+        (10**400, math.inf),
+        ([1, "a"], '[1,"a"]'),
+        ("x" * 5000, "x" * LONGEST_TEXT),
+        ("a\0b", "ab"),
+    ],
+)
+def test_cells(value: Any, shown: Any):
+    taken = scalar(value, lists=True)
+    assert taken is not None
+    assert cell(taken) == shown
+
+
+def test_what_no_column_can_hold_is_left_out():
+    assert scalar(None) is None
+    assert scalar([1]) is None
+    assert of_experiment({}, {"a": {}, "b": None, "c" * 600: 1}, {"training": {"x": {"last": [1]}}}) == {}
+
+
+def test_a_trial_cannot_fill_the_database_with_names():
+    metrics = {f"step{i}": {"last": 1.0, "mean": 1.0} for i in range(MOST_NAMES + 500)}
+    assert len(of_experiment({}, {"lr": 1}, {"training": metrics})) == MOST_NAMES
+
+
+def test_types_only_widen():
+    assert Value(1.0).type == "number"
+    assert Value(1.0, "true").type == "boolean"
+    assert Value(text="NaN").type == "number"
+    assert Value(text="x").type == "text"
+    assert wider("number", "boolean") == "number"
+    assert wider("number", "text") == "text"
+
+
+def trial(number: int, metric: float | None) -> OfTrial:
+    return OfTrial(number, metric, 0, 0, False)
+
+
+def test_whose_values_are_shown():
+    one, two, three = trial(1, 0.5), trial(2, 0.1), trial(3, None)
+    best = sources([one, two, three], smaller_is_better=True)
+    assert (best.shown, best.metrics) == (two, two)
+    best = sources([one, two, three], smaller_is_better=False)
+    assert (best.shown, best.metrics) == (one, one)
+    none = sources([trial(1, None), three], smaller_is_better=True)
+    assert (none.shown, none.metrics) == (None, three)
+    only = sources([three], smaller_is_better=True)
+    assert (only.shown, only.metrics) == (three, three)
+    assert sources([], smaller_is_better=True).metrics is None
