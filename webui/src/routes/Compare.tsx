@@ -1,3 +1,97 @@
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { Link, useSearchParams } from "react-router";
+import { Button } from "@/components/base/Button";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { MetricBoard } from "@/components/board/MetricBoard";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { experimentQuery } from "@/services/experiments";
+import { experimentMetricNamesQuery } from "@/services/trials";
+import { DifferenceTable } from "./compare/DifferenceTable";
+import { type Compared, comparedRuns } from "./compare/runs";
+import { useCompared } from "./compare/useCompared";
+
+const MOST = 100;
+
+function numbers(text: string | null): number[] {
+  return [...new Set((text ?? "").split(",").map(Number))].filter((each) => Number.isInteger(each) && each > 0);
+}
+
+/** Two to a hundred runs beside each other: curves, hyperparameters, configurations. */
 export function Component() {
-  return <main>Compare</main>;
+  usePageTitle("Compare");
+  const [params, setParams] = useSearchParams();
+  const experiments = useMemo(() => numbers(params.get("experiments")), [params]);
+  const trials = useMemo(() => numbers(params.get("trials")), [params]);
+  const { compared, missing, error, isPending } = useCompared(experiments, trials);
+  if (experiments.length + trials.length === 0) {
+    return (
+      <main>
+        <h1>Compare</h1>
+        <EmptyState title="Nothing chosen">
+          Select two or more in <Link to="/">the list</Link> with x, and press c.
+        </EmptyState>
+      </main>
+    );
+  }
+  const drop = (run: Compared) =>
+    setParams((now) => {
+      const next = new URLSearchParams(now);
+      next.set("experiments", experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","));
+      next.set("trials", trials.filter((id) => id !== run.trialId).join(","));
+      return next;
+    });
+  return (
+    <main>
+      <h1>Compare {compared.length} runs</h1>
+      {missing > 0 && <p className="warning">{missing} of them are gone or have no trial yet.</p>}
+      {compared.length > MOST && <p className="warning">Only the first {MOST} are shown.</p>}
+      {error ? <Failure error={error} /> : isPending ? <Loading what="the runs" /> : <Board compared={compared.slice(0, MOST)} drop={drop} />}
+    </main>
+  );
+}
+
+function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: Compared) => void }) {
+  const [tab, setTab] = useState<"curves" | "hyperparameters" | "config">("curves");
+  const runs = useMemo(() => comparedRuns(compared), [compared]);
+  const experiments = useMemo(() => [...new Set(compared.map((run) => run.experimentId))], [compared]);
+  // Names of a few stand for all: runs that are compared report the same things.
+  const asked = experiments.slice(0, 8);
+  const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)) });
+  const known = useMemo(() => {
+    const seen = new Map<string, { group: string; name: string; type: string }>();
+    for (const { data } of names) for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
+    return [...seen.values()];
+  }, [names]);
+  const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
+  return (
+    <>
+      <div className="row" role="group" aria-label="What to compare">
+        <Button aria-pressed={tab === "curves"} onClick={() => setTab("curves")}>
+          Curves
+        </Button>
+        <Button aria-pressed={tab === "hyperparameters"} onClick={() => setTab("hyperparameters")}>
+          Hyperparameters
+        </Button>
+        <Button aria-pressed={tab === "config"} onClick={() => setTab("config")}>
+          Configuration
+        </Button>
+      </div>
+      {tab === "curves" && (
+        <MetricBoard experimentId="many" runs={runs} names={known} searcherMetric={names[0]?.data?.searcherMetric ?? ""} groupable={new Set(runs.map((run) => run.group)).size < runs.length} />
+      )}
+      {tab === "hyperparameters" && <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />}
+      {tab === "config" && <Configurations compared={compared} drop={drop} />}
+    </>
+  );
+}
+
+function Configurations({ compared, drop }: { compared: readonly Compared[]; drop: (run: Compared) => void }) {
+  const first = useQuery(experimentQuery(compared[0]?.experimentId ?? 0));
+  const all = useQueries({ queries: compared.map((run) => experimentQuery(run.experimentId)) });
+  const values = useMemo(() => all.map(({ data }) => data?.config ?? {}), [all]);
+  if (first.isPending) return <Loading what="the configurations" />;
+  return <DifferenceTable runs={compared} values={values} drop={drop} what="the configuration" />;
 }

@@ -1,0 +1,77 @@
+import { useMemo, useState } from "react";
+import { Link } from "react-router";
+import { Button } from "@/components/base/Button";
+import { StateBadge } from "@/components/StateBadge";
+import { figure } from "@/format/number";
+import { flatten } from "@/format/nested";
+import type { Compared } from "./runs";
+
+interface Props {
+  runs: readonly Compared[];
+  values: readonly Record<string, unknown>[];
+  what: string;
+  drop: (run: Compared) => void;
+}
+
+/** What differs between the runs, one line a value; the same ones on demand. */
+export function DifferenceTable({ runs, values, what, drop }: Props) {
+  const [all, setAll] = useState(false);
+  const lines = useMemo(() => {
+    const flat = values.map((value) => flatten(value));
+    const names = [...new Set(flat.flatMap((each) => Object.keys(each)))];
+    return names.map((name) => {
+      const cells = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
+      return { name, cells, differs: new Set(cells).size > 1 };
+    });
+  }, [values]);
+  const shown = lines.filter((line) => all || line.differs);
+  return (
+    <section aria-label={`Difference of ${what}`}>
+      <div className="row">
+        <Button aria-pressed={all} onClick={() => setAll(!all)}>
+          What is the same too
+        </Button>
+        <span className="soft">
+          {lines.filter((line) => line.differs).length} of {lines.length} differ
+        </span>
+      </div>
+      <div className="scroll-x">
+        <table className="plain-table">
+          <thead>
+            <tr>
+              <th>Name</th>
+              {runs.map((run) => (
+                <th key={run.trialId}>
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{run.name}</Link> <StateBadge state={run.state} />
+                  <Button kind="quiet" aria-label={`Leave out ${run.name}, trial ${run.trialId}`} onClick={() => drop(run)}>
+                    ✕
+                  </Button>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((line) => (
+              <tr key={line.name} className={line.differs ? "differs" : ""}>
+                <td>
+                  <code>{line.name}</code>
+                  {line.differs && all && <span className="tag">differs</span>}
+                </td>
+                {line.cells.map((cell, index) => (
+                  <td key={index} className="number">
+                    {cell ?? <span className="soft">none</span>}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {shown.length === 0 && <p className="hint">Nothing differs in {what}.</p>}
+    </section>
+  );
+}
+
+function text(value: unknown): string {
+  return typeof value === "boolean" ? String(value) : figure(value);
+}

@@ -1,0 +1,31 @@
+import type { Run } from "@/components/board/lines";
+import { flatten } from "@/format/nested";
+
+/** A run that is compared: a trial, chosen itself or as its experiment's best. */
+export interface Compared {
+  trialId: number;
+  experimentId: number;
+  name: string;
+  state: string;
+  chosenAs: "experiment" | "trial";
+  hparams: Record<string, unknown>;
+}
+
+const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;
+
+/** What runs that differ by their seed alone have in common. */
+export function seedGroup(run: Pick<Compared, "name" | "hparams">): string {
+  const rest = Object.entries(flatten(run.hparams))
+    .filter(([name]) => !SEEDS.test(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return rest.length > 0 ? rest.join(" ") : run.name;
+}
+
+export function comparedRuns(compared: readonly Compared[]): Run[] {
+  return compared.map((run) => ({
+    trialId: run.trialId,
+    label: run.chosenAs === "trial" ? `trial ${run.trialId} of ${run.name}` : `${run.experimentId} ${run.name}`,
+    group: seedGroup(run),
+  }));
+}
