@@ -1,5 +1,36 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { TrialLog } from "@/components/logs/TrialLog";
+import { stateLook } from "@/format/states";
+import { trialsQuery } from "@/services/experiments";
 import type { TabProps } from "../Experiment";
 
+/** The log of one of its trials: of the one that failed first, else of the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {
-  return <p>Logs {experiment.id}</p>;
+  const { data: trials, error } = useQuery(trialsQuery(experiment.id));
+  const [chosen, setChosen] = useState<number | null>(null);
+  if (error) return <Failure error={error} />;
+  if (!trials) return <Loading what="the trials" />;
+  const trial = trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
+  if (!trial) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
+  return (
+    <>
+      {trials.length > 1 && (
+        <label>
+          <span className="soft">Trial</span>
+          <select value={trial.id} onChange={(event) => setChosen(Number(event.target.value))}>
+            {trials.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.id} ({stateLook(each.state).word})
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <TrialLog trial={trial} />
+    </>
+  );
 }

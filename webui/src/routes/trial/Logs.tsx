@@ -1,5 +1,6 @@
+import { TrialLog } from "@/components/logs/TrialLog";
 import type { TrialTabProps } from "../Trial";
 
 export default function Logs({ trial }: TrialTabProps) {
-  return <p>Logs {trial.id}</p>;
+  return <TrialLog trial={trial} />;
 }

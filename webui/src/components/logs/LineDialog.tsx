@@ -1,0 +1,39 @@
+import { useQuery } from "@tanstack/react-query";
+import { visible } from "@/format/visible";
+import { fetchWholeLine, type LogLine } from "@/services/logs";
+import { CopyText } from "../base/CopyText";
+import { Dialog } from "../base/Dialog";
+import { ExactTime } from "../TimeText";
+
+const MOST = 200_000;
+
+/** One line with all that is known of it; the whole of one that was cut. */
+export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => void }) {
+  const isCut = line.length > line.text.length;
+  const { data } = useQuery({ queryKey: ["log-line", line.id], queryFn: () => fetchWholeLine(line.id), enabled: isCut });
+  const text = data?.text ?? line.text;
+  const link = new URL(window.location.href);
+  link.searchParams.set("line", String(line.id));
+  return (
+    <Dialog open onClose={onClose} title={`Line ${line.id}`} wide>
+      <dl className="facts">
+        <dt>Written</dt>
+        <dd>
+          <ExactTime at={line.time} />
+        </dd>
+        <dt>By</dt>
+        <dd>
+          {line.source}
+          {line.rank !== null && `, rank ${line.rank}`}, attempt {line.runId}
+          {line.agentId && `, on ${line.agentId}`}, {line.stdtype}
+        </dd>
+        <dt>Link</dt>
+        <dd>
+          <CopyText text={link.href} />
+        </dd>
+      </dl>
+      <pre className="log-whole">{visible(text.slice(0, MOST))}</pre>
+      {text.length > MOST && <p className="hint">The first {MOST.toLocaleString("en-US")} of {line.length.toLocaleString("en-US")} characters; the download has all.</p>}
+    </Dialog>
+  );
+}

@@ -1,0 +1,94 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef } from "react";
+import { usePreferences, zone } from "@/app/preferences";
+import type { LogLine } from "@/services/logs";
+import { LogText } from "./LogText";
+import { indexOf, type LogWindow } from "./window";
+
+interface Props {
+  window: LogWindow;
+  search: string;
+  /** The line that was jumped to. */
+  target: number | null;
+  follow: boolean;
+  onScrolledUp: () => void;
+  older: () => Promise<void>;
+  newer: () => Promise<void>;
+  onChoose: (line: LogLine) => void;
+}
+
+const HEIGHT = 20;
+const NEAR = 40;
+
+/** The lines on the screen; more are fetched as their ends come near. */
+export function LogLines({ window, search, target, follow, onScrolledUp, older, newer, onChoose }: Props) {
+  const frame = useRef<HTMLDivElement>(null);
+  const timeZone = zone(usePreferences());
+  const { lines } = window;
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => frame.current, estimateSize: () => HEIGHT, overscan: 30 });
+  const first = lines[0]?.id ?? null;
+  const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
+  useLayoutEffect(() => {
+    // Lines that came before push the rest down: what was looked at stays where it is.
+    const old = before.current;
+    if (frame.current && old.first !== null && first !== null && first < old.first) {
+      const added = indexOf(window, old.first);
+      if (added > 0) frame.current.scrollTop += added * HEIGHT;
+    }
+    before.current = { first, count: lines.length };
+  }, [first, lines.length, window]);
+  useEffect(() => {
+    if (target === null) return;
+    const index = indexOf(window, target);
+    if (index >= 0) virtual.scrollToIndex(index, { align: "center" });
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once a jump, not with every line that comes
+  }, [target, first]);
+  useEffect(() => {
+    if (follow && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
+  }, [follow, lines.length, virtual]);
+  const items = virtual.getVirtualItems();
+  const top = items[0]?.index ?? 0;
+  const bottom = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (lines.length === 0) return;
+    if (top < NEAR && !window.atStart) void older();
+    if (bottom > lines.length - NEAR && !window.atEnd) void newer();
+  }, [top, bottom, lines.length, window, older, newer]);
+  return (
+    <div ref={frame} className="log-frame" tabIndex={0} role="log" aria-label="Log lines" aria-live="off" onWheel={(event) => event.deltaY < 0 && onScrolledUp()}>
+      <div className="log-body" style={{ height: virtual.getTotalSize() }}>
+        {items.map((item) => {
+          const line = lines[item.index]!;
+          const isTarget = line.id === target;
+          return (
+            <div
+              key={line.id}
+              className={`log-line log-${line.level.toLowerCase() || "plain"}${isTarget ? " log-target" : ""}`}
+              data-line={line.id}
+              style={{ top: item.start }}
+              onClick={() => onChoose(line)}
+              aria-current={isTarget || undefined}
+            >
+              <time className="log-time" title={line.time}>
+                {clock(line.time, timeZone)}
+              </time>
+              <span className="log-rank">{line.rank === null ? "" : `r${line.rank}`}</span>
+              <span className="log-level">{sign(line)}</span>
+              <LogText text={line.text} search={search} />
+              {line.length > line.text.length && <span className="tag">{line.length.toLocaleString("en-US")} characters</span>}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function clock(time: string, timeZone: string | undefined): string {
+  return new Date(time).toLocaleTimeString("sv-SE", { timeZone });
+}
+
+function sign(line: LogLine): string {
+  if (line.source === "master" || line.source === "agent") return line.source;
+  return line.level ? line.level.slice(0, 4) : line.stdtype === "stderr" ? "err" : "";
+}

@@ -1,0 +1,25 @@
+import { memo } from "react";
+import { spansOf } from "./ansi";
+
+/** The text of a line: colours of the page's own, what is searched for marked. */
+export const LogText = memo(function LogText({ text, search }: { text: string; search: string }) {
+  return (
+    <code className="log-text">
+      {spansOf(text).map((span, index) => (
+        <span key={index} className={span.look}>
+          {search ? <Marked text={span.text} search={search} /> : span.text}
+        </span>
+      ))}
+    </code>
+  );
+});
+
+function Marked({ text, search }: { text: string; search: string }) {
+  const parts = text.split(search);
+  return parts.map((part, index) => (
+    <span key={index}>
+      {index > 0 && <mark>{search}</mark>}
+      {part}
+    </span>
+  ));
+}

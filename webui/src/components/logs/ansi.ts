@@ -1,0 +1,68 @@
+import { visible } from "@/format/visible";
+
+export interface Span {
+  text: string;
+  /** Classes of the page's own; never a style from the log. */
+  look: string;
+}
+
+const ESCAPE = /\u001b(?:\[([0-9;:]*)([A-Za-z])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+const COLORS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+
+/** Terminal colours as spans; every other order to a terminal is left out, every other control byte shown as a sign. */
+export function spansOf(line: string): Span[] {
+  const text = lastWritten(line);
+  const spans: Span[] = [];
+  let look: Look = { color: "", bold: false, faint: false, underline: false };
+  let from = 0;
+  const add = (to: number) => {
+    if (to > from) spans.push({ text: visible(text.slice(from, to)), look: classOf(look) });
+  };
+  for (const match of text.matchAll(ESCAPE)) {
+    add(match.index);
+    from = match.index + match[0].length;
+    if (match[2] === "m") look = applied(look, match[1] ?? "");
+  }
+  add(text.length);
+  return spans;
+}
+
+/** Of a line that was written over (a progress bar), what was written last. */
+export function lastWritten(line: string): string {
+  const trimmed = line.replace(/[\r\n]+$/, "");
+  const at = trimmed.lastIndexOf("\r");
+  return at < 0 ? trimmed : trimmed.slice(at + 1);
+}
+
+interface Look {
+  color: string;
+  bold: boolean;
+  faint: boolean;
+  underline: boolean;
+}
+
+function applied(look: Look, codes: string): Look {
+  let next = { ...look };
+  const numbers = codes.split(/[;:]/).map((code) => Number(code || 0));
+  for (let at = 0; at < numbers.length; at += 1) {
+    const code = numbers[at]!;
+    if (code === 0) next = { color: "", bold: false, faint: false, underline: false };
+    else if (code === 1) next.bold = true;
+    else if (code === 2) next.faint = true;
+    else if (code === 4) next.underline = true;
+    else if (code === 22) next = { ...next, bold: false, faint: false };
+    else if (code === 24) next.underline = false;
+    else if (code === 39) next.color = "";
+    else if (code >= 30 && code <= 37) next.color = COLORS[code - 30]!;
+    else if (code >= 90 && code <= 97) next.color = COLORS[code - 90]!;
+    else if (code === 38 || code === 48) {
+      // Colours beyond the sixteen are not of the page; their numbers are no codes.
+      at += numbers[at + 1] === 5 ? 2 : numbers[at + 1] === 2 ? 4 : 0;
+    }
+  }
+  return next;
+}
+
+function classOf(look: Look): string {
+  return [look.color && `ansi-${look.color}`, look.bold && "ansi-bold", look.faint && "ansi-faint", look.underline && "ansi-underline"].filter(Boolean).join(" ");
+}

@@ -1,0 +1,92 @@
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { messageOf } from "@/api/problem";
+import { fetchExtent, fetchLogPage, type LogFilter, type LogPage, type LogPlace } from "@/services/logs";
+import { EMPTY, type LogWindow, windowOf, withAfter, withBefore } from "./window";
+
+/** The part of a trial's log that is looked at; grows at both ends, follows its end, jumps anywhere. */
+export function useLogWindow(trialId: number, taskId: string, filter: LogFilter, startAt: number | null) {
+  const [window, setWindow] = useState<LogWindow>(EMPTY);
+  const [problem, setProblem] = useState("");
+  const [searching, setSearching] = useState<number | null>(null);
+  const [busy, setBusy] = useState(true);
+  const loading = useRef(false);
+  const turn = useRef(0);
+  const { data: extent } = useQuery({ queryKey: ["logs", taskId, "extent"], queryFn: () => fetchExtent(trialId) });
+
+  /** A search may look at many lines in vain; it goes on from there until something is found or a newer question is put. */
+  const page = useCallback(
+    async (place: LogPlace, mine: number): Promise<LogPage | null> => {
+      let from = place;
+      for (;;) {
+        const answer = await fetchLogPage(trialId, filter, from);
+        if (turn.current !== mine) return null;
+        if (answer.lines.length > 0 || answer.scannedTo === null || answer.scannedTo === undefined) {
+          setSearching(null);
+          return answer;
+        }
+        setSearching(answer.scannedTo);
+        from = "after" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
+      }
+    },
+    [trialId, filter],
+  );
+
+  const run = useCallback(
+    async (place: LogPlace, apply: (now: LogWindow, answer: LogPage) => LogWindow, fresh: boolean): Promise<void> => {
+      if (loading.current && !fresh) return;
+      if (fresh) turn.current += 1;
+      const mine = turn.current;
+      loading.current = true;
+      setBusy(true);
+      try {
+        const answer = await page(place, mine);
+        if (answer) {
+          setWindow((now) => apply(now, answer));
+          setProblem("");
+        }
+      } catch (error) {
+        if (turn.current === mine) setProblem(messageOf(error));
+      } finally {
+        if (turn.current === mine) {
+          loading.current = false;
+          setBusy(false);
+        }
+      }
+    },
+    [page],
+  );
+
+  const jump = useCallback((place: LogPlace) => run(place, (_, answer) => windowOf(answer), true), [run]);
+  const older = useCallback(() => {
+    const first = window.lines[0];
+    return window.atStart || !first ? Promise.resolve() : run({ before: first.id }, withBefore, false);
+  }, [run, window]);
+  const newer = useCallback(() => {
+    const last = window.lines.at(-1);
+    if (!last) return run({}, (_, answer) => windowOf(answer), false);
+    return run({ after: last.id }, withAfter, false);
+  }, [run, window]);
+  const stop = useCallback(() => {
+    turn.current += 1;
+    loading.current = false;
+    setSearching(null);
+    setBusy(false);
+  }, []);
+
+  useEffect(() => {
+    void jump(startAt === null ? {} : { around: startAt });
+    return () => {
+      turn.current += 1;
+    };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `startAt` is where it starts, not where it is
+  }, [jump]);
+  const newest = extent?.lastId ?? null;
+  const held = window.lines.at(-1)?.id ?? 0;
+  useEffect(() => {
+    // The end is looked at, and the log has grown beyond it.
+    if (newest !== null && newest > held && window.atEnd) void newer();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only a longer log asks for more
+  }, [newest]);
+  return { window, extent, problem, busy, searching, stop, jump, older, newer };
+}

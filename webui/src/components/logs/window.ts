@@ -1,0 +1,35 @@
+import type { LogLine, LogPage } from "@/services/logs";
+
+/** A stretch of a log that is held in memory, without gaps; ids ascend. */
+export interface LogWindow {
+  lines: readonly LogLine[];
+  atStart: boolean;
+  atEnd: boolean;
+}
+
+export const EMPTY: LogWindow = { lines: [], atStart: false, atEnd: false };
+export const MOST_LINES = 20_000;
+
+export function windowOf(page: LogPage): LogWindow {
+  return { lines: page.lines, atStart: page.atStart, atEnd: page.atEnd };
+}
+
+/** With the page that comes before; lines that it holds already are not doubled. */
+export function withBefore(window: LogWindow, page: LogPage): LogWindow {
+  const first = window.lines[0]?.id ?? Infinity;
+  const lines = [...page.lines.filter((line) => line.id < first), ...window.lines];
+  const cut = lines.length > MOST_LINES;
+  return { lines: cut ? lines.slice(0, MOST_LINES) : lines, atStart: page.atStart, atEnd: window.atEnd && !cut };
+}
+
+/** With the page that comes after; of too many the oldest go. */
+export function withAfter(window: LogWindow, page: LogPage): LogWindow {
+  const last = window.lines.at(-1)?.id ?? -Infinity;
+  const lines = [...window.lines, ...page.lines.filter((line) => line.id > last)];
+  const cut = lines.length > MOST_LINES;
+  return { lines: cut ? lines.slice(-MOST_LINES) : lines, atStart: window.atStart && !cut, atEnd: page.atEnd };
+}
+
+export function indexOf(window: LogWindow, id: number): number {
+  return window.lines.findIndex((line) => line.id === id);
+}
