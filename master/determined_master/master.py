@@ -27,6 +27,8 @@ from determined_master.experiments.submit import Submit
 from determined_master.experiments.verbs import Verbs
 from determined_master.hints import Hints
 from determined_master.ingest.writer import GroupWriter
+from determined_master.logs.counting import Counts
+from determined_master.logs.matching import Matchers
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
 from determined_master.passwords import Passwords
@@ -68,6 +70,8 @@ class Master:
     master_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""
+    matchers: Matchers = field(default_factory=Matchers)
+    log_counts: Counts = field(default_factory=Counts)
     _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _trial_ids: dict[str, int] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from determined_master.db.models import TrialRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import chunk_rows
-from determined_master.metrics.names import named
+from determined_master.metrics.metric_names import named
 from determined_master.metrics.points import Points
 from determined_master.metrics.series import Name, Question, known_and_missing, read
 from determined_master.metrics.wire import (

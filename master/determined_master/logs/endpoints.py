@@ -15,6 +15,7 @@ from determined_master.dependencies import Read, TheMaster
 from determined_master.logs import repository
 from determined_master.logs.follow import read
 from determined_master.logs.repository import Selection
+from determined_master.logs.wire import message
 from determined_master.streaming import json_lines
 from determined_master.trials import repository as trial_rows
 from determined_master.wire.enums import is_descending, log_level, plain_level
@@ -126,7 +127,7 @@ def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "id": str(row.id),
         "level": log_level(row.level),
-        "message": message(row),
+        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, row.log),
         "log": row.log,
         "timestamp": rfc3339(row.timestamp),
         "agentId": row.agent_id,
@@ -140,11 +141,3 @@ def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:
     if trial_id is not None:
         entry["trialId"] = trial_id
     return entry
-
-
-def message(row: LogRow) -> str:
-    """The line as people see it; clients print it verbatim."""
-    container = (row.container_id or "")[:8].ljust(8)
-    rank = f" [rank={row.rank_id}]" if row.rank_id is not None else ""
-    level = f" {row.level}:" if row.level else ""
-    return f"[{rfc3339(row.timestamp)}] {container}{rank} ||{level} {row.log}\n"

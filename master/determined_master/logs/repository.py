@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined_master import hints
 from determined_master.db.models import LogRow
 from determined_master.db.session import hint
+from determined_master.logs.error_lines import is_error
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Selection:
     before: datetime | None = None
     after: datetime | None = None
     text: str = ""
+    words: str = ""
+    """As ``text``, in capitals or not."""
     regex: re.Pattern[str] | None = field(default=None)
 
     def where(self) -> list[ColumnElement[bool]]:
@@ -53,6 +56,8 @@ class Selection:
             found.append(LogRow.timestamp > self.after)
         if self.text and self.regex is None:
             found.append(LogRow.log.contains(self.text, autoescape=True))
+        if self.words:
+            found.append(LogRow.log.icontains(self.words, autoescape=True))
         return found
 
     def keeps(self, row: LogRow) -> bool:
@@ -75,7 +80,15 @@ async def page(
 async def say(session: AsyncSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
     """A line of the master's own in a task's log."""
     session.add_all(
-        LogRow(task_id=task_id, allocation_id=allocation_id, timestamp=now, level=level, source="master", log=line)
+        LogRow(
+            task_id=task_id,
+            allocation_id=allocation_id,
+            timestamp=now,
+            level=level,
+            source="master",
+            log=line,
+            is_error=is_error(level, line),
+        )
         for line in text.splitlines()
     )
     hint(session, hints.logs(task_id))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from determined.errors import ApiError, NotFound
 from determined_master import hints
 from determined_master.logs import rows
+from determined_master.logs.error_lines import is_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +62,7 @@ class LogStore:
             if committed != batch.start:
                 return committed
             rows.advance(connection, batch.container_id, batch.end)
-        rows.insert_many(connection, [line.values() for line in batch.lines])
+        rows.insert_many(
+            connection, [line.values() | {"is_error": is_error(line.level, line.log)} for line in batch.lines]
+        )
         return batch.end

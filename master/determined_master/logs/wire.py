@@ -1,8 +1,9 @@
 """Lines of output as the page shows them."""
 
+from datetime import datetime
 from typing import Literal
 
-from determined_master.wire.model import Time, Wire
+from determined_master.wire.model import Time, Wire, rfc3339
 
 Level = Literal["", "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
@@ -49,3 +50,17 @@ class LogExtent(Wire):
 
 class WholeLine(Wire):
     line: Line
+
+
+def message(time: datetime, container_id: str | None, rank: int | None, level: str, text: str) -> str:
+    """The line as people see it; clients print it verbatim."""
+    container = (container_id or "")[:8].ljust(8)
+    shown_rank = f" [rank={rank}]" if rank is not None else ""
+    shown_level = f" {level}:" if level else ""
+    return f"[{rfc3339(time)}] {container}{shown_rank} ||{shown_level} {text}\n"
+
+
+def run_of(allocation_id: str | None) -> int:
+    """An allocation is named ``<task>.<run>``; 0 where there is none."""
+    run = (allocation_id or "").rpartition(".")[2]
+    return int(run) if run.isascii() and run.isdigit() and len(run) < 10 else 0

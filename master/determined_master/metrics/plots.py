@@ -11,7 +11,7 @@ from determined_master.auth import Anyone
 from determined_master.dependencies import Read
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import chunk_rows
-from determined_master.metrics.names import named, summarised
+from determined_master.metrics.metric_names import named, summarised
 from determined_master.metrics.points import Points
 from determined_master.metrics.series import Found, Question, known_and_missing, read
 from determined_master.metrics.wire import (

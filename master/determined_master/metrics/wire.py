@@ -8,6 +8,7 @@ from determined_master.db.models import MetricRow
 from determined_master.wire.model import Json, Time, Wire
 
 Axis = Literal["batches", "epochs", "time"]
+TrialId = Annotated[int, Field(ge=0, lt=2**63)]
 Kind = Literal["number", "string", "boolean", "date", "object", "array", "null"]
 
 
@@ -33,7 +34,7 @@ class MetricName(Wire):
 
 
 class SeriesBody(Wire):
-    trial_ids: Annotated[list[int], Field(min_length=1, max_length=100)]
+    trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=100)]
     metrics: Annotated[list[MetricName], Field(min_length=1, max_length=50)]
     x: Axis = "batches"
     start: float | None = None
@@ -81,7 +82,7 @@ class NamedMetrics(Wire):
 
 
 class SummariesBody(Wire):
-    trial_ids: Annotated[list[int], Field(min_length=1, max_length=500)]
+    trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=500)]
     metrics: list[MetricName] | None = None
     """None: all of them."""
 

@@ -1,0 +1,27 @@
+"""How many lines a log has: counted once, and then only what came since, since lines are added and never changed."""
+
+from determined_master.db.session import ReadSession
+from determined_master.logs import page_rows
+
+MOST_TASKS = 1000
+
+
+class Counts:
+    """Of one master, in memory: counting a million lines takes longer than a page of them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, int]] = {}
+        """Task → how many lines up to which id."""
+
+    async def of(self, session: ReadSession, task_id: str, last_id: int | None) -> int:
+        """``last_id`` as this session sees it; None where there are no lines (any more)."""
+        if last_id is None:
+            self._known.pop(task_id, None)
+            return 0
+        count, until = self._known.get(task_id, (0, 0))
+        if until != last_id:
+            count += await page_rows.count(session, task_id, until, last_id)
+            if len(self._known) >= MOST_TASKS:
+                self._known.clear()
+            self._known[task_id] = count, last_id
+        return count

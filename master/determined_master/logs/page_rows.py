@@ -1,0 +1,151 @@
+"""SQL about pages of lines, for reading: by id, each cut to what is shown."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, LargeBinary, Select, func, literal, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from determined_master.db.models import LogRow
+from determined_master.logs.repository import Selection
+
+SHOWN = 10_000
+"""Characters of a line; a longer one is cut by the database, its text never loaded whole."""
+_LONGEST = 4
+"""Bytes of a character."""
+
+
+class _Bytes(FunctionElement[bytes]):
+    """A text as its bytes: SQLite ends the text, though not its bytes, at a zero."""
+
+    type = LargeBinary()
+    inherit_cache = True
+
+
+@compiles(_Bytes, "sqlite")
+def _as_blob(element: Any, compiler: Any, **more: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **more)} AS BLOB)"
+
+
+@compiles(_Bytes)
+def _converted(element: Any, compiler: Any, **more: Any) -> str:
+    return f"convert_to({compiler.process(element.clauses, **more)}, 'UTF8')"
+
+
+class Shown(NamedTuple):
+    id: int
+    timestamp: datetime
+    level: str
+    rank_id: int | None
+    allocation_id: str | None
+    container_id: str | None
+    agent_id: str | None
+    source: str
+    stdtype: str
+    log: str
+    length: int
+
+
+class Extent(NamedTuple):
+    first_id: int | None
+    last_id: int | None
+    errors: int
+
+
+def _shown(*, whole: bool = False) -> Select[Any]:
+    data = _Bytes(LogRow.log)
+    columns = [getattr(LogRow, name) for name in Shown._fields[:-2]]
+    if whole:
+        return select(*columns, LogRow.log)
+    return select(*columns, func.substr(data, 1, _LONGEST * SHOWN), func.length(data), func.length(LogRow.log))
+
+
+def _made(row: Any) -> Shown:
+    *columns, data, size, length = row
+    text = bytes(data).decode("utf-8", "ignore")
+    if size <= len(data):
+        length = len(text)
+    elif "\0" in text:
+        length = size
+    return Shown(*columns, text[:SHOWN], length)
+
+
+def _whole(row: Any) -> Shown:
+    return Shown(*row, len(row[-1]))
+
+
+async def lines(
+    session: AsyncSession,
+    task_id: str,
+    selection: Selection,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    most: int,
+    newest_first: bool = False,
+) -> list[Shown]:
+    """Between two ids, neither of which belongs to it, in the direction asked for."""
+    query = _between(_shown().where(LogRow.task_id == task_id, *selection.where()), after, before)
+    query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
+    return [_made(row) for row in (await session.execute(query)).all()]
+
+
+async def far(
+    session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None, lines: int
+) -> int | None:
+    """The id so many lines beyond ``after``, or before ``before``; None where there are fewer."""
+    query = _between(select(LogRow.id).where(LogRow.task_id == task_id), after, before)
+    query = query.order_by(LogRow.id if after is not None else LogRow.id.desc()).offset(lines - 1).limit(1)
+    found: int | None = (await session.execute(query)).scalar_one_or_none()
+    return found
+
+
+async def has_lines(
+    session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None
+) -> bool:
+    query = _between(select(literal(1)).where(LogRow.task_id == task_id), after, before)
+    return (await session.execute(query.limit(1))).first() is not None
+
+
+async def first_error(session: AsyncSession, task_id: str) -> Shown | None:
+    query = _shown().where(LogRow.task_id == task_id, LogRow.is_error).order_by(LogRow.id).limit(1)
+    row = (await session.execute(query)).first()
+    return _made(row) if row is not None else None
+
+
+async def one(session: AsyncSession, line_id: int) -> Shown | None:
+    """With its whole text."""
+    row = (await session.execute(_shown(whole=True).where(LogRow.id == line_id))).first()
+    return _whole(row) if row is not None else None
+
+
+async def extent(session: AsyncSession, task_id: str) -> Extent:
+    found = []
+    for order in (LogRow.id, LogRow.id.desc()):
+        query = select(LogRow.id).where(LogRow.task_id == task_id).order_by(order).limit(1)
+        found.append((await session.execute(query)).scalar_one_or_none())
+    errors = select(func.count()).select_from(LogRow).where(LogRow.task_id == task_id, LogRow.is_error)
+    return Extent(found[0], found[1], (await session.execute(errors)).scalar_one())
+
+
+async def count(session: AsyncSession, task_id: str, after: int, until: int) -> int:
+    query = select(func.count()).select_from(LogRow)
+    query = query.where(LogRow.task_id == task_id, LogRow.id > after, LogRow.id <= until)
+    found: int = (await session.execute(query)).scalar_one()
+    return found
+
+
+async def whole_lines(session: AsyncSession, task_id: str, after: int, most: int) -> list[Shown]:
+    query = _between(_shown(whole=True).where(LogRow.task_id == task_id), after, None).order_by(LogRow.id).limit(most)
+    return [_whole(row) for row in (await session.execute(query)).all()]
+
+
+def _between(query: Select[Any], after: int | None, before: int | None) -> Select[Any]:
+    conditions: list[ColumnElement[bool]] = []
+    if after is not None:
+        conditions.append(LogRow.id > after)
+    if before is not None:
+        conditions.append(LogRow.id < before)
+    return query.where(*conditions)

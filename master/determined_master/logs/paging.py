@@ -1,0 +1,136 @@
+"""Pages of a log in either direction, filtered and searched with a bound on the work that one question may cost."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from determined.errors import BadRequest
+from determined_master.db.session import ReadSession
+from determined_master.logs import page_rows
+from determined_master.logs.matching import Matcher, Matchers, OutOfTime
+from determined_master.logs.page_rows import Shown
+from determined_master.logs.repository import Selection
+
+SCANNED = 50_000
+"""Lines that one question looks at."""
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Asked:
+    selection: Selection
+    expression: str = ""
+    before: int | None = None
+    after: int | None = None
+    around: int | None = None
+    limit: int = 500
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.expression or self.selection.where())
+
+
+@dataclass(frozen=True)
+class Page:
+    lines: list[Shown]
+    at_start: bool
+    at_end: bool
+    scanned_to: int | None
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """What was found on the way from one line on, in the order of the way."""
+
+    lines: list[Shown]
+    is_over: bool
+    scanned_to: int | None
+
+
+async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: Asked) -> Page:
+    """Raises BadRequest for an expression that is none, or that takes for ever."""
+    async with _matching(matchers, asked.expression) as match:
+        if asked.around is not None:
+            half = asked.limit // 2
+            older = await _walk(session, task_id, asked, match, before=asked.around, limit=half)
+            newer = await _walk(session, task_id, asked, match, after=asked.around - 1, limit=asked.limit - half)
+            lines = older.lines[::-1] + newer.lines
+            return Page(lines, older.is_over, newer.is_over, newer.scanned_to if not lines else None)
+        if asked.after is not None:
+            newer = await _walk(session, task_id, asked, match, after=asked.after, limit=asked.limit)
+            has_older = await page_rows.has_lines(session, task_id, before=asked.after + 1)
+            return Page(newer.lines, not has_older, newer.is_over, newer.scanned_to)
+        older = await _walk(session, task_id, asked, match, before=asked.before, limit=asked.limit)
+        has_newer = asked.before is not None and await page_rows.has_lines(session, task_id, after=asked.before - 1)
+        return Page(older.lines[::-1], older.is_over, not has_newer, older.scanned_to)
+
+
+@asynccontextmanager
+async def _matching(matchers: Matchers, expression: str) -> AsyncIterator[Matcher | None]:
+    if not expression:
+        yield None
+        return
+    async with matchers.of(expression) as match:
+        yield match
+
+
+async def _walk(
+    session: ReadSession,
+    task_id: str,
+    asked: Asked,
+    match: Matcher | None,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int,
+) -> _Walk:
+    """Upwards from ``after`` or downwards from ``before``, which None means from the newest."""
+    is_down = after is None
+    bound: int | None = None
+    if asked.is_filtered:
+        bound = await page_rows.far(session, task_id, after=after, before=before, lines=SCANNED)
+    if bound is not None:
+        after, before = (bound - 1, before) if is_down else (after, bound + 1)
+    if match is None:
+        found = await page_rows.lines(
+            session, task_id, asked.selection, after=after, before=before, most=limit + 1, newest_first=is_down
+        )
+        if len(found) > limit:
+            return _Walk(found[:limit], False, None)
+        return _Walk(found, bound is None, bound)
+    return await _search(session, task_id, asked, match, after, before, is_down, limit, bound)
+
+
+async def _search(
+    session: ReadSession,
+    task_id: str,
+    asked: Asked,
+    match: Matcher,
+    after: int | None,
+    before: int | None,
+    is_down: bool,
+    limit: int,
+    bound: int | None,
+) -> _Walk:
+    found: list[Shown] = []
+    seen: int | None = None
+    while True:
+        lines = await page_rows.lines(
+            session, task_id, asked.selection, after=after, before=before, most=PAGE, newest_first=is_down
+        )
+        try:
+            places = await match.matching([line.log for line in lines])
+        except OutOfTime:
+            if seen is None:
+                raise BadRequest(
+                    "the regular expression takes too long on these lines: one with a repetition inside a repetition "
+                    "may take for ever; make it simpler, or search for a plain text"
+                ) from None
+            return _Walk(found, False, seen)
+        found += [line for place, line in enumerate(lines) if place in places]
+        if len(found) > limit:
+            return _Walk(found[:limit], False, None)
+        if len(lines) < PAGE:
+            return _Walk(found, bound is None, bound)
+        seen = lines[-1].id
+        after, before = (after, seen) if is_down else (seen, before)

@@ -1,0 +1,189 @@
+"""Logs by page: both directions, filters and searches that are bounded, long lines, the first error, downloads."""
+
+import sqlite3
+import time
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster
+
+from determined_master.logs import paging
+
+Line = tuple[str, dict[str, Any]]
+
+
+async def task(one: Cluster) -> str:
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    assert wish.spec is not None
+    return wish.spec.task_id
+
+
+async def ship(one: Cluster, task_id: str, *texts: str, **more: Any) -> None:
+    lines = [{"taskId": task_id, "log": text, **more} for text in texts]
+    answer = await one.post("/api/v1/task/logs", {"logs": lines})
+    assert answer.status_code == 200, answer.text
+
+
+def fill(one: Cluster, task_id: str, count: int, text: str = "line {}") -> None:
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite", timeout=30)
+    with connection:
+        connection.executemany(
+            "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
+            " VALUES (?, ?, 'INFO', 'stdout', 'task', ?, 0)",
+            ((task_id, number, text.format(number)) for number in range(count)),
+        )
+    connection.close()
+
+
+async def page(one: Cluster, **query: Any) -> dict[str, Any]:
+    found: dict[str, Any] = await one.get("/detent/trials/1/logs", **query)
+    return found
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    return [line["text"] for line in found["lines"]]
+
+
+async def test_an_empty_log(one: Cluster):
+    await task(one)
+    nothing = {"lines": [], "atStart": True, "atEnd": True, "firstId": None, "lastId": None, "scannedTo": None}
+    assert await page(one) == nothing
+    assert await page(one, search="x") == nothing
+    assert await one.get("/detent/trials/1/logs/first-error") == {"line": None}
+    extent = await one.get("/detent/trials/1/logs/extent")
+    assert extent == {"count": 0, "firstId": None, "lastId": None, "errors": 0}
+    assert (await one.client.get("/detent/trials/1/logs/download")).text == ""
+    assert (await one.client.get("/detent/trials/9/logs")).status_code == 404
+    assert (await one.client.get("/detent/logs/lines/9")).status_code == 404
+
+
+async def test_pages_go_back_and_forth_and_miss_nothing(one: Cluster):
+    fill(one, await task(one), 25)
+    newest = await page(one, limit=10)
+    assert (newest["atStart"], newest["atEnd"], newest["lastId"]) == (False, True, 25)
+    assert texts(newest) == [f"line {i}" for i in range(15, 25)]
+    middle = await page(one, limit=10, before=newest["firstId"])
+    oldest = await page(one, limit=10, before=middle["firstId"])
+    assert (middle["atStart"], middle["atEnd"], oldest["atStart"], oldest["atEnd"]) == (False, False, True, False)
+    assert texts(oldest) + texts(middle) + texts(newest) == [f"line {i}" for i in range(25)]
+    first = await page(one, limit=20, after=0)
+    rest = await page(one, limit=20, after=first["lastId"])
+    assert (first["atStart"], first["atEnd"], rest["atStart"], rest["atEnd"]) == (True, False, False, True)
+    assert texts(first) + texts(rest) == [f"line {i}" for i in range(25)]
+    around = await page(one, limit=6, around=10)
+    assert [line["id"] for line in around["lines"]] == [7, 8, 9, 10, 11, 12]
+    refused = await one.client.get("/detent/trials/1/logs", params={"before": 3, "after": 1})
+    assert refused.status_code == 400
+
+
+async def test_filters_and_searches(one: Cluster):
+    task_id = await task(one)
+    await ship(one, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
+    await ship(one, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
+    await ship(one, task_id, "epoch_2 (100)", containerId="c", agentId="a")
+
+    async def found(**query: Any) -> list[str]:
+        return [text[:5] for text in texts(await page(one, **query))]
+
+    assert await found(levels=["ERROR", "LOG_LEVEL_CRITICAL"]) == ["Value"]
+    assert await found(levels=[""]) == ["epoch"]
+    assert await found(rankIds=[1, -1]) == ["Value", "epoch"]
+    assert await found(stdtypes=["stderr"], sources=["agent"]) == ["Value"]
+    assert await found(allocationIds=[f"{task_id}.1"]) == ["Epoch"]
+    assert await found(search="EPOCH") == ["Epoch", "epoch"]
+    assert await found(search="0%") == ["Epoch"]
+    assert await found(search="h_2") == ["epoch"]
+    assert await found(search=r"^epoch.\d", regex=True) == ["epoch"]
+    assert await found(search=r"\(1|Value", regex=True, before=3) == ["Value"]
+    lines = (await page(one))["lines"]
+    assert [(line["level"], line["rank"], line["runId"]) for line in lines] == [
+        ("INFO", 0, 1),
+        ("ERROR", 1, 0),
+        ("", None, 0),
+    ]
+    assert set(lines[2]) == {
+        *("id", "time", "level", "rank", "runId", "allocationId"),
+        *("containerId", "agentId", "source", "stdtype", "text", "length"),
+    }
+
+
+@pytest.mark.parametrize("query", [{"search": "needle"}, {"search": "needl.", "regex": True}, {"levels": ["DEBUG"]}])
+async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(
+    one: Cluster, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(paging, "SCANNED", 1500)
+    task_id = await task(one)
+    await ship(one, task_id, "needle", level="DEBUG")
+    fill(one, task_id, 4000)
+    before, asked = None, 0
+    while True:
+        found = await page(one, **query, **({} if before is None else {"before": before}))
+        asked += 1
+        if found["scannedTo"] is None:
+            break
+        assert not found["lines"]
+        assert not found["atStart"]
+        before = found["scannedTo"]
+    assert (asked, texts(found), found["atStart"]) == (3, ["needle"], True)
+    up = await page(one, **query, after=1)
+    assert (up["lines"], up["scannedTo"], up["atEnd"], up["atStart"]) == ([], 1501, False, False)
+
+
+async def test_a_regular_expression_that_never_ends_is_refused_in_words(one: Cluster):
+    task_id = await task(one)
+    await ship(one, task_id, "a" * 5000 + "b")
+    started = time.monotonic()
+    answer = await one.client.get("/detent/trials/1/logs", params={"search": "(a+)+$", "regex": True})
+    assert answer.status_code == 400
+    assert "takes too long" in answer.json()["error"]["error"]
+    assert time.monotonic() - started < 10
+    for wrong in ("(", "*", "a{99999999999999}"):
+        answer = await one.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
+        assert answer.status_code == 400, answer.text
+        assert "no regular expression" in answer.json()["error"]["error"]
+
+
+async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(one: Cluster):
+    task_id = await task(one)
+    long = "ü" * 10_000_000
+    await ship(one, task_id, long, "\x1b[31mred\x1b[0m\x00\x07")
+    first, second = (await page(one))["lines"]
+    assert (first["text"], first["length"]) == (long[:10_000], 10_000_000)
+    assert second["text"] == "\x1b[31mred\x1b[0m\x00\x07"
+    whole = await one.get(f"/detent/logs/lines/{first['id']}")
+    assert whole["line"]["text"] == long
+
+
+async def test_the_first_error_and_the_extent(one: Cluster):
+    task_id = await task(one)
+    await ship(one, task_id, "fine", "Error rate 3")
+    await ship(one, task_id, "Traceback (most recent call last):", "ValueError: x", rankId=2)
+    first = (await one.get("/detent/trials/1/logs/first-error"))["line"]
+    assert (first["text"], first["rank"]) == ("Traceback (most recent call last):", 2)
+    extent = await one.get("/detent/trials/1/logs/extent")
+    assert extent == {"count": 4, "firstId": 1, "lastId": 4, "errors": 2}
+    await ship(one, task_id, "more")
+    assert (await one.get("/detent/trials/1/logs/extent"))["count"] == 5
+
+
+async def test_a_download_is_the_whole_log_as_people_see_it(one: Cluster):
+    task_id = await task(one)
+    fill(one, task_id, 1200)
+    await ship(one, task_id, "end", level="INFO", rankId=3, containerId="0123456789")
+    answer = await one.client.get("/detent/trials/1/logs/download")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["content-disposition"] == 'attachment; filename="trial-1.log"'
+    lines = answer.text.splitlines()
+    assert len(lines) == 1201
+    assert lines[-1].endswith("01234567 [rank=3] || INFO: end")
+
+
+async def test_the_first_error_is_found_by_its_index(one: Cluster):
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    plan = connection.execute(
+        "EXPLAIN QUERY PLAN SELECT id FROM task_logs WHERE task_id = 'x' AND is_error = 1 ORDER BY id LIMIT 1"
+    ).fetchall()
+    connection.close()
+    assert "ix_task_logs_error" in str(plan)
