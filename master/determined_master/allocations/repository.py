@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
 from determined.states import AllocationState, ContainerState
@@ -66,6 +67,11 @@ async def live_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Seq
 async def of_task(session: AsyncSession, task_id: str) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id == task_id).order_by(AllocationRow.run_id)
     return (await session.execute(query)).scalars().all()
+
+
+async def of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
+    query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids)).order_by(AllocationRow.run_id)
+    return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
 
 
 async def live(session: AsyncSession) -> Sequence[AllocationRow]:

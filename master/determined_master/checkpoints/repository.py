@@ -45,6 +45,18 @@ async def of_tasks(
     return (await session.execute(query)).scalars().all()
 
 
+async def newest_of_tasks(
+    session: AsyncSession, task_ids: Collection[str], state: CheckpointState, most: int
+) -> Sequence[CheckpointRow]:
+    query = (
+        select(CheckpointRow)
+        .where(CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == state)
+        .order_by(CheckpointRow.report_time.desc())
+        .limit(most)
+    )
+    return (await session.execute(query)).scalars().all()
+
+
 async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)

@@ -1,8 +1,9 @@
 """Writes and reads the list of what happened."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import hints
@@ -35,3 +36,23 @@ async def record(
         )
     )
     hint(session, hints.EVENTS)
+
+
+async def moves_of(session: AsyncSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:
+    """Changes of state, oldest first."""
+    query = (
+        select(EventRow)
+        .where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), EventRow.kind == "moved")
+        .order_by(EventRow.id)
+    )
+    return (await session.execute(query)).scalars().all()
+
+
+async def last_move(session: AsyncSession, target_type: str, target_id: object) -> EventRow | None:
+    query = (
+        select(EventRow)
+        .where(EventRow.target_type == target_type, EventRow.target_id == str(target_id), EventRow.kind == "moved")
+        .order_by(EventRow.id.desc())
+        .limit(1)
+    )
+    return (await session.execute(query)).scalars().first()

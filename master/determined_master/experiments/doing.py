@@ -4,11 +4,19 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import NotImplementedYet
+from determined_master.allocations import repository as allocation_rows
 from determined_master.auth import Anyone
+from determined_master.db.models import ExperimentRow
 from determined_master.dependencies import Read, TheMaster
-from determined_master.experiments import shown
+from determined_master.events import repository as event_rows
+from determined_master.experiments import repository, shown, status
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.marks import moments_of, on_timeline
+from determined_master.trials.past import histories_of, most_telling
+from determined_master.trials.segments import segments_of
+from determined_master.wire.model import utc
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -17,7 +25,8 @@ router = APIRouter(prefix="/detent", tags=["detent"])
 async def get_experiment_status(
     experiment_id: int, _principal: Anyone, session: Read, master: TheMaster
 ) -> shown.ExperimentStatus:
-    raise NotImplementedYet
+    """Of a large search those trials that live and the newest of the others."""
+    return await status_of(session, await repository.get(session, experiment_id), master.clock.now())
 
 
 @router.get("/experiments/{experiment_id}/timeline")
@@ -29,4 +38,51 @@ async def get_experiment_timeline(
     start: Annotated[datetime | None, Query(alias="from")] = None,
     end: Annotated[datetime | None, Query(alias="to")] = None,
 ) -> shown.Timeline:
-    raise NotImplementedYet
+    """What touches the time between; of a large search the same trials as in its status."""
+    await repository.get(session, experiment_id)
+    now = master.clock.now()
+    first, last = utc(start), utc(end)
+    rows = most_telling(await trial_rows.of_experiment(session, experiment_id))
+    timeline = shown.Timeline(now=now, segments=[], marks=[])
+    for history in await histories_of(session, rows):
+        timeline.segments += [
+            s
+            for s in segments_of(history, now)
+            if (last is None or s.from_ <= last) and (first is None or s.to is None or s.to >= first)
+        ]
+        timeline.marks += [
+            m
+            for m in on_timeline(history.trial_id, moments_of(history))
+            if (last is None or m.time <= last) and (first is None or m.time >= first)
+        ]
+    return timeline
+
+
+async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) -> shown.ExperimentStatus:
+    trials = await trial_rows.of_experiment(session, row.id)
+    told = most_telling(trials)
+    going = [trial.task_id for trial in told if trial.state.is_live]
+    live = {each.task_id: each for each in await allocation_rows.live_of_tasks(session, going)}
+    moved = {
+        each.target_id: each.time for each in await event_rows.moves_of(session, "trial", [str(t.id) for t in told])
+    }
+    last = await event_rows.last_move(session, "experiment", row.id)
+    statuses = [status.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
+    state = status.finer(row.state, list(live.values()))
+    # The search counts a trial's part only when it hears of it; the only trial is the whole.
+    progress = trials[0].progress if len(trials) == 1 and row.state.is_live else row.progress
+    spans = await trial_rows.spans(session, row.id) if state == "STATE_RUNNING" else []
+    can, why = status.verbs_of(row)
+    return shown.ExperimentStatus(
+        id=row.id,
+        state=state,
+        text=status.text_of(row, statuses, list(live.values())),
+        since=status.since_of(row, last.time if last else None, statuses, state),
+        progress=progress,
+        eta_seconds=status.eta_seconds(progress, spans, now),
+        now=now,
+        can=can,
+        why=why,
+        trials=statuses,
+        archived=row.archived,
+    )

@@ -2,14 +2,16 @@
 
 from fastapi import APIRouter
 
-from determined.errors import NotImplementedYet
 from determined_master.auth import Anyone
 from determined_master.dependencies import Read
-from determined_master.trials.marks import TrialMarks
+from determined_master.trials import repository
+from determined_master.trials.marks import TrialMarks, moments_of, on_curve
+from determined_master.trials.past import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
 
 @router.get("/trials/{trial_id}/marks")
 async def get_trial_marks(trial_id: int, _principal: Anyone, session: Read) -> TrialMarks:
-    raise NotImplementedYet
+    (history,) = await histories_of(session, [await repository.get(session, trial_id)])
+    return TrialMarks(marks=on_curve(moments_of(history)))

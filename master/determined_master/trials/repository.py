@@ -1,6 +1,7 @@
 """SQL about trials; the one mover of their state."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, func, select, update
@@ -11,7 +12,7 @@ from determined.errors import Conflict, NotFound
 from determined.states import TrialState
 from determined_master import hints
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, MetricRow, TrialRow
+from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import hint
 from determined_master.events import repository as events
 from determined_master.trials.transitions import FROM
@@ -152,6 +153,16 @@ async def move(
         payload={"from": start.value, "to": to.value, "reason": row.exit_reason.value if row.exit_reason else None},
     )
     return True
+
+
+async def spans(session: AsyncSession, experiment_id: int) -> list[tuple[datetime, datetime | None]]:
+    """When attempts of its trials ran: from their rendezvous to their end."""
+    query = (
+        select(AllocationRow.ready_at, AllocationRow.ended_at)
+        .join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
+        .where(TrialRow.experiment_id == experiment_id, AllocationRow.ready_at.is_not(None))
+    )
+    return [(ready, ended) for ready, ended in (await session.execute(query)).all() if ready is not None]
 
 
 async def drop_metrics(session: AsyncSession, experiment_id: int) -> None:

@@ -25,6 +25,11 @@ def rfc3339(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def utc(value: datetime | None) -> datetime | None:
+    """A time that was asked for; without a zone it is taken as UTC, as all times here are."""
+    return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 Int64 = Annotated[int, BeforeValidator(int), PlainSerializer(str, return_type=str)]
 """A string on the wire; either is taken."""

@@ -1,0 +1,89 @@
+"""Reads the past of trials, in as few queries as there are kinds."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.states import CheckpointState, TrialState
+from determined_master.allocations import repository as allocation_rows
+from determined_master.checkpoints import repository as checkpoint_rows
+from determined_master.db.models import AllocationRow, CheckpointRow, EventRow, TrialRow
+from determined_master.events import repository as event_rows
+from determined_master.trials.history import History, Move, Saved, Try
+
+MOST_TRIALS = 500
+MOST_CHECKPOINTS = 5000
+"""Of all trials together, the newest."""
+
+
+def most_telling(rows: Sequence[TrialRow]) -> list[TrialRow]:
+    """Those that live and the newest of the others, by id: a search may have more than anybody looks at."""
+    ranked = sorted(rows, key=lambda row: (row.state.is_live, row.id), reverse=True)
+    return sorted(ranked[:MOST_TRIALS], key=lambda row: row.id)
+
+
+async def histories_of(session: AsyncSession, rows: Sequence[TrialRow]) -> list[History]:
+    tasks = [row.task_id for row in rows]
+    moves: dict[str, list[EventRow]] = defaultdict(list)
+    for event in await event_rows.moves_of(session, "trial", [str(row.id) for row in rows]):
+        moves[event.target_id].append(event)
+    tries: dict[str, list[AllocationRow]] = defaultdict(list)
+    for allocation in await allocation_rows.of_tasks(session, tasks):
+        tries[allocation.task_id].append(allocation)
+    saved: dict[str, list[CheckpointRow]] = defaultdict(list)
+    newest = await checkpoint_rows.newest_of_tasks(session, tasks, CheckpointState.COMPLETED, MOST_CHECKPOINTS)
+    for checkpoint in sorted(newest, key=lambda each: each.report_time):
+        saved[checkpoint.task_id].append(checkpoint)
+    return [_history(row, moves[str(row.id)], tries[row.task_id], saved[row.task_id]) for row in rows]
+
+
+AT_ONCE = timedelta(seconds=1)
+
+
+def _moves(row: TrialRow, events: Sequence[EventRow]) -> list[Move]:
+    """Without the first one where an experiment was activated as it was made: nobody saw it paused."""
+    moves = [
+        Move(each.time, TrialState(each.payload["from"]), TrialState(each.payload["to"]), each.actor) for each in events
+    ]
+    if moves and moves[0].to is TrialState.ACTIVE and moves[0].time - row.start_time < AT_ONCE:
+        return moves[1:]
+    return moves
+
+
+def _history(
+    row: TrialRow,
+    moves: Sequence[EventRow],
+    tries: Collection[AllocationRow],
+    saved: Collection[CheckpointRow],
+) -> History:
+    runs = {each.id: each.run_id for each in tries}
+    return History(
+        trial_id=row.id,
+        created=row.start_time,
+        state=row.state,
+        ended=row.end_time,
+        reason=row.exit_reason,
+        retry_at=row.retry_at,
+        moves=_moves(row, moves),
+        tries=[_try(each) for each in tries],
+        saved=[
+            Saved(each.report_time, each.steps_completed, runs.get(each.allocation_id, 0), each.size) for each in saved
+        ],
+    )
+
+
+def _try(row: AllocationRow) -> Try:
+    asked = [time for time in (row.preempt_requested_at, row.kill_requested_at) if time is not None]
+    return Try(
+        run_id=row.run_id,
+        created=row.created_at,
+        placed=row.placed_at,
+        ready=row.ready_at,
+        leaving=min(asked, default=None),
+        ended=row.ended_at,
+        reason=row.exit_reason,
+        message=row.message,
+        waiting=row.waiting,
+    )

@@ -1,0 +1,126 @@
+"""What is shown of an experiment: never PAUSED while it holds slots, never a verb that would be refused."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined.states import AllocationState, ExperimentState, TrialState
+from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
+from determined_master.experiments.status import (
+    eta_seconds,
+    finer,
+    leaving,
+    running_seconds,
+    text_of,
+    trial_status,
+    verbs_of,
+)
+from determined_master.experiments.transitions import ALLOWED
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LIVE = [state for state in AllocationState if state.is_live]
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def allocation(state: AllocationState = AllocationState.RUNNING, **values) -> AllocationRow:
+    return AllocationRow(id="1.a.1", task_id="1.a", state=state, created_at=NOW, waiting="", **values)
+
+
+def experiment(state: ExperimentState, *, archived: bool = False) -> ExperimentRow:
+    return ExperimentRow(id=1, state=state, archived=archived, start_time=NOW)
+
+
+def trial(state: TrialState, **values) -> TrialRow:
+    return TrialRow(
+        id=3, task_id="1.a", state=state, start_time=NOW, restarts=0, progress=0, steps_completed=0, **values
+    )
+
+
+@given(st.sampled_from(list(ExperimentState)), st.lists(st.sampled_from(LIVE), max_size=4))
+def test_what_holds_slots_is_never_shown_as_at_rest(state, live):
+    shown = finer(state, [allocation(each) for each in live])
+    if live:
+        assert shown != "STATE_PAUSED"
+    if state is ExperimentState.PAUSED:
+        assert shown == ("STATE_PAUSING" if live else "STATE_PAUSED")
+    assert shown != "STATE_ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("live", "shown"),
+    [
+        ([], "STATE_QUEUED"),
+        ([AllocationState.PENDING], "STATE_QUEUED"),
+        ([AllocationState.PENDING, AllocationState.PULLING], "STATE_PULLING"),
+        ([AllocationState.PULLING, AllocationState.ASSIGNED], "STATE_STARTING"),
+        ([AllocationState.STARTING, AllocationState.RUNNING], "STATE_RUNNING"),
+        ([AllocationState.TERMINATING], "STATE_RUNNING"),
+    ],
+)
+def test_an_active_one_is_as_far_as_the_furthest(live, shown):
+    assert finer(ExperimentState.ACTIVE, [allocation(each) for each in live]) == shown
+
+
+@pytest.mark.parametrize(
+    ("live", "text"),
+    [
+        (allocation(ready_at=NOW, preempt_requested_at=NOW), "pausing: waiting for checkpoint"),
+        (allocation(ready_at=NOW, preempt_requested_at=NOW, preempt_acked_at=NOW), "pausing: saved, leaving"),
+        (allocation(AllocationState.TERMINATING, kill_requested_at=NOW), "pausing: waiting for the container to end"),
+    ],
+)
+def test_pausing_says_what_it_waits_for(live, text):
+    assert text_of(experiment(ExperimentState.PAUSED), [], [live]) == text
+    assert trial_status(trial(TrialState.PAUSED), live, NOW, NOW).text == text
+
+
+def test_other_words():
+    waits = allocation(AllocationState.PENDING)
+    waits.waiting = "needs 2 slots, 1 is free"
+    one = trial_status(trial(TrialState.ACTIVE), waits, None, NOW)
+    assert one.text == "queued: needs 2 slots, 1 is free"
+    assert text_of(experiment(ExperimentState.ACTIVE), [one], [waits]) == one.text
+    backing = trial_status(trial(TrialState.ACTIVE, retry_at=at(8), system_failures=4), None, None, NOW)
+    assert backing.waiting == "backs off after 4 failures of the system in a row; again in 8 s"
+    assert text_of(experiment(ExperimentState.STOPPING_KILLED), [], []) == "killing"
+    assert leaving([]) == "waiting for the container to end"
+    running = trial_status(trial(TrialState.ACTIVE), allocation(ready_at=at(3)), None, at(9))
+    assert (running.text, running.since) == ("running", at(3))
+    assert text_of(experiment(ExperimentState.ACTIVE), [running, one], [allocation()]) == "running: 1 of 2 trials"
+
+
+@given(st.sampled_from(list(ExperimentState)), st.booleans())
+def test_a_verb_is_offered_where_the_table_of_states_allows_it(state, archived):
+    can, why = verbs_of(experiment(state, archived=archived and state.is_terminal))
+    allowed = ALLOWED[state]
+    assert can.pause == (ExperimentState.PAUSED in allowed and not state.is_terminal)
+    assert can.activate == (ExperimentState.ACTIVE in allowed)
+    assert can.cancel == (ExperimentState.STOPPING_CANCELED in allowed)
+    assert can.kill == (ExperimentState.STOPPING_KILLED in allowed)
+    assert can.delete == (ExperimentState.DELETING in allowed)
+    for verb, reason in why.model_dump().items():
+        assert (reason is None) == getattr(can, verb), (verb, reason)
+    assert not (can.archive and can.unarchive)
+
+
+def test_an_estimate_knows_only_the_time_that_ran():
+    spans = [(at(0), at(100)), (at(1000), None)]
+    assert eta_seconds(0.5, spans, at(1100)) == pytest.approx(200)
+    assert eta_seconds(0.0, spans, at(1100)) is None
+    assert eta_seconds(1.0, spans, at(1100)) is None
+    assert eta_seconds(0.5, [], at(1100)) is None
+
+
+TIMES = st.integers(0, 50)
+
+
+@given(st.lists(st.tuples(TIMES, st.none() | TIMES)), st.integers(0, 60))
+def test_seconds_that_ran_count_once(spans, now):
+    found = running_seconds([(at(a), None if b is None else at(b)) for a, b in spans], at(now))
+    seconds = {s for a, b in spans for s in range(a, now if b is None else b)}
+    assert found == len(seconds)
