@@ -1,3 +1,98 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link, useSearchParams } from "react-router";
+import { Button } from "@/components/base/Button";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { ExactTime } from "@/components/TimeText";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { eventsQuery, type ListedEvent } from "@/services/events";
+
+const FIELDS = [
+  { name: "actor", title: "Who" },
+  { name: "kind", title: "What" },
+  { name: "targetType", title: "To which kind of thing" },
+  { name: "targetId", title: "Its id" },
+] as const;
+
+/** Everything that happened, newest first. */
 export function Component() {
-  return <main>Events</main>;
+  usePageTitle("Events");
+  const [params, setParams] = useSearchParams();
+  const filter = Object.fromEntries(FIELDS.map(({ name }) => [name, params.get(name) ?? undefined]));
+  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(eventsQuery(filter));
+  const set = (name: string, value: string) =>
+    setParams(
+      (now) => {
+        const next = new URLSearchParams(now);
+        if (value) next.set(name, value);
+        else next.delete(name);
+        return next;
+      },
+      { replace: true },
+    );
+  const events = data?.pages.flatMap((page) => page.events) ?? [];
+  return (
+    <main>
+      <h1>Events</h1>
+      <div className="row" role="group" aria-label="Which events">
+        {FIELDS.map(({ name, title }) => (
+          <label key={name}>
+            <span className="soft">{title}</span>
+            <input value={params.get(name) ?? ""} onChange={(event) => set(name, event.target.value)} size={12} spellCheck={false} />
+          </label>
+        ))}
+      </div>
+      {error ? (
+        <Failure error={error} />
+      ) : !data ? (
+        <Loading what="the events" />
+      ) : events.length === 0 ? (
+        <EmptyState title="No such event" command="det experiment create examples/digits/const.yaml examples/digits" />
+      ) : (
+        <div className="scroll-x">
+          <table className="plain-table">
+            <thead>
+              <tr>
+                <th>When</th>
+                <th>Who</th>
+                <th>What</th>
+                <th>To</th>
+              </tr>
+            </thead>
+            <tbody>
+              {events.map((event) => (
+                <tr key={event.id}>
+                  <td>
+                    <ExactTime at={event.time} />
+                  </td>
+                  <td>
+                    <button type="button" className="sort-button" onClick={() => set("actor", event.actor)} title={`Only by ${event.actor}`}>
+                      {event.actor}
+                    </button>
+                  </td>
+                  <td>{event.text}</td>
+                  <td>
+                    <Target event={event} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {hasNextPage && (
+        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          Older ones
+        </Button>
+      )}
+    </main>
+  );
+}
+
+function Target({ event }: { event: ListedEvent }) {
+  const text = `${event.targetType} ${event.targetId}`;
+  if (event.targetType === "experiment") return <Link to={`/experiments/${event.targetId}`}>{text}</Link>;
+  if (event.targetType === "trial") return <Link to={`/trials/${event.targetId}`}>{text}</Link>;
+  return <>{text}</>;
 }

@@ -1,3 +1,113 @@
+import { useContext, useState, useSyncExternalStore } from "react";
+import { isTimeZone, type Preferences, setPreferences, usePreferences } from "@/app/preferences";
+import { useSession } from "@/app/session";
+import { duration } from "@/format/duration";
+import { usePageTitle } from "@/hooks/usePageTitle";
+import { Actions } from "@/keyboard/actions";
+import { KeyCaps } from "@/keyboard/KeyCaps";
+import { clockDifference } from "@/live/serverClock";
+
+const THEMES: Preferences["theme"][] = ["system", "light", "dark"];
+const DENSITIES: Preferences["density"][] = ["comfortable", "compact"];
+
+/** How this browser shows the page. */
 export function Component() {
-  return <main>Settings</main>;
+  usePageTitle("Settings");
+  const session = useSession();
+  const preferences = usePreferences();
+  const registry = useContext(Actions);
+  const actions = useSyncExternalStore(registry.subscribe, registry.all);
+  const [zone, setZone] = useState(preferences.timeZone);
+  const difference = clockDifference();
+  return (
+    <main>
+      <h1>Settings</h1>
+      <div className="cards">
+        <section className="card" aria-label="Looks">
+          <h2>Looks</h2>
+          <Choice name="theme" title="Colours" choices={THEMES} value={preferences.theme} onChoose={(theme) => setPreferences({ theme })} />
+          <Choice name="density" title="Lines" choices={DENSITIES} value={preferences.density} onChoose={(density) => setPreferences({ density })} />
+          <label className="field">
+            <span>Time zone</span>
+            <input
+              list="zones"
+              value={zone}
+              onChange={(event) => {
+                setZone(event.target.value);
+                if (isTimeZone(event.target.value)) setPreferences({ timeZone: event.target.value });
+              }}
+              aria-invalid={!isTimeZone(zone)}
+              spellCheck={false}
+            />
+            {!isTimeZone(zone) && <span className="field-problem">No such time zone; local, UTC and names like Europe/Paris are known.</span>}
+          </label>
+          <datalist id="zones">
+            {["local", "UTC", ...Intl.supportedValuesOf("timeZone")].map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+          <p className="hint">Kept in this browser.</p>
+        </section>
+        <section className="card" aria-label="This cluster">
+          <h2>This cluster</h2>
+          <dl className="facts">
+            <dt>Name</dt>
+            <dd>{session.clusterName || "none given"}</dd>
+            <dt>Version</dt>
+            <dd>{session.version}</dd>
+            <dt>Page</dt>
+            <dd>{session.build || "in development"}</dd>
+            <dt>Signed in as</dt>
+            <dd>
+              {session.user.username}
+              {session.user.admin && " (admin)"}
+            </dd>
+            <dt>Clock</dt>
+            <dd>
+              {Math.abs(difference) < 5_000
+                ? "this machine's clock agrees with the master's"
+                : `this machine's clock is ${duration(Math.abs(difference))} ${difference > 0 ? "behind" : "ahead of"} the master's; all times here are the master's`}
+            </dd>
+          </dl>
+        </section>
+        <section className="card" aria-label="Keys">
+          <h2>Keys</h2>
+          <dl className="key-list">
+            {actions
+              .filter((action) => action.keys)
+              .map((action) => (
+                <div key={action.id}>
+                  <dt>{action.title}</dt>
+                  <dd>
+                    <KeyCaps keys={action.keys ?? ""} />
+                  </dd>
+                </div>
+              ))}
+          </dl>
+          <p className="hint">Each page has more: press ? there.</p>
+        </section>
+      </div>
+    </main>
+  );
+}
+
+interface ChoiceProps<T extends string> {
+  name: string;
+  title: string;
+  choices: readonly T[];
+  value: T;
+  onChoose: (value: T) => void;
+}
+
+function Choice<T extends string>({ name, title, choices, value, onChoose }: ChoiceProps<T>) {
+  return (
+    <fieldset className="row">
+      <legend>{title}</legend>
+      {choices.map((choice) => (
+        <label key={choice}>
+          <input type="radio" name={name} checked={choice === value} onChange={() => onChoose(choice)} /> {choice}
+        </label>
+      ))}
+    </fieldset>
+  );
 }

@@ -8,6 +8,7 @@ import { TabLinks } from "@/components/base/TabLinks";
 import { StateBadge } from "@/components/StateBadge";
 import { duration } from "@/format/duration";
 import { figure } from "@/format/number";
+import { stateLook } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { useActions } from "@/keyboard/actions";
@@ -108,11 +109,12 @@ function TrialPage({ first }: { first: Trial }) {
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
             <span className="soft" role="status">
-              {own.text}, {duration(Math.max(0, now - Date.parse(own.since)))}
+              {own.text === stateLook(own.state).word ? "for" : `${own.text},`} {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}
           <span className="soft">
-            step {trial.totalBatchesProcessed}, {trial.restarts} restarts
+            step {trial.totalBatchesProcessed}
+            {trial.restarts > 0 && `, ${trial.restarts} ${trial.restarts === 1 ? "restart" : "restarts"}`}
           </span>
           {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && <span>best {figure(trial.searcherMetricValue)}</span>}
         </div>

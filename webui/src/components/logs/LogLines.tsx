@@ -43,6 +43,13 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     if (index >= 0) virtual.scrollToIndex(index, { align: "center" });
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once a jump, not with every line that comes
   }, [target, first]);
+  const opened = useRef(false);
+  useEffect(() => {
+    // The newest lines are at the end: that is where a log is opened.
+    if (opened.current || lines.length === 0) return;
+    opened.current = true;
+    if (target === null && window.atEnd) virtual.scrollToIndex(lines.length - 1, { align: "end" });
+  }, [lines.length, target, window.atEnd, virtual]);
   useEffect(() => {
     if (follow && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, virtual]);

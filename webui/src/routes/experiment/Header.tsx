@@ -7,7 +7,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
 import { TypedConfirmation } from "@/components/TypedConfirmation";
 import { duration } from "@/format/duration";
-import { isLive } from "@/format/states";
+import { isLive, stateLook } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
 import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
@@ -114,8 +114,7 @@ function Now({ status }: { status: ExperimentStatus }) {
       <StateBadge state={status.state} />
       {status.archived && <span className="tag">archived</span>}
       <span className="soft">
-        {status.text}
-        <span aria-hidden="true">, {duration(Math.max(0, now - Date.parse(status.since)))}</span>
+        {status.text === stateLook(status.state).word ? "for" : `${status.text},`} <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
     </span>
   );

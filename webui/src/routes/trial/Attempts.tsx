@@ -45,7 +45,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
       <div className="row">
         <h2>Attempt {attempt.runId}</h2>
         <StateBadge state={attempt.endedAt ? (attempt.reason === "errored" || attempt.reason === "out_of_restarts" ? "ERROR" : attempt.reason === "preempted" ? "PAUSED" : "COMPLETED") : attempt.state} />
-        {attempt.reason && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
+        {attempt.reason && attempt.reason !== "errored" && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
         {attempt.code !== null && attempt.code !== 0 && <span className="tag">exit code {attempt.code}</span>}
         {start !== null && (
           <span className="soft">

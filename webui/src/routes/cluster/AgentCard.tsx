@@ -1,0 +1,100 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "react-router";
+import { messageOf } from "@/api/problem";
+import { useSession } from "@/app/session";
+import { Button } from "@/components/base/Button";
+import { useSay } from "@/components/base/Toasts";
+import { duration } from "@/format/duration";
+import { useNow } from "@/hooks/useNow";
+import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
+
+/** One machine: its slots as a grid, each with who holds it. */
+export function AgentCard({ agent }: { agent: OverviewAgent }) {
+  const { user } = useSession();
+  const queries = useQueryClient();
+  const say = useSay();
+  const [busy, setBusy] = useState(false);
+  const change = async (work: () => Promise<void>) => {
+    setBusy(true);
+    try {
+      await work();
+    } catch (error) {
+      say({ text: messageOf(error), kind: "failed" });
+    } finally {
+      setBusy(false);
+      await queries.invalidateQueries({ queryKey: ["cluster"] });
+    }
+  };
+  const why = user.admin ? undefined : "this needs an admin";
+  const state = agent.connected ? (agent.enabled ? "connected" : agent.draining ? "draining" : "disabled") : "not connected";
+  return (
+    <section className="card" aria-label={`Agent ${agent.id}`}>
+      <div className="row">
+        <h2 className="grow">
+          {agent.id} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+        </h2>
+        {agent.enabled ? (
+          <>
+            <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, true))} title="Takes nothing new; what runs goes on">
+              Drain
+            </Button>
+            <Button kind="danger" why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, false))} title="Takes nothing new; what runs is preempted">
+              Disable
+            </Button>
+          </>
+        ) : (
+          <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, true, false))}>
+            Enable
+          </Button>
+        )}
+      </div>
+      <p className="soft small">
+        {agent.hostname}, pool {agent.pool}, {agent.version}
+      </p>
+      <ul className="slots">
+        {agent.slots.map((slot) => (
+          <SlotBox key={slot.id} agent={agent} slot={slot} why={why} change={change} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface SlotProps {
+  agent: OverviewAgent;
+  slot: OverviewSlot;
+  why: string | undefined;
+  change: (work: () => Promise<void>) => Promise<void>;
+}
+
+function SlotBox({ agent, slot, why, change }: SlotProps) {
+  const now = useNow();
+  const { held } = slot;
+  const word = held ? "in use" : !agent.connected ? "gone" : slot.enabled && agent.enabled ? "free" : "off";
+  return (
+    <li className={`slot slot-${word.replace(" ", "-")}`} data-slot={slot.id}>
+      <div className="row">
+        <strong>slot {slot.id}</strong> <span className="small soft grow" title={slot.brand}>{slot.type}</span>
+        <Button
+          kind="quiet"
+          why={why}
+          aria-label={`${slot.enabled ? "Disable" : "Enable"} slot ${slot.id} of ${agent.id}`}
+          onClick={() => void change(() => enableSlot(agent.id, slot.id, !slot.enabled))}
+        >
+          {slot.enabled ? "off" : "on"}
+        </Button>
+      </div>
+      {held ? (
+        <>
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{held.experimentName}</Link>
+          <span className="small soft">
+            trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
+          </span>
+        </>
+      ) : (
+        <span className="soft">{word}</span>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,80 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { Link } from "react-router";
+import { usePreferences, zone } from "@/app/preferences";
+import { Button } from "@/components/base/Button";
+import { strokeOf } from "@/components/charts/palette";
+import { exact } from "@/components/TimeText";
+import { duration } from "@/format/duration";
+import { useNow } from "@/hooks/useNow";
+import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
+import { SPANS, useSpan } from "./span";
+
+interface Bar {
+  hold: SlotHold;
+  left: number;
+  width: number;
+  from: number;
+  to: number;
+}
+
+/** The holds of one slot as parts of the width. Pure. */
+export function barsOf(holds: readonly SlotHold[], agentId: string, slotId: number, from: number, to: number, now: number): Bar[] {
+  return holds
+    .filter((hold) => hold.agentId === agentId && hold.slotId === slotId)
+    .map((hold) => {
+      const start = Math.max(from, Date.parse(hold.from));
+      const end = Math.min(to, hold.to === null ? now : Date.parse(hold.to));
+      return { hold, from: Date.parse(hold.from), to: hold.to === null ? now : Date.parse(hold.to), left: (start - from) / (to - from), width: (end - start) / (to - from) };
+    })
+    .filter((bar) => bar.width > 0);
+}
+
+/** Who held each slot when. */
+export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
+  const now = useNow();
+  const timeZone = zone(usePreferences());
+  const [seconds, setSeconds] = useState<number>(SPANS[1].seconds);
+  const span = useSpan(seconds, now);
+  const { data } = useQuery({ ...holdsQuery(span.from, span.to), placeholderData: keepPreviousData });
+  const from = now - seconds * 1000;
+  const rows = useMemo(() => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))), [agents]);
+  return (
+    <section className="card" aria-label="Slots over time">
+      <div className="row">
+        <h2 className="grow">Slots over time</h2>
+        {SPANS.map((each) => (
+          <Button key={each.seconds} aria-pressed={each.seconds === seconds} onClick={() => setSeconds(each.seconds)}>
+            {each.title}
+          </Button>
+        ))}
+      </div>
+      <div className="gantt">
+        {rows.map(({ agentId, slotId }) => (
+          <div key={`${agentId}/${slotId}`} className="gantt-row">
+            <span className="small gantt-name" title={agentId}>
+              {agentId} {slotId}
+            </span>
+            <div className="gantt-lane">
+              {barsOf(data?.holds ?? [], agentId, slotId, from, now, now).map((bar) => (
+                <Link
+                  key={`${bar.hold.trialId}/${bar.hold.from}`}
+                  to={`/experiments/${bar.hold.experimentId}/trials/${bar.hold.trialId}`}
+                  className="gantt-bar"
+                  style={{ left: `${bar.left * 100}%`, width: `max(3px, ${bar.width * 100}%)`, borderColor: strokeOf(bar.hold.experimentId).color }}
+                  title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${bar.hold.exitReason.replaceAll("_", " ")}` : ""}`}
+                >
+                  {bar.width > 0.06 ? `${bar.hold.experimentName} (${bar.hold.trialId})` : <span className="visually-hidden">{bar.hold.experimentName}</span>}
+                </Link>
+              ))}
+            </div>
+          </div>
+        ))}
+      </div>
+      <div className="gantt-scale small soft">
+        <span>{exact(from, timeZone)}</span>
+        <span>now</span>
+      </div>
+    </section>
+  );
+}

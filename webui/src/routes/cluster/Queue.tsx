@@ -1,0 +1,55 @@
+import { Link } from "react-router";
+import { StateBadge } from "@/components/StateBadge";
+import { TimeText } from "@/components/TimeText";
+import type { QueueEntry } from "@/services/cluster";
+
+/** What holds slots or waits for them, in order, and in words why it waits. */
+export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
+  return (
+    <section className="card" aria-label="Queue">
+      <h2>Queue</h2>
+      {entries.length === 0 ? (
+        <p className="soft">Nothing runs and nothing waits.</p>
+      ) : (
+        <div className="scroll-x">
+          <table className="plain-table">
+            <thead>
+              <tr>
+                <th>Experiment</th>
+                <th>Trial</th>
+                <th>State</th>
+                <th className="number">Slots</th>
+                <th className="number">Priority</th>
+                <th>User</th>
+                <th>Since</th>
+                <th>Why it waits</th>
+              </tr>
+            </thead>
+            <tbody>
+              {entries.map((entry) => (
+                <tr key={entry.allocationId}>
+                  <td>
+                    <Link to={`/experiments/${entry.experimentId}`}>{entry.experimentName}</Link>
+                  </td>
+                  <td>
+                    <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
+                  </td>
+                  <td>
+                    <StateBadge state={entry.state} />
+                  </td>
+                  <td className="number">{entry.slots}</td>
+                  <td className="number">{entry.priority}</td>
+                  <td>{entry.username}</td>
+                  <td>
+                    <TimeText at={entry.since} />
+                  </td>
+                  <td>{entry.waiting}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}

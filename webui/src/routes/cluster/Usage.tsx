@@ -1,0 +1,45 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { usePreferences, zone } from "@/app/preferences";
+import { Button } from "@/components/base/Button";
+import { exact } from "@/components/TimeText";
+import { useNow } from "@/hooks/useNow";
+import { usageQuery } from "@/services/cluster";
+import { SPANS, useSpan } from "./span";
+
+const BUCKETS = 60;
+
+/** How much of the cluster was used, as bars and as a sum. */
+export function Usage() {
+  const now = useNow();
+  const timeZone = zone(usePreferences());
+  const [seconds, setSeconds] = useState<number>(SPANS[2].seconds);
+  const span = useSpan(seconds, now);
+  const { data } = useQuery({ ...usageQuery(span.from, span.to, BUCKETS), placeholderData: keepPreviousData });
+  const buckets = data?.buckets ?? [];
+  const most = Math.max(1, data?.slots ?? 1);
+  const busy = buckets.reduce((sum, bucket) => sum + bucket.busySlotSeconds, 0);
+  return (
+    <section className="card" aria-label="Use of slots">
+      <div className="row">
+        <h2 className="grow">Use of slots</h2>
+        <span className="number">{(busy / 3600).toFixed(2)} slot hours</span>
+        {SPANS.map((each) => (
+          <Button key={each.seconds} aria-pressed={each.seconds === seconds} onClick={() => setSeconds(each.seconds)}>
+            {each.title}
+          </Button>
+        ))}
+      </div>
+      <div className="usage" role="img" aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}>
+        {buckets.map((bucket) => {
+          const used = bucket.seconds > 0 ? bucket.busySlotSeconds / bucket.seconds : 0;
+          return (
+            <span key={bucket.start} className="usage-slot" title={`${exact(Date.parse(bucket.start), timeZone)}: ${used.toFixed(2)} of ${most} slots`}>
+              <span className="usage-bar" style={{ height: `${Math.min(100, (used / most) * 100)}%` }} />
+            </span>
+          );
+        })}
+      </div>
+    </section>
+  );
+}
