@@ -1,5 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { EmptyState } from "@/components/base/EmptyState";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
+import { pointsOf, varying } from "@/components/hyperparameters/axes";
+import { HeatMap } from "@/components/hyperparameters/HeatMap";
+import "@/components/hyperparameters/hyperparameters.css";
+import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
+import { ParallelCoordinates } from "@/components/hyperparameters/ParallelCoordinates";
+import { Scatter } from "@/components/hyperparameters/Scatter";
+import { flatten } from "@/format/nested";
+import { figure } from "@/format/number";
+import { trialsQuery } from "@/services/experiments";
+import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
 import type { TabProps } from "../Experiment";
 
+const MOST = 500;
+
+/** What the hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
-  return <p>Hyperparameters {experiment.id}</p>;
+  const trials = useQuery(trialsQuery(experiment.id));
+  const names = useQuery(experimentMetricNamesQuery(experiment.id));
+  const [chosen, setChosen] = useState("");
+  const metrics = (names.data?.metrics ?? []).filter((metric) => metric.type === "number" && metric.group === "validation");
+  const metric = metrics.find((each) => each.name === (chosen || experiment.searcherMetric)) ?? metrics[0];
+  const ids = useMemo(() => (trials.data ?? []).slice(0, MOST).map((trial) => trial.id), [trials.data]);
+  const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
+  const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
+  const searcher = (experiment.config as { searcher?: { smaller_is_better?: boolean } }).searcher;
+  const smaller = metric?.name === experiment.searcherMetric ? searcher?.smaller_is_better !== false : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
+  const points = useMemo(() => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []), [summaries.data, metric, smaller]);
+  const different = useMemo(() => varying(points), [points]);
+  const failure = trials.error ?? names.error ?? summaries.error;
+  if (failure) return <Failure error={failure} />;
+  if (!trials.data || !names.data) return <Loading what="the hyperparameters" />;
+  if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
+  const shared = { points, metric: metric.name, smallerIsBetter: smaller };
+  return (
+    <section className="field" aria-label="Hyperparameters">
+      <div className="row">
+        <label>
+          <span className="soft">Metric</span>
+          <select value={metric.name} onChange={(event) => setChosen(event.target.value)}>
+            {metrics.map((each) => (
+              <option key={each.name}>{each.name}</option>
+            ))}
+          </select>
+        </label>
+        {trials.data.length > MOST && <span className="hint">The first {MOST} of {trials.data.length} trials.</span>}
+      </div>
+      <section className="card" aria-label="Parallel coordinates">
+        <h2>Parallel coordinates</h2>
+        <ParallelCoordinates {...shared} names={different} />
+      </section>
+      <div className="cards">
+        <section className="card" aria-label="Importance">
+          <h2>Importance</h2>
+          <ImportanceBars points={points} names={different} metric={metric.name} />
+        </section>
+        <section className="card" aria-label="Heat map">
+          <h2>Heat map</h2>
+          <HeatMap key={different.join()} {...shared} names={different} />
+        </section>
+      </div>
+      <section className="field" aria-label="Scatter">
+        <h2>Scatter</h2>
+        <div className="scatters">
+          {different.slice(0, 24).map((name) => (
+            <Scatter key={name} {...shared} name={name} />
+          ))}
+        </div>
+      </section>
+    </section>
+  );
+}
+
+/** A single run, or a search whose trials have not reported yet: the values themselves. */
+function Same({ hparams }: { hparams: Record<string, unknown> }) {
+  const values = Object.entries(flatten(hparams));
+  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
+  return (
+    <section className="card" aria-label="Hyperparameters">
+      <p className="hint">All trials have the same values, or none has reported a figure yet.</p>
+      <table className="plain-table">
+        <tbody>
+          {values.map(([name, value]) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{name}</code>
+              </th>
+              <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
 }

@@ -1,0 +1,98 @@
+import { useMemo, useState } from "react";
+import { figure } from "@/format/number";
+import { type Axis, axisOf, type Point } from "./axes";
+import { goodness, shade } from "./shades";
+
+interface Props {
+  points: readonly Point[];
+  names: readonly string[];
+  metric: string;
+  smallerIsBetter: boolean;
+}
+
+const CELLS = 6;
+
+interface Cell {
+  mean: number;
+  count: number;
+}
+
+/** Values of an axis in at most six steps: words each for itself. */
+export function stepOf(axis: Axis, value: unknown): number | null {
+  const place = axis.place(value);
+  if (place === null) return null;
+  return axis.kind === "words" && axis.words.length <= CELLS ? Math.round(place * Math.max(1, axis.words.length - 1)) : Math.min(CELLS - 1, Math.floor(place * CELLS));
+}
+
+function stepsOf(axis: Axis): string[] {
+  if (axis.kind === "words" && axis.words.length <= CELLS) return axis.words;
+  return Array.from({ length: CELLS }, (_, index) => `${axis.label(index / CELLS)}–${axis.label((index + 1) / CELLS)}`);
+}
+
+/** The mean of the metric over two hyperparameters; each cell says its figure, the colour only helps. */
+export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
+  const [first, setFirst] = useState(names[0] ?? "");
+  const [second, setSecond] = useState(names[1] ?? names[0] ?? "");
+  const across = useMemo(() => axisOf(first, points.map((point) => point.values[first])), [points, first]);
+  const down = useMemo(() => axisOf(second, points.map((point) => point.values[second])), [points, second]);
+  const cells = useMemo(() => {
+    const sums = new Map<string, Cell>();
+    for (const point of points) {
+      const [x, y] = [stepOf(across, point.values[first]), stepOf(down, point.values[second])];
+      if (x === null || y === null || !Number.isFinite(point.metric)) continue;
+      const cell = sums.get(`${x}/${y}`) ?? { mean: 0, count: 0 };
+      sums.set(`${x}/${y}`, { mean: (cell.mean * cell.count + point.metric) / (cell.count + 1), count: cell.count + 1 });
+    }
+    return sums;
+  }, [points, across, down, first, second]);
+  const keys = [...cells.keys()];
+  const good = goodness([...cells.values()].map((cell) => cell.mean), smallerIsBetter);
+  const choose = (value: string, set: (name: string) => void, label: string) => (
+    <label>
+      <span className="soft">{label}</span>
+      <select value={value} onChange={(event) => set(event.target.value)}>
+        {names.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <div className="field">
+      <div className="row">
+        {choose(first, setFirst, "across")} {choose(second, setSecond, "down")}
+      </div>
+      <div className="scroll-x">
+        <table className="heat">
+          <caption className="visually-hidden">
+            Mean {metric} over {first} and {second}
+          </caption>
+          <thead>
+            <tr>
+              <th />
+              {stepsOf(across).map((step) => (
+                <th key={step}>{step}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {stepsOf(down).map((step, y) => (
+              <tr key={step}>
+                <th>{step}</th>
+                {stepsOf(across).map((_, x) => {
+                  const cell = cells.get(`${x}/${y}`);
+                  const fraction = good[keys.indexOf(`${x}/${y}`)] ?? 0;
+                  return (
+                    <td key={x} style={cell ? { background: shade(fraction), color: fraction > 0.55 ? "#111" : "#fff" } : {}} title={cell ? `${cell.count} trials` : "no trial"}>
+                      {cell ? figure(cell.mean) : ""}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,138 @@
+import { type PointerEvent, useMemo, useState } from "react";
+import { useNavigate } from "react-router";
+import { figure } from "@/format/number";
+import { type Axis, axisOf, type Point } from "./axes";
+import { goodness, shade } from "./shades";
+
+interface Props {
+  points: readonly Point[];
+  names: readonly string[];
+  metric: string;
+  smallerIsBetter: boolean;
+}
+
+const WIDTH = 1000;
+const HEIGHT = 320;
+const TOP = 34;
+const BOTTOM = 18;
+const MOST = 1000;
+
+type Brushes = Record<string, [number, number]>;
+
+/** One line a trial over all hyperparameters, the metric last; drag along an axis to keep what passes there. */
+export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: Props) {
+  const navigate = useNavigate();
+  const [brushes, setBrushes] = useState<Brushes>({});
+  const [over, setOver] = useState<Point | null>(null);
+  const axes = useMemo<Axis[]>(
+    () => [...names.map((name) => axisOf(name, points.map((point) => point.values[name]))), axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite))],
+    [points, names, metric],
+  );
+  const good = useMemo(() => goodness(points.map((point) => point.metric), smallerIsBetter), [points, smallerIsBetter]);
+  const left = (index: number) => 50 + (index * (WIDTH - 100)) / Math.max(1, axes.length - 1);
+  const down = (place: number) => HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM);
+  const placeOf = (axis: Axis, index: number, point: Point) => axis.place(index === axes.length - 1 ? point.metric : point.values[axis.name]);
+  const isKept = (point: Point) =>
+    axes.every((axis, index) => {
+      const brush = brushes[axis.name];
+      const place = placeOf(axis, index, point);
+      return !brush || (place !== null && place >= brush[0] && place <= brush[1]);
+    });
+  const shown = points
+    .map((point, index) => ({ point, good: good[index]! }))
+    .filter(({ good: each }) => !Number.isNaN(each))
+    .sort((a, b) => a.good - b.good)
+    .slice(-MOST);
+  const kept = shown.filter(({ point }) => isKept(point));
+  return (
+    <figure className="parallel">
+      <div className="scroll-x">
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`} className="parallel-plot">
+          {shown.map(({ point, good: each }) => {
+            const places = axes.map((axis, index) => [left(index), placeOf(axis, index, point)] as const).filter(([, place]) => place !== null);
+            const on = kept.some((one) => one.point === point);
+            return (
+              <polyline
+                key={point.trialId}
+                points={places.map(([x, place]) => `${x},${down(place!)}`).join(" ")}
+                fill="none"
+                stroke={on ? shade(each) : "var(--line)"}
+                strokeWidth={over === point ? 4 : on ? 1.6 : 1}
+                opacity={on ? 0.9 : 0.35}
+                className="parallel-line"
+                onPointerEnter={() => setOver(point)}
+                onPointerLeave={() => setOver(null)}
+                onClick={() => void navigate(`/experiments/${point.experimentId}/trials/${point.trialId}`)}
+              />
+            );
+          })}
+          {axes.map((axis, index) => (
+            <AxisLine key={axis.name} axis={axis} x={left(index)} down={down} brush={brushes[axis.name]} onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))} />
+          ))}
+        </svg>
+      </div>
+      <figcaption className="row small">
+        <span className="soft">worst</span>
+        <svg width="120" height="8" aria-hidden="true">
+          {Array.from({ length: 24 }, (_, index) => (
+            <rect key={index} x={index * 5} width="5" height="8" fill={shade(index / 23)} />
+          ))}
+        </svg>
+        <span className="soft">best</span>
+        <span className="grow" role="status">
+          {over ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}` : Object.keys(brushes).length > 0 ? `${kept.length} of ${shown.length} trials` : `${shown.length} trials`}
+        </span>
+        {Object.keys(brushes).length > 0 && (
+          <button type="button" className="button button-quiet" onClick={() => setBrushes({})}>
+            All again
+          </button>
+        )}
+      </figcaption>
+    </figure>
+  );
+}
+
+function withBrush(now: Brushes, name: string, brush: [number, number] | null): Brushes {
+  const rest = Object.fromEntries(Object.entries(now).filter(([each]) => each !== name));
+  return brush ? { ...rest, [name]: brush } : rest;
+}
+
+interface AxisProps {
+  axis: Axis;
+  x: number;
+  down: (place: number) => number;
+  brush: [number, number] | undefined;
+  onBrush: (brush: [number, number] | null) => void;
+}
+
+function AxisLine({ axis, x, down, brush, onBrush }: AxisProps) {
+  const ticks = axis.kind === "words" ? axis.words.slice(0, 12).map((_, index) => index / Math.max(1, axis.words.length - 1)) : [0, 0.25, 0.5, 0.75, 1];
+  const drag = (event: PointerEvent<SVGRectElement>) => {
+    const target = event.currentTarget;
+    const box = target.ownerSVGElement!.getBoundingClientRect();
+    const place = (y: number) => Math.min(1, Math.max(0, 1 - (((y - box.top) / box.height) * HEIGHT - TOP) / (HEIGHT - TOP - BOTTOM)));
+    const start = place(event.clientY);
+    target.setPointerCapture(event.pointerId);
+    target.onpointermove = (move) => onBrush([Math.min(start, place(move.clientY)), Math.max(start, place(move.clientY))]);
+    target.onpointerup = (up) => {
+      target.onpointermove = null;
+      if (Math.abs(place(up.clientY) - start) < 0.01) onBrush(null);
+    };
+  };
+  return (
+    <g>
+      <text x={x} y={16} textAnchor="middle" className="parallel-name">
+        {axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name}
+        <title>{axis.name}</title>
+      </text>
+      <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
+      {ticks.map((tick) => (
+        <text key={tick} x={x + 5} y={down(tick) + 4} className="parallel-tick">
+          {axis.label(tick)}
+        </text>
+      ))}
+      {brush && <rect x={x - 6} width={12} y={down(brush[1])} height={Math.max(1, down(brush[0]) - down(brush[1]))} className="parallel-brush" />}
+      <rect x={x - 12} width={24} y={TOP} height={HEIGHT - TOP - BOTTOM} fill="transparent" className="parallel-grip" onPointerDown={drag} />
+    </g>
+  );
+}
