@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.columns import catalogue_repository, repository
 from determined_master.columns.conditions import listed
-from determined_master.columns.names import OWN, Kind, Listed
+from determined_master.columns.names import OWN, STATISTICS, Kind, Listed, Type
 from determined_master.columns.search import known, project_of
 
 STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
@@ -30,6 +30,17 @@ async def page(
     left = None if limit is None else max(0, limit - len(own))
     stored, total = await catalogue_repository.page(session, query=query, kinds=kinds, project_id=project, limit=left)
     return [*own[:limit], *map(_typed, stored)], len(own) + total
+
+
+async def every(session: AsyncSession, project_id: int) -> list[tuple[Kind, str, Type]]:
+    """Kind, column and type of all that the older page knows: thousands, so they are no objects."""
+    found: list[tuple[Kind, str, Type]] = [("experiment", own.name, own.type) for own in OWN.values()]
+    for kind, name, type_ in await catalogue_repository.every_stored(session, ("hyperparameter", "metric"), project_id):
+        if kind == "metric":
+            found += [(kind, f"{name}.{s}", type_ if s == "last" else "number") for s in STATISTICS]
+        else:
+            found.append((kind, name, type_))
+    return found
 
 
 def _typed(one: Listed) -> Listed:
