@@ -67,11 +67,11 @@ async def cells(
 ) -> dict[int, dict[str, float | str | bool | None]]:
     """Each experiment's value of each column; null where it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
-    query = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
+    query: Any = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
         V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
     )
     rows = (await session.execute(query)).all() if columns else []
-    values = {(row[0], row[1]): Value(*row[2:]) for row in rows}
+    values = {(row.experiment_id, row.name_id): Value(*row[2:]) for row in rows}
     return {
         i: {column: _of(stored, values.get((i, stored.name_id))) for column, stored in columns.items()}
         for i in experiment_ids
