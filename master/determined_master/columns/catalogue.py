@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.columns import catalogue_repository, repository
 from determined_master.columns.conditions import listed
-from determined_master.columns.names import OWN, Kind, Listed
+from determined_master.columns.names import OWN, STATISTICS, Kind, Listed, Statistic, Type
 from determined_master.columns.search import known, project_of
 
 STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
@@ -32,10 +32,29 @@ async def page(
     return [*own[:limit], *map(_typed, stored)], len(own) + total
 
 
+async def every(session: AsyncSession, project_id: int) -> list[tuple[Kind, str, Type]]:
+    """Kind, column and type of all that the older page knows: thousands, so they are no objects."""
+    found: list[tuple[Kind, str, Type]] = []
+    for own in OWN.values():
+        found.append(("experiment", own.name, own.type))
+    for kind, name, type_ in await catalogue_repository.every_stored(session, ("hyperparameter", "metric"), project_id):
+        if kind == "metric":
+            found.extend(("metric", f"{name}.{s}", _of_statistic(s, type_)) for s in STATISTICS)
+        else:
+            found.append((kind, name, type_))
+    return found
+
+
 def _typed(one: Listed) -> Listed:
+    if one.kind != "metric":
+        return one
+    statistic: Statistic = "last" if one.column.endswith(".last") else "mean"
+    return replace(one, type=_of_statistic(statistic, one.type))
+
+
+def _of_statistic(statistic: Statistic, last: Type) -> Type:
     """Least, greatest and mean are numbers, whatever came last."""
-    is_figure = one.kind == "metric" and not one.column.endswith(".last")
-    return replace(one, type="number") if is_figure else one
+    return last if statistic == "last" else "number"
 
 
 async def words(session: AsyncSession, column: str, query: str, limit: int, now: datetime) -> list[str]:

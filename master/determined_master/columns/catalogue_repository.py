@@ -1,12 +1,12 @@
 """SQL about which columns there are."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import String, column, func, select, values
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master.columns.names import STATISTICS, Kind, Listed
+from determined_master.columns.names import STATISTICS, Kind, Listed, Type
 from determined_master.db.models import ColumnCountRow, ColumnNameRow
 
 N, C = ColumnNameRow, ColumnCountRow
@@ -56,6 +56,13 @@ async def page(
     total = (await session.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     ordered = found.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
     return [Listed(*row) for row in (await session.execute(ordered)).all()], total
+
+
+async def every_stored(session: AsyncSession, kinds: Collection[Kind], project_id: int) -> list[tuple[Kind, str, Type]]:
+    """Names without their statistics, of which a project has a value, by kind and name."""
+    query = select(N.kind, N.name, N.type).join(C, C.name_id == N.id)
+    query = query.where(C.project_id == project_id, C.count > 0, N.kind.in_(kinds)).order_by(N.kind, N.name)
+    return [(cast(Kind, row[0]), row[1], cast(Type, row[2])) for row in await session.execute(query)]
 
 
 async def ranges(session: AsyncSession, project_id: int) -> list[Range]:

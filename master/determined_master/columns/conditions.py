@@ -51,6 +51,7 @@ Condition = ColumnElement[bool]
 _OF_SUMMARY = frozenset({"numTrials", "searcherMetricsVal", "checkpointCount", "checkpointSize"})
 _OF_USER = frozenset({"user"})
 _MAY_BE_MISSING = frozenset({"endTime", "searcherMetricsVal", "forkedFrom", "tags"})
+_MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric"})
 _RUNNING = (AllocationState.RUNNING, AllocationState.TERMINATING)
 _STARTING = (AllocationState.ASSIGNED, AllocationState.STARTING)
 _PULLING = (AllocationState.PULLING,)
@@ -176,7 +177,7 @@ class Conditions:
     def _by_own(self, column: str, descending: bool) -> list[ColumnElement[Any]]:
         expression = own(column, self._now)
         order = expression.desc() if descending else expression.asc()
-        if column == "description":
+        if column in _MAY_BE_EMPTY:
             return [expression == "", order]
         return [expression.is_(None), order] if column in _MAY_BE_MISSING else [order]
 
@@ -195,9 +196,9 @@ class Conditions:
         if column == "tags":
             return (E.id + 0).in_(_tagged(operator, field))
         expression = own(column, self._now)
-        present = expression.is_not(None)
+        present = expression != "" if column in _TEXTS else expression.is_not(None)
         if operator == "notEmpty":
-            return and_(present, expression != "") if column in _TEXTS else present
+            return present
         if column == "state":
             return _in_state(expression, operator, field)
         if column in _TEXTS:

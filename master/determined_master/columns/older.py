@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+import msgspec
+from fastapi import APIRouter, Query, Response
 
 from determined_master.auth import Anyone
 from determined_master.columns import catalogue, catalogue_repository, repository, wire
@@ -31,15 +32,12 @@ async def search_experiments(
     )
 
 
-@router.get("/projects/{project_id}/columns")
-async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> wire.ProjectColumnsAnswer:
+@router.get("/projects/{project_id}/columns", response_model=wire.ProjectColumnsAnswer)
+async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> Response:
     """Without those of the configuration, which the older page does not know."""
     await users.get_project(session, project_of(project_id))
-    found: list[wire.ProjectColumn] = []
-    for kind in ("experiment", "hyperparameter", "metric"):
-        listed, _ = await catalogue.page(session, "", kind, None, project_id)
-        found += [wire.project_column(one) for one in listed]
-    return wire.ProjectColumnsAnswer(columns=found)
+    columns = [wire.project_column(*one) for one in await catalogue.every(session, project_id)]
+    return Response(msgspec.json.encode({"columns": columns}), media_type="application/json")
 
 
 @router.get("/projects/{project_id}/experiments/metric-ranges")

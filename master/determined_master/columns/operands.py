@@ -28,7 +28,7 @@ def word_of(field: Field) -> str:
         return "true" if field.value else "false"
     if isinstance(field.value, float):
         return str(int(field.value)) if field.value.is_integer() else str(field.value)
-    return field.value or ""
+    return str(field.value or "")
 
 
 def truth_of(field: Field) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import String, and_, case, cast, func, literal, null, select
+from sqlalchemy import Float, String, and_, case, cast, func, literal, null, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, load_only
 
@@ -67,11 +67,11 @@ async def cells(
 ) -> dict[int, dict[str, float | str | bool | None]]:
     """Each experiment's value of each column; null where it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
-    query = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
+    query: Any = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
         V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
     )
     rows = (await session.execute(query)).all() if columns else []
-    values = {(row[0], row[1]): Value(*row[2:]) for row in rows}
+    values = {(row.experiment_id, row.name_id): Value(*row[2:]) for row in rows}
     return {
         i: {column: _of(stored, values.get((i, stored.name_id))) for column, stored in columns.items()}
         for i in experiment_ids
@@ -88,14 +88,13 @@ async def groups(
     session: AsyncSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
 ) -> Sequence[tuple[float | None, str | None, int]]:
     """Number, word and how many; what has no value is a group too. Most first."""
-    query: Any = select()
     source: Any = from_(columns)
-    number: Any = null()
-    word: Any = null()
+    number: Any = None
+    word: Any = None
     if isinstance(by, Stored):
         value = aliased(V)
         source = source.outerjoin(value, and_(value.name_id == by.name_id, value.experiment_id == E.id))
-        number, word = by.figure(value), value.text if by.statistic == "last" else null()
+        number, word = by.figure(value), value.text if by.statistic == "last" else None
     elif by == "tags":
         source = source.outerjoin(ExperimentLabelRow, ExperimentLabelRow.experiment_id == E.id)
         word = ExperimentLabelRow.label
@@ -106,14 +105,15 @@ async def groups(
     else:
         number = own(by, now)
     counted = func.count(E.id)
-    query = select(number, word, counted).select_from(source).where(*where)
-    by_parts = [part for part in (number, word) if part is not None and not _is_null(part)]
-    query = query.group_by(*by_parts).order_by(counted.desc(), *by_parts).limit(MOST_GROUPS)
+    # By the names of what is selected: Postgres takes an expression with parameters, said twice, for two.
+    parts = [name for name, part in (("group_number", number), ("group_word", word)) if part is not None]
+    query = select(_as(number, Float, "group_number"), _as(word, String, "group_word"), counted).select_from(source)
+    query = query.where(*where).group_by(*parts).order_by(counted.desc(), *parts).limit(MOST_GROUPS)
     return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
 
 
-def _is_null(part: Any) -> bool:
-    return part.compare(null())  # type: ignore[no-any-return]
+def _as(part: Any, kind: type[Float[Any] | String], name: str) -> Any:
+    return (null() if part is None else type_coerce(part, kind)).label(name)
 
 
 async def words(
@@ -123,17 +123,17 @@ async def words(
     word: Any
     if isinstance(by, Stored):
         word = V.text
-        found = select(word).where(V.name_id == by.name_id, word.is_not(None))
+        found = select(word.label("word")).where(V.name_id == by.name_id, word.is_not(None))
     elif by == "tags":
         word = ExperimentLabelRow.label
-        found = select(word)
+        found = select(word.label("word"))
     else:
         word = shown_state() if by == "state" else cast(own(by, now), String)
         word = literal("STATE_") + word if by == "state" else word
-        found = select(word).select_from(from_([by])).where(*where, word != "")
+        found = select(word.label("word")).select_from(from_([by])).where(*where, word != "")
     if query:
         found = found.where(word.icontains(query, autoescape=True))
-    return (await session.execute(found.distinct().order_by(word).limit(limit))).scalars().all()
+    return (await session.execute(found.distinct().order_by("word").limit(limit))).scalars().all()
 
 
 async def labels(session: AsyncSession, project_id: int) -> Sequence[str]:

@@ -109,12 +109,13 @@ async def settle(session: AsyncSession, experiment_id: int, trials: Sequence[OfT
 
 
 async def values(session: AsyncSession, experiment_id: int) -> dict[Key, tuple[int, Value]]:
-    query = (
+    query: Any = (
         select(_N.c.kind, _N.c.name, _N.c.id, *(_V.c[name] for name in Value.__slots__))
         .join(_N, _N.c.id == _V.c.name_id)
         .where(_V.c.experiment_id == experiment_id)
     )
-    return {(row[0], row[1]): (row[2], Value(*row[3:])) for row in await session.execute(query)}
+    found: Any = await session.execute(query)
+    return {(row[0], row[1]): (row[2], Value(*row[3:])) for row in found}
 
 
 async def intern(session: AsyncSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:

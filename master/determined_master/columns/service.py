@@ -11,11 +11,12 @@ logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.02
 """How long a transaction goes on taking in experiments; others wait for the write lock meanwhile."""
-SHARE = 50
-"""An experiment whose values took a time to bring into step is left alone for so many times that."""
+SHARE = 20
+"""An experiment whose values took a time to bring into step is left alone for so many times that, ..."""
+LONGEST_FOR_ITS_COST = 5.0
+"""... within bounds, since a busy machine makes everything take long."""
 VALUES_A_SECOND = 200
 """Of one experiment: each value may lie on a page of its own, which is written as a whole."""
-
 AFTER_A_FAILURE_SECONDS = 60.0
 
 
@@ -57,13 +58,18 @@ class Upkeep:
 
     async def _batch(self, due: list[int]) -> list[int]:
         """What is left of ``due``."""
-        done = 0
+        taken: list[tuple[int, int, float]] = []
         async with self._database.write() as session:
-            begun = time.monotonic()
-            while done < len(due) and (done == 0 or time.monotonic() - begun < BATCH_SECONDS):
-                start = time.monotonic()
-                count = await upkeep.keep(session, due[done])
+            start = now = time.monotonic()
+            while len(taken) < len(due) and (not taken or now - start < BATCH_SECONDS):
+                experiment_id = due[len(taken)]
+                count = await upkeep.keep(session, experiment_id)
+                taken.append((experiment_id, count, time.monotonic() - now))
                 now = time.monotonic()
-                self._not_before[due[done]] = now + max(SHARE * (now - start), count / VALUES_A_SECOND)
-                done += 1
-        return due[done:]
+        ended = time.monotonic()
+        # The commit costs as much again where values lie on many pages; each pays its part of it.
+        dearer = (ended - start) / max(now - start, 1e-6)
+        for experiment_id, count, seconds in taken:
+            rest = min(LONGEST_FOR_ITS_COST, SHARE * dearer * seconds)
+            self._not_before[experiment_id] = ended + max(rest, count / VALUES_A_SECOND)
+        return due[len(taken) :]

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import hints
 from determined_master.columns import rows
+from determined_master.columns.names import Type
 from determined_master.columns.rows import Count, OfTrial
 from determined_master.columns.values import Key, Value, of_experiment, wider
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
@@ -100,7 +101,7 @@ async def _keep_values(
 
 async def _named(session: AsyncSession, values: Mapping[Key, Value]) -> dict[Key, int]:
     names = await rows.intern(session, {key: value.type for key, value in values.items()})
-    wider_types = {
+    wider_types: dict[int, Type] = {
         name.id: wider(name.type, values[key].type)
         for key, name in names.items()
         if wider(name.type, values[key].type) != name.type

@@ -248,19 +248,20 @@ _OLDER_TYPES: dict[Type, OlderType] = {
     "date": "COLUMN_TYPE_DATE",
     "boolean": "COLUMN_TYPE_TEXT",
 }
-_LOCATIONS: dict[str, Location] = {
-    "experiment": "LOCATION_TYPE_EXPERIMENT",
-    "hyperparameter": "LOCATION_TYPE_HYPERPARAMETERS",
+_METRICS: dict[str, Location] = {
     "validation": "LOCATION_TYPE_VALIDATIONS",
     "training": "LOCATION_TYPE_TRAINING",
 }
 
 
-def project_column(one: Listed) -> ProjectColumn:
-    place = one.column.split(".", 1)[0] if one.kind == "metric" else one.kind
-    return ProjectColumn(
-        column=one.column,
-        location=_LOCATIONS.get(place, "LOCATION_TYPE_CUSTOM_METRIC"),
-        type=_OLDER_TYPES[one.type],
-        display_name=column(one).display_name,
-    )
+def project_column(kind: Kind, column: str, type_: Type) -> dict[str, str]:
+    """A ``ProjectColumn``, written out: there may be ten thousand in one answer."""
+    location: Location = "LOCATION_TYPE_HYPERPARAMETERS" if kind == "hyperparameter" else "LOCATION_TYPE_EXPERIMENT"
+    if kind == "metric":
+        location = _METRICS.get(column.split(".", 1)[0], "LOCATION_TYPE_CUSTOM_METRIC")
+    return {
+        "column": column,
+        "location": location,
+        "type": _OLDER_TYPES[type_],
+        "displayName": OWN[column].display_name if kind == "experiment" else display_name(kind, column),
+    }

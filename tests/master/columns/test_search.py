@@ -24,7 +24,7 @@ from determined_master.hints import Hints
 from determined_master.users import repository as users
 
 HOW_MANY = 60
-NAMES = ["alpha", "Alpha two", "beta_%", "", "100%", "gamma/x"]
+WORDED = ["alpha", "Alpha two", "beta_%", "", "100%", "gamma/x"]
 LABELS = ["a", "b", "A b"]
 HP = [None, 0.0, 1.0, -2.5, 1e300, True, False, "adam", "SGD", "1", "true", "NaN"]
 REPORTED = [0.5, 1.0, math.nan, math.inf, -math.inf, 2.0, "word", True]
@@ -65,12 +65,12 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
         await users.add(session, username="someone", modified_at=NOON)
         await users.add_first_places(session, 1)
         for _ in range(HOW_MANY):
-            name, x, y = choice.choice(NAMES), choice.choice(HP), choice.choice(HP)
+            description, x, y = choice.choice(WORDED), choice.choice(HP), choice.choice(HP)
             labels = [label for label in LABELS if choice.random() < 0.4]
             ended = NOON + timedelta(minutes=choice.randrange(5)) if choice.random() < 0.7 else None
             progress = choice.choice([0.0, 0.5, 1.0])
             row = await add_experiment(
-                session, name=name, labels=labels, end_time=ended, progress=progress, config=effective()
+                session, description=description, labels=labels, end_time=ended, progress=progress, config=effective()
             )
             values = reported(choice)
             await add_trial(
@@ -79,7 +79,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
             finite = [float(v) for v in values if not isinstance(v, str | bool) and math.isfinite(v)]
             held = {
                 "id": row.id,
-                "name": name or None,
+                "description": description or None,
                 "progress": progress,
                 "endTime": ended,
                 "hp.x": x,
@@ -141,7 +141,8 @@ def holds(held: Any, operator: str, operand: Any) -> bool:
     if held is None:
         return False
     if operator == "contains":
-        return sent(operand).lower() in (word(held) or "\0").lower()
+        text = word(held)
+        return text is not None and sent(operand).lower() in text.lower()
     mine, theirs = figure(held), as_number(operand)
     if operator == "=":
         same_word = not isinstance(operand, float) and word(held) == sent(operand)
@@ -189,7 +190,7 @@ WORDS = st.sampled_from(["a", "A", "ALPHA", "alpha", "%", "_", "/", "adam", "sgd
 NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 0.5, 2.0, 1e300, math.inf, "1", "-Infinity", True])
 STORED = ["hp.x", "hp.y.z", "validation.m.last"]
 FIELDS = (
-    field_of(["name", "tags"], TEXT_OPERATORS, WORDS)
+    field_of(["description", "tags"], TEXT_OPERATORS, WORDS)
     | field_of(STORED, TEXT_OPERATORS, WORDS | NUMBERS)
     | field_of([*STORED, "validation.m.min", "validation.m.mean", "progress", "id"], NUMBER_OPERATORS, NUMBERS)
     | field_of(["endTime"], ["isEmpty", "notEmpty"], st.none())
@@ -206,7 +207,7 @@ def group_of(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-SORTABLE = [*STORED, "validation.m.min", "progress", "name", "id"]
+SORTABLE = [*STORED, "validation.m.min", "progress", "description", "id"]
 ORDERS = st.lists(st.tuples(st.sampled_from(SORTABLE), st.booleans()), max_size=3, unique_by=lambda pair: pair[0])
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -218,9 +219,7 @@ def test_the_same_is_found_in_the_same_order(world: World, group: dict[str, Any]
     sort = ",".join(f"{column}={'desc' if descending else 'asc'}" for column, descending in order)
     wanted = sorted((p for p in world.plain if is_so(p, group)), key=lambda p: -p.id)
     for column, descending in reversed(order):
-        wanted.sort(
-            key=lambda p, c=column, d=descending: before("" if c == "name" and not p.values[c] else p.values[c], d)
-        )
+        wanted.sort(key=lambda p, c=column, d=descending: before(p.values[c], d))
     assert world.ask(text, sort) == [p.id for p in wanted]
 
 
