@@ -15,7 +15,11 @@ AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
 VALUES = st.floats(width=64) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308])
 WHOLE = st.integers(-(2**62), 2**62) | st.integers(-5, 5)
 EPOCHS = st.floats(allow_infinity=False) | st.just(math.nan)
-ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300)
+PLAIN = st.floats(-1e6, 1e6)
+ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300) | st.lists(
+    st.tuples(st.integers(0, 1000), WHOLE, EPOCHS, PLAIN), min_size=30, max_size=300
+)
+"""Anything at all; and ordinary ones, which go another way and are many enough to be thinned."""
 MOST = st.integers(10, 60)
 
 

@@ -69,11 +69,11 @@ def _made(row: Any) -> Shown:
         length = len(text)
     elif "\0" in text:
         length = size
-    return Shown(*columns, text[:SHOWN], length)
+    return Shown._make([*columns, text[:SHOWN], length])
 
 
 def _whole(row: Any) -> Shown:
-    return Shown(*row, len(row[-1]))
+    return Shown._make([*row, len(row[-1])])
 
 
 async def lines(
