@@ -116,6 +116,14 @@ def test_one_outlier_in_a_long_series_is_there():
     assert 778 in thinned.batches
 
 
+def test_a_peak_and_a_valley_of_a_long_series_are_there():
+    points = line(SIZE)
+    points.values[777] = 1e6
+    points.values[1333] = -1e6
+    for thinned in (thin(points, "batches", 20), thin(reduce(points, 64), "batches", 20)):
+        assert {777, 1333} <= set(thinned.batches)
+
+
 def test_few_points_stay_as_they_are():
     assert rows_of(thin(line(500), "batches", 500)) == rows_of(line(500))
     assert len(thin(line(501), "batches", 500)) <= 500

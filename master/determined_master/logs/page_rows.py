@@ -1,5 +1,6 @@
 """SQL about pages of lines, for reading: by id, each cut to what is shown."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -90,6 +91,30 @@ async def lines(
     query = _between(_shown().where(LogRow.task_id == task_id, *selection.where()), after, before)
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
     return [_made(row) for row in (await session.execute(query)).all()]
+
+
+async def texts(
+    session: AsyncSession,
+    task_id: str,
+    selection: Selection,
+    *,
+    after: int | None,
+    before: int | None,
+    most: int,
+    newest_first: bool,
+) -> list[tuple[int, str]]:
+    """As ``lines``, but ids and what is shown of their texts alone: most of them are looked at once and forgotten."""
+    shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * SHOWN)
+    query = _between(select(LogRow.id, shown).where(LogRow.task_id == task_id, *selection.where()), after, before)
+    query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
+    rows = (await session.execute(query)).all()
+    return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:SHOWN]) for row in rows]
+
+
+async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[Shown]:
+    """In the order of ``ids``."""
+    found = {row[0]: row for row in (await session.execute(_shown().where(LogRow.id.in_(ids)))).all()}
+    return [_made(found[line_id]) for line_id in ids]
 
 
 async def far(
