@@ -27,6 +27,14 @@ REQUIRED = {
     *REQUIRED_OF_T1.split(),
 }
 ENDING = ("logout", "sign-out", "/stream")  # ends the login, or never ends
+ASKED = {
+    "trialIds": 1,
+    "ids": 1,
+    "group": "training",
+    "metricName": "loss",
+    "metricNames": "loss",
+    "batchesProcessed": 2,
+}
 ABSENT = [
     "/api/v1/no/such/path",
     "/api/v1/experiments/1/no-such-verb",
@@ -113,7 +121,7 @@ async def test_every_served_get_emits_every_key(one: Cluster):
         if method != "GET" or name in LATER:
             continue
         real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
-        query = {"trialIds": 1, "group": "training"} if "/trials/metrics/" in path else {}
+        query = ASKED if "/trials/metrics/" in path or "/metrics-stream/" in path or "/time-series" in path else {}
         answer = await one.client.get(real, params=query)
         assert answer.status_code == 200, (real, answer.text)
         assert answer.text, real

@@ -15,7 +15,11 @@ AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
 VALUES = st.floats(width=64) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308])
 WHOLE = st.integers(-(2**62), 2**62) | st.integers(-5, 5)
 EPOCHS = st.floats(allow_infinity=False) | st.just(math.nan)
-ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300)
+PLAIN = st.floats(-1e6, 1e6)
+ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300) | st.lists(
+    st.tuples(st.integers(0, 1000), WHOLE, EPOCHS, PLAIN), min_size=30, max_size=300
+)
+"""Anything at all; and ordinary ones, which go another way and are many enough to be thinned."""
 MOST = st.integers(10, 60)
 
 
@@ -110,6 +114,14 @@ def test_one_outlier_in_a_long_series_is_there():
     thinned = thin(reduce(points, 64), "batches", 20)
     assert 777 in thinned.batches
     assert 778 in thinned.batches
+
+
+def test_a_peak_and_a_valley_of_a_long_series_are_there():
+    points = line(SIZE)
+    points.values[777] = 1e6
+    points.values[1333] = -1e6
+    for thinned in (thin(points, "batches", 20), thin(reduce(points, 64), "batches", 20)):
+        assert {777, 1333} <= set(thinned.batches)
 
 
 def test_few_points_stay_as_they_are():

@@ -3,7 +3,8 @@
 from determined.context.archive import LIMIT, Packed
 from determined.context.files import from_files
 from determined.context.packing import pack
+from determined.context.reading import Entry, entries, read
 from determined.context.unpacking import to_tgz, unpack
 from determined.errors import ContextError
 
-__all__ = ["LIMIT", "ContextError", "Packed", "from_files", "pack", "to_tgz", "unpack"]
+__all__ = ["LIMIT", "ContextError", "Entry", "Packed", "entries", "from_files", "pack", "read", "to_tgz", "unpack"]

@@ -159,7 +159,7 @@ async def _curves(
 ) -> dict[int, dict[Name, Points]]:
     known, _ = known_and_missing(trial_ids, await chunk_rows.cursors(session, trial_ids))
     curves: dict[int, dict[Name, Points]] = {trial_id: {} for trial_id in trial_ids}
-    for found in await read(session, known, names, question):
+    async for found in read(session, known, names, question):
         curves[found.trial_id][found.group, found.name] = found.points
     return curves
 

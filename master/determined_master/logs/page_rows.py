@@ -1,9 +1,10 @@
 """SQL about pages of lines, for reading: by id, each cut to what is shown."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, Select, func, literal, select
+from sqlalchemy import ColumnElement, LargeBinary, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -54,7 +55,7 @@ class Extent(NamedTuple):
     errors: int
 
 
-def _shown(*, whole: bool = False) -> Select[Any]:
+def _shown(*, whole: bool = False) -> Any:
     data = _Bytes(LogRow.log)
     columns = [getattr(LogRow, name) for name in Shown._fields[:-2]]
     if whole:
@@ -69,11 +70,11 @@ def _made(row: Any) -> Shown:
         length = len(text)
     elif "\0" in text:
         length = size
-    return Shown(*columns, text[:SHOWN], length)
+    return Shown._make([*columns, text[:SHOWN], length])
 
 
 def _whole(row: Any) -> Shown:
-    return Shown(*row, len(row[-1]))
+    return Shown._make([*row, len(row[-1])])
 
 
 async def lines(
@@ -87,16 +88,40 @@ async def lines(
     newest_first: bool = False,
 ) -> list[Shown]:
     """Between two ids, neither of which belongs to it, in the direction asked for."""
-    query = _between(_shown().where(LogRow.task_id == task_id, *selection.where()), after, before)
+    query = _shown().where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
     return [_made(row) for row in (await session.execute(query)).all()]
+
+
+async def texts(
+    session: AsyncSession,
+    task_id: str,
+    selection: Selection,
+    *,
+    after: int | None,
+    before: int | None,
+    most: int,
+    newest_first: bool,
+) -> list[tuple[int, str]]:
+    """As ``lines``, but ids and what is shown of their texts alone: most of them are looked at once and forgotten."""
+    shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * SHOWN)
+    query = select(LogRow.id, shown).where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
+    query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
+    rows = (await session.execute(query)).all()
+    return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:SHOWN]) for row in rows]
+
+
+async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[Shown]:
+    """In the order of ``ids``."""
+    found = {row[0]: row for row in (await session.execute(_shown().where(LogRow.id.in_(ids)))).all()}
+    return [_made(found[line_id]) for line_id in ids]
 
 
 async def far(
     session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None, lines: int
 ) -> int | None:
     """The id so many lines beyond ``after``, or before ``before``; None where there are fewer."""
-    query = _between(select(LogRow.id).where(LogRow.task_id == task_id), after, before)
+    query = select(LogRow.id).where(LogRow.task_id == task_id, *_between(after, before))
     query = query.order_by(LogRow.id if after is not None else LogRow.id.desc()).offset(lines - 1).limit(1)
     found: int | None = (await session.execute(query)).scalar_one_or_none()
     return found
@@ -105,7 +130,7 @@ async def far(
 async def has_lines(
     session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None
 ) -> bool:
-    query = _between(select(literal(1)).where(LogRow.task_id == task_id), after, before)
+    query = select(literal(1)).where(LogRow.task_id == task_id, *_between(after, before))
     return (await session.execute(query.limit(1))).first() is not None
 
 
@@ -138,14 +163,14 @@ async def count(session: AsyncSession, task_id: str, after: int, until: int) -> 
 
 
 async def whole_lines(session: AsyncSession, task_id: str, after: int, most: int) -> list[Shown]:
-    query = _between(_shown(whole=True).where(LogRow.task_id == task_id), after, None).order_by(LogRow.id).limit(most)
+    query = _shown(whole=True).where(LogRow.task_id == task_id, *_between(after, None)).order_by(LogRow.id).limit(most)
     return [_whole(row) for row in (await session.execute(query)).all()]
 
 
-def _between(query: Select[Any], after: int | None, before: int | None) -> Select[Any]:
+def _between(after: int | None, before: int | None) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if after is not None:
         conditions.append(LogRow.id > after)
     if before is not None:
         conditions.append(LogRow.id < before)
-    return query.where(*conditions)
+    return conditions

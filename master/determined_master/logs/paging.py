@@ -112,25 +112,25 @@ async def _search(
     limit: int,
     bound: int | None,
 ) -> _Walk:
-    found: list[Shown] = []
+    found: list[int] = []
     seen: int | None = None
     while True:
-        lines = await page_rows.lines(
+        lines = await page_rows.texts(
             session, task_id, asked.selection, after=after, before=before, most=PAGE, newest_first=is_down
         )
         try:
-            places = await match.matching([line.log for line in lines])
+            places = await match.matching([text for _, text in lines])
         except OutOfTime:
             if seen is None:
                 raise BadRequest(
                     "the regular expression takes too long on these lines: one with a repetition inside a repetition "
                     "may take for ever; make it simpler, or search for a plain text"
                 ) from None
-            return _Walk(found, False, seen)
-        found += [line for place, line in enumerate(lines) if place in places]
+            return _Walk(await page_rows.by_ids(session, found), False, seen)
+        found += [line_id for place, (line_id, _) in enumerate(lines) if place in places]
         if len(found) > limit:
-            return _Walk(found[:limit], False, None)
+            return _Walk(await page_rows.by_ids(session, found[:limit]), False, None)
         if len(lines) < PAGE:
-            return _Walk(found, bound is None, bound)
-        seen = lines[-1].id
+            return _Walk(await page_rows.by_ids(session, found), bound is None, bound)
+        seen = lines[-1][0]
         after, before = (after, seen) if is_down else (seen, before)

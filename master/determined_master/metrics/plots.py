@@ -1,7 +1,6 @@
 """Curves and figures for the page's plots and tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from fastapi import APIRouter
@@ -28,6 +27,9 @@ from determined_master.wire.numbers import outward
 
 router = APIRouter(prefix="/detent", tags=["series"])
 MICROS = 1_000_000
+LEAST_POINTS = 10
+MOST_POINTS = 500_000
+"""In one answer: with more series each has fewer."""
 
 
 @router.post("/series", response_model=SeriesAnswer)
@@ -39,17 +41,17 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
         axis=body.x,
         start=None if body.start is None else body.start * scale,
         end=None if body.end is None else body.end * scale,
-        most=body.max_points,
+        most=min(body.max_points, max(LEAST_POINTS, MOST_POINTS // max(1, len(trials) * len(names)))),
     )
-    found = await read(session, trials, names, question)
     # Without the model: checking hundreds of thousands of numbers again would take longer than finding them.
-    encoded = msgspec.json.encode({"series": [_series(one) for one in found], "missing": missing})
-    return Response(encoded, media_type="application/json")
+    encoded = [_series(found) async for found in read(session, trials, names, question)]
+    body_of = b'{"series":[%b],"missing":%b}' % (b",".join(encoded), msgspec.json.encode(missing))
+    return Response(body_of, media_type="application/json")
 
 
-def _series(found: Found) -> dict[str, Any]:
+def _series(found: Found) -> bytes:
     points = found.points
-    return {
+    shown = {
         "trialId": found.trial_id,
         "group": found.group,
         "name": found.name,
@@ -59,6 +61,7 @@ def _series(found: Found) -> dict[str, Any]:
         "values": outward(points.values.tolist()),
         "count": found.count,
     }
+    return msgspec.json.encode(shown)
 
 
 def _epochs(points: Points) -> Sequence[float | None] | None:

@@ -1,7 +1,7 @@
 """What a curve looks like: from packed chunks, from few coarse ones where it is long, and from fresh reports."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from determined_master.db.session import ReadSession
@@ -58,25 +58,25 @@ class _Parts:
 
 async def read(
     session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
-) -> list[Found]:
-    """One for each trial and name, in that order."""
-    stored = {(r.trial_id, r.group, r.name): r for r in await chunk_rows.series_of(session, _ids(trials), names)}
-    rows = [
-        stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
-        for trial in trials
-        for name in names
-    ]
-    fresh = await _fresh(session, trials, rows)
-    found = []
-    for start in range(0, len(rows), AT_ONCE):
-        parts = await _parts(session, rows[start : start + AT_ONCE], fresh, question)
+) -> AsyncIterator[Found]:
+    """One for each trial and name, in that order; of few trials at a time, since each may have much that is fresh."""
+    step = max(1, AT_ONCE // max(1, len(names)))
+    for start in range(0, len(trials), step):
+        some = trials[start : start + step]
+        stored = {(r.trial_id, r.group, r.name): r for r in await chunk_rows.series_of(session, _ids(some), names)}
+        rows = [
+            stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
+            for trial in some
+            for name in names
+        ]
+        parts = await _parts(session, rows, await _fresh(session, some, rows), question)
         factors = [factor_for(part.count(), question.most) for part in parts]
         data: dict[tuple[int, int], bytes] = {}
         for factor in set(factors):
             wanted = {p.row.id: p.whole for p, own in zip(parts, factors, strict=True) if own == factor}
             data |= await chunk_rows.chunks(session, factor, wanted)
-        found += await asyncio.to_thread(_answers, parts, factors, data, question)
-    return found
+        for found in await asyncio.to_thread(_answers, parts, factors, data, question):
+            yield found
 
 
 def _ids(trials: Iterable[Cursor]) -> list[int]:

@@ -1,0 +1,138 @@
+"""Fills a fresh database past the API, which would take hours for what is measured here; and asks the app about it."""
+
+import asyncio
+import json
+import sqlite3
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import httpx
+
+from determined_master.master import build
+from determined_master.passwords import client_hash
+from determined_master.settings import Settings
+
+PASSWORD = "Long-Enough-7"
+"""Of the user ``admin``."""
+START = 1_700_000_000_000_000
+_CONFIG = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}, "hyperparameters": {}}
+
+
+def with_users(folder: Path) -> None:
+    """The newest tables; ``admin`` with PASSWORD."""
+    master = build(settings(folder))
+
+    async def first_rows() -> None:
+        await master.users.ensure_first(PASSWORD)
+        await master.database.close()
+
+    asyncio.run(first_rows())
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(data=folder, initial_user_password=PASSWORD)
+
+
+def experiment(connection: sqlite3.Connection, name: str, metric: str) -> int:
+    return insert(
+        connection,
+        "experiments",
+        job_id=name,
+        name=name,
+        description="",
+        notes="",
+        labels="[]",
+        state="COMPLETED",
+        config=json.dumps(_CONFIG),
+        original_config=f"name: {name}\n",
+        context_size=0,
+        user_id=_first_of(connection, "users"),
+        project_id=_first_of(connection, "projects"),
+        archived=0,
+        progress=1.0,
+        start_time=START,
+        end_time=START,
+        pool="default",
+        priority=42,
+        searcher_type="random",
+        searcher_metric=metric,
+        smaller_is_better=1,
+        searcher_snapshot="{}",
+        searcher_cursor=0,
+    )
+
+
+def trial(connection: sqlite3.Connection, experiment_id: int, number: int, **values: object) -> int:
+    """One that has ended."""
+    usual: dict[str, object] = {
+        "request_id": str(number),
+        "task_id": f"{experiment_id}.{number}",
+        "state": "COMPLETED",
+        "hparams": "{}",
+        "seed": number,
+        "restarts": 0,
+        "system_failures": 0,
+        "run_id": 1,
+        "run_start_steps": 0,
+        "reported_run_id": 1,
+        "closed": 1,
+        "start_time": START,
+        "end_time": START,
+        "steps_completed": 0,
+        "progress": 1.0,
+        "runner_state": "",
+        "invalid_hp": 0,
+        "checkpoint_count": 0,
+        "checkpoint_size": 0,
+        "summary_metrics": "{}",
+        "run_metadata": "{}",
+    }
+    return insert(connection, "trials", experiment_id=experiment_id, **(usual | values))
+
+
+def insert(connection: sqlite3.Connection, table: str, **values: object) -> int:
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join("?" * len(values))
+    cursor = connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+    return int(cursor.lastrowid or 0)
+
+
+async def log_in(client: httpx.AsyncClient) -> None:
+    login = {"username": "admin", "password": client_hash(PASSWORD), "isHashed": True}
+    (await client.post("/api/v1/auth/login", json=login)).raise_for_status()
+
+
+async def measured(name: str, ask: Callable[[], Awaitable[httpx.Response]], rounds: int) -> float:
+    """The median of the seconds, printed with the longest that the event loop stood still."""
+    took, size = [], 0
+    still = asyncio.ensure_future(_stillness())
+    for _ in range(rounds):
+        start = time.perf_counter()
+        answer = await ask()
+        took.append(time.perf_counter() - start)
+        answer.raise_for_status()
+        size = len(answer.content)
+    still.cancel()
+    stood = await still
+    print(
+        f"{name:<24} {statistics.median(took) * 1000:7.1f} ms [{min(took) * 1000:.1f}..{max(took) * 1000:.1f}]"
+        f"  {size:,} bytes; the loop stood still for {stood * 1000:.1f} ms at most"
+    )
+    return statistics.median(took)
+
+
+async def _stillness() -> float:
+    most = 0.0
+    try:
+        while True:
+            start = time.perf_counter()
+            await asyncio.sleep(0.001)
+            most = max(most, time.perf_counter() - start - 0.001)
+    except asyncio.CancelledError:
+        return most
+
+
+def _first_of(connection: sqlite3.Connection, table: str) -> int:
+    return int(connection.execute(f"SELECT min(id) FROM {table}").fetchone()[0])

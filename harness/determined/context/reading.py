@@ -1,0 +1,111 @@
+"""What a stored context holds, read from the archive without a file being written."""
+
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from determined.context.safety import clean
+from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
+from determined.errors import ContextError
+
+SNIFFED = 1024
+"""Bytes of a file that tell what it is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``path`` is clean; ``link`` is where a link leads. ``is_text``: as far as its beginning tells."""
+
+    path: str
+    size: int
+    mtime: float
+    is_folder: bool = False
+    link: str | None = None
+    is_text: bool = False
+
+
+def entries(path: Path) -> list[Entry]:
+    """Every entry, folders above them too where the archive leaves them out, in the order of their paths."""
+    found: dict[str, Entry] = {}
+    with _opened(path) as tar:
+        for header, name in _members(tar):
+            if header.isreg():
+                content = tar.extractfile(header)
+                assert content is not None
+                found[name] = Entry(name, header.size, header.mtime, is_text=is_text(content.read(SNIFFED)))
+            elif header.issym():
+                found[name] = Entry(name, 0, header.mtime, link=header.linkname)
+            else:
+                found[name] = Entry(name, 0, header.mtime, is_folder=True)
+    for name in list(found):
+        above = name.rpartition("/")[0]
+        while above and above not in found:
+            found[above] = Entry(above, 0, 0, is_folder=True)
+            above = above.rpartition("/")[0]
+    return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
+
+
+def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | None:
+    """The bytes of one file, of a large one the first ``most``, and how many it has; None where there is no such file.
+    Raises ContextError for a name that escapes."""
+    wanted = clean(name)
+    with _opened(path) as tar:
+        for header, found in _members(tar):
+            if found == wanted and header.isreg():
+                content = tar.extractfile(header)
+                assert content is not None
+                return content.read(header.size if most is None else min(most, header.size)), header.size
+    return None
+
+
+def is_text(head: bytes) -> bool:
+    """Whether it reads as UTF-8 without a zero byte; what is cut off at the end of ``head`` is no fault."""
+    if b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with path.open("rb") as file:
+            reader: IO[bytes] = _Bounded(zstandard.ZstdDecompressor().stream_reader(file))  # type: ignore[assignment]
+            with tarfile.open(fileobj=reader, mode="r|") as tar:
+                yield tar
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
+        raise ContextError(f"the context cannot be read: {error}") from None
+
+
+def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    for count, header in enumerate(tar):
+        if count >= MAX_MEMBERS:
+            raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
+        # A streamed archive remembers every member that it has passed.
+        tar.members = []  # type: ignore[attr-defined]
+        name = clean(header.name)
+        if name and (header.isreg() or header.issym() or header.isdir()):
+            yield header, name
+
+
+class _Bounded:
+    """A stream that ends in an error where it goes on for ever: a bomb."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._left = MAX_UNPACKED
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ContextError("the context unpacks to far more than a context may hold")
+        return data

@@ -1,0 +1,88 @@
+"""A stored context is read in place: whole trees, one file, nothing that escapes."""
+
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from determined.context import ContextError, entries, pack, read, reading
+
+
+def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Path:
+    """An archive of (name, content, link), whatever they are called."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content, link in members:
+            header = tarfile.TarInfo(name)
+            if link is not None:
+                header.type, header.linkname = tarfile.SYMTYPE, link
+            elif content is None:
+                header.type = tarfile.DIRTYPE
+            header.size = len(content or b"")
+            tar.addfile(header, io.BytesIO(content or b""))
+    data = zstandard.ZstdCompressor().compress(buffer.getvalue())
+    path = tmp_path / hashlib.sha256(data).hexdigest()
+    path.write_bytes(data)
+    return path
+
+
+def test_every_entry_in_order_with_the_folders_above_it(tmp_path: Path):
+    path = stored(
+        tmp_path, ("b/c/d.py", b"pass\n", None), ("a.bin", b"\0\1", None), ("l", None, "a.bin"), ("b.txt", b"", None)
+    )
+    found = [(e.path, e.size, e.is_folder, e.is_text, e.link) for e in entries(path)]
+    assert found == [
+        ("a.bin", 2, False, False, None),
+        ("b", 0, True, False, None),
+        ("b/c", 0, True, False, None),
+        ("b/c/d.py", 5, False, True, None),
+        ("b.txt", 0, False, True, None),
+        ("l", 0, False, False, "a.bin"),
+    ]
+
+
+def test_what_was_packed_is_read(tmp_path: Path):
+    folder = tmp_path / "f"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "run.py").write_text("x" * 5000)
+    path = tmp_path / "kept"
+    path.write_bytes(pack(folder).data)
+    assert read(path, "deep/run.py") == (b"x" * 5000, 5000)
+    assert read(path, "./deep//run.py", 10) == (b"x" * 10, 5000)
+    assert read(path, "deep") is None
+    assert read(path, "other") is None
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "a\0b"])
+def test_a_name_that_escapes_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(ContextError, match="escapes"):
+        read(stored(tmp_path, ("a", b"", None)), name)
+
+
+def test_a_link_is_never_followed(tmp_path: Path):
+    assert read(stored(tmp_path, ("l", None, "/etc/passwd")), "l") is None
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive", zstandard.compress(b"no tar" * 1000)])
+def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(ContextError):
+        entries(tmp_path / "x")
+
+
+def test_a_bomb_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reading, "MAX_UNPACKED", 10_000)
+    path = stored(tmp_path, ("a", b"\0" * 1_000_000, None))
+    with pytest.raises(ContextError, match="far more"):
+        read(path, "b")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [(b"", True), ("ü".encode(), True), ("ü".encode()[:1], True), (b"\xff\xfe", False), (b"a\0", False)],
+)
+def test_text_is_told_from_binary(head: bytes, expected: bool):
+    assert reading.is_text(head) is expected

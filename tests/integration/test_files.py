@@ -1,0 +1,75 @@
+"""Files of a context: the tree, one of them in either shape, what is binary, long, missing or tries to escape."""
+
+import base64
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster
+
+from determined_master.experiments.files import MOST_TEXT
+
+
+def file(path: str, content: bytes) -> dict[str, Any]:
+    return {"path": path, "type": 48, "content": base64.b64encode(content).decode(), "mode": 420, "mtime": "1700000000"}
+
+
+FILES = [
+    file("run.py", b"pass\n"),
+    file("sub/deep/m\u00fc <b>.txt", "gr\u00fcn".encode()),
+    file("sub/picture.png", b"\x89PNG\0\0"),
+    file("long.txt", b"a" + "\u00fc".encode() * MOST_TEXT),
+]
+
+
+async def shown(one: Cluster, path: str) -> Any:
+    answer = await one.client.get("/detent/experiments/1/file", params={"path": path})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_tree(one: Cluster):
+    await one.create(modelDefinition=FILES)
+    found = (await one.get("/api/v1/experiments/1/file_tree"))["files"]
+    assert [node["name"] for node in found] == ["long.txt", "run.py", "sub"]
+    assert found[1] == {
+        "path": "run.py",
+        "name": "run.py",
+        "isDir": False,
+        "contentLength": 5,
+        "contentType": "text/plain; charset=utf-8",
+        "modifiedTime": "2023-11-14T22:13:20.000000Z",
+        "files": [],
+    }
+    deep, picture = found[2]["files"]
+    assert (found[2]["isDir"], deep["isDir"], picture["contentType"]) == (True, True, "image/png")
+    assert [node["path"] for node in deep["files"]] == ["sub/deep/m\u00fc <b>.txt"]
+
+
+async def test_one_file(one: Cluster):
+    await one.create(modelDefinition=FILES)
+    name = "sub/deep/m\u00fc <b>.txt"
+    found = await shown(one, name)
+    assert found == {"path": name, "text": "gr\u00fcn", "size": 5, "binary": False, "truncated": False}
+    answer = (await one.post("/api/v1/experiments/1/file", {"path": name})).json()
+    assert base64.b64decode(answer["file"]).decode() == "gr\u00fcn"
+    picture = await shown(one, "sub/picture.png")
+    assert (picture["text"], picture["binary"], picture["size"]) == ("", True, 6)
+    long = await shown(one, "long.txt")
+    assert (long["truncated"], long["size"], len(long["text"])) == (True, 2 * MOST_TEXT + 1, MOST_TEXT // 2)
+    assert set(long["text"]) == {"a", "\u00fc"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("none", 404), ("sub", 404), ("../x", 400), ("/etc/passwd", 400), ("", 404)]
+)
+async def test_what_is_not_there(one: Cluster, path: str, status: int):
+    await one.create(modelDefinition=FILES)
+    assert (await one.client.get("/detent/experiments/1/file", params={"path": path})).status_code == status
+    assert (await one.post("/api/v1/experiments/1/file", {"path": path})).status_code == status
+
+
+async def test_an_experiment_without_files(one: Cluster):
+    await one.create()
+    assert await one.get("/api/v1/experiments/1/file_tree") == {"files": []}
+    assert (await one.client.get("/detent/experiments/1/file", params={"path": "x"})).status_code == 404
+    assert (await one.client.get("/api/v1/experiments/9/file_tree")).status_code == 404
