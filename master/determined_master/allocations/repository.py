@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
-from determined.states import AllocationState, ContainerState
+from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
 from determined_master.allocations.transitions import FROM
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
@@ -145,6 +145,48 @@ async def hold(session: AsyncSession, container: ContainerRow, now: datetime) ->
 
 async def held_slots(session: AsyncSession) -> Sequence[SlotHoldRow]:
     return (await session.execute(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).scalars().all()
+
+
+async def live_holds(session: AsyncSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
+    query = (
+        select(SlotHoldRow, ContainerRow)
+        .join(ContainerRow, ContainerRow.id == SlotHoldRow.container_id)
+        .where(SlotHoldRow.released_at.is_(None))
+    )
+    return [(hold, container) for hold, container in (await session.execute(query)).all()]
+
+
+async def live_without_spec(session: AsyncSession, most: int) -> Sequence[AllocationRow]:
+    """In the order of the scheduler; what is told to containers is large, and left out."""
+    query = select(AllocationRow).where(AllocationRow.state.in_(_LIVE))
+    query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
+    return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
+
+
+async def holds_between(
+    session: AsyncSession, start: datetime, end: datetime, most: int
+) -> Sequence[tuple[SlotHoldRow, str, ExitReason | None]]:
+    """Those that touch the time between, the newest ones, each with its task and how its allocation ended."""
+    query = (
+        select(SlotHoldRow, AllocationRow.task_id, AllocationRow.exit_reason)
+        .join(AllocationRow, AllocationRow.id == SlotHoldRow.allocation_id)
+        .where(_touches(start, end))
+        .order_by(SlotHoldRow.held_at.desc(), SlotHoldRow.id.desc())
+        .limit(most)
+    )
+    return [(hold, task, reason) for hold, task, reason in (await session.execute(query)).all()]
+
+
+async def held_spans(session: AsyncSession, start: datetime, end: datetime) -> list[tuple[datetime, datetime | None]]:
+    query = select(SlotHoldRow.held_at, SlotHoldRow.released_at).where(_touches(start, end))
+    return [(held, released) for held, released in (await session.execute(query)).all()]
+
+
+def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
+    return and_(
+        or_(SlotHoldRow.released_at.is_(None), SlotHoldRow.released_at > start),
+        SlotHoldRow.held_at < end,
+    )
 
 
 async def port_blocks(session: AsyncSession) -> set[int]:

@@ -1,13 +1,24 @@
 """Checkpoints of one experiment or of all, newest first, page by page."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from determined.errors import NotImplementedYet
+from determined.errors import BadRequest
+from determined.states import CheckpointState
 from determined_master.auth import Anyone
+from determined_master.checkpoints import repository
+from determined_master.checkpoints.repository import Listed
+from determined_master.db.base import from_micros, to_micros
+from determined_master.db.models import MetricRow
+from determined_master.db.session import ReadSession
 from determined_master.dependencies import Read
+from determined_master.experiments import repository as experiment_rows
+from determined_master.metrics import repository as metric_rows
+from determined_master.wire.enums import states
 from determined_master.wire.model import Number, Time, Wire
+from determined_master.wire.numbers import number
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -50,9 +61,10 @@ async def list_experiment_checkpoints(
     session: Read,
     before: Before = "",
     limit: Limit = 100,
-    states: States = [],  # noqa: B006
+    state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
-    raise NotImplementedYet
+    await experiment_rows.get(session, experiment_id)
+    return await _list(session, experiment_id, before, limit, state_names)
 
 
 @router.get("/checkpoints")
@@ -62,6 +74,68 @@ async def list_checkpoints(
     before: Before = "",
     limit: Limit = 100,
     experiment_id: Annotated[int | None, Query(alias="experimentId")] = None,
-    states: States = [],  # noqa: B006
+    state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
-    raise NotImplementedYet
+    return await _list(session, experiment_id, before, limit, state_names)
+
+
+async def _list(
+    session: ReadSession, experiment_id: int | None, before: str, limit: int, state_names: list[str]
+) -> CheckpointList:
+    found = await repository.page(
+        session,
+        experiment_id=experiment_id,
+        states=states(state_names, CheckpointState),
+        before=_place(before),
+        most=limit + 1,
+    )
+    page = found[:limit]
+    places = {(each.trial.id, each.row.steps_completed) for each in page}
+    validations = await metric_rows.validations_at(session, places)
+    best = await metric_rows.best_places(session, {each.experiment_id for each in page})
+    shown = [
+        _listed(
+            each,
+            validations.get((each.trial.id, each.row.steps_completed)),
+            is_best=best.get(each.experiment_id) == (each.trial.id, each.row.steps_completed),
+        )
+        for each in page
+    ]
+    last = page[-1].row if len(found) > limit else None
+    return CheckpointList(checkpoints=shown, next=f"{to_micros(last.report_time)}-{last.uuid}" if last else None)
+
+
+def _listed(each: Listed, validation: MetricRow | None, *, is_best: bool) -> ListedCheckpoint:
+    row = each.row
+    return ListedCheckpoint(
+        uuid=row.uuid,
+        trial_id=each.trial.id,
+        experiment_id=each.experiment_id,
+        experiment_name=each.experiment_name,
+        steps=row.steps_completed,
+        time=row.report_time,
+        state=_STATES[row.state],
+        size=row.size,
+        files=sum(not name.endswith("/") for name in row.resources),
+        is_best=is_best and row.state is CheckpointState.COMPLETED,
+        is_latest=each.trial.latest_checkpoint == row.uuid,
+        validation=number(validation.metrics.get(each.metric)) if validation else None,
+    )
+
+
+def _place(before: str) -> tuple[datetime, str] | None:
+    if not before:
+        return None
+    micros, _, uuid = before.partition("-")
+    if not micros.isdecimal() or not 0 < len(micros) <= 16:
+        raise BadRequest("before is not what an earlier page named as next")
+    return from_micros(int(micros)), uuid
+
+
+_STATES: dict[CheckpointState, ShownState] = {
+    CheckpointState.ACTIVE: "STATE_ACTIVE",
+    CheckpointState.COMPLETED: "STATE_COMPLETED",
+    CheckpointState.ERROR: "STATE_ERROR",
+    CheckpointState.PARTIALLY_DELETED: "STATE_PARTIALLY_DELETED",
+    CheckpointState.DELETED: "STATE_DELETED",
+}

@@ -1,15 +1,17 @@
 """SQL about checkpoints."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined.states import CheckpointState
 from determined_master import hints
-from determined_master.db.models import CheckpointRow
+from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow
 from determined_master.db.session import hint
 
 
@@ -55,6 +57,43 @@ async def newest_of_tasks(
         .limit(most)
     )
     return (await session.execute(query)).scalars().all()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A checkpoint with the trial and the experiment that it is of."""
+
+    row: CheckpointRow
+    trial: TrialRow
+    experiment_id: int
+    experiment_name: str
+    metric: str
+
+
+async def page(
+    session: AsyncSession,
+    *,
+    experiment_id: int | None,
+    states: Collection[CheckpointState],
+    before: tuple[datetime, str] | None,
+    most: int,
+) -> Sequence[Listed]:
+    """Newest first."""
+    query = (
+        select(CheckpointRow, TrialRow, ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric)
+        .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
+        .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+        .order_by(CheckpointRow.report_time.desc(), CheckpointRow.uuid.desc())
+        .limit(most)
+    )
+    if experiment_id is not None:
+        tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id).scalar_subquery()
+        query = query.where(CheckpointRow.task_id.in_(tasks))
+    if states:
+        query = query.where(CheckpointRow.state.in_(states))
+    if before is not None:
+        query = query.where(tuple_(CheckpointRow.report_time, CheckpointRow.uuid) < before)
+    return [Listed(*found) for found in (await session.execute(query)).all()]
 
 
 async def add(session: AsyncSession, **values: Any) -> CheckpointRow:

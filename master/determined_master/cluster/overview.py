@@ -1,15 +1,24 @@
 """The cluster at one look: who holds which slot, who waits and why; who held what when, and how much was in use."""
 
-from datetime import datetime
+from collections import defaultdict
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from determined.errors import NotImplementedYet
+from determined.errors import BadRequest
+from determined.states import AllocationState
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import repository as allocation_rows
 from determined_master.auth import Anyone
+from determined_master.cluster.usage import busy_seconds, starts
+from determined_master.db.models import AgentSlotRow, AllocationRow
+from determined_master.db.session import ReadSession
 from determined_master.dependencies import Read, TheMaster
-from determined_master.wire.model import Time, Wire
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.repository import Named
+from determined_master.wire.model import Time, Wire, utc
 
 router = APIRouter(prefix="/detent/cluster", tags=["detent"])
 
@@ -101,18 +110,64 @@ class SlotUsage(Wire):
 
 From = Annotated[datetime | None, Query(alias="from")]
 To = Annotated[datetime | None, Query(alias="to")]
+MOST_QUEUED = 1000
+MOST_HOLDS = 5000
+SHOWN = timedelta(days=1)
+_STATES: dict[AllocationState, QueueState] = {
+    AllocationState.PENDING: "STATE_QUEUED",
+    AllocationState.PULLING: "STATE_PULLING",
+    AllocationState.RUNNING: "STATE_RUNNING",
+    AllocationState.TERMINATING: "STATE_STOPPING",
+}
 
 
 @router.get("/overview")
 async def get_cluster_overview(_principal: Anyone, session: Read, master: TheMaster) -> ClusterOverview:
-    raise NotImplementedYet
+    live = await allocation_rows.live_without_spec(session, MOST_QUEUED)
+    holders = await _holders(session)
+    slots: dict[str, list[OverviewSlot]] = defaultdict(list)
+    for slot in await agent_rows.slots(session):
+        slots[slot.agent_id].append(_slot(slot, holders.get((slot.agent_id, slot.slot_id))))
+    agents = [
+        OverviewAgent(
+            id=row.id,
+            pool=row.pool,
+            hostname=row.hostname,
+            version=row.version,
+            connected=row.disconnected_at is None,
+            enabled=row.enabled,
+            draining=row.draining,
+            slots=slots[row.id],
+        )
+        for row in await agent_rows.present(session)
+    ]
+    names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
+    waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
+    queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
+    return ClusterOverview(now=master.clock.now(), agents=agents, queue=queue)
 
 
 @router.get("/holds")
 async def list_slot_holds(
     _principal: Anyone, session: Read, master: TheMaster, start: From = None, end: To = None
 ) -> SlotHolds:
-    raise NotImplementedYet
+    """Of the last day where nothing is said; the newest of very many."""
+    now = master.clock.now()
+    found = await allocation_rows.holds_between(session, *_between(start, end, now), MOST_HOLDS)
+    names = await trial_rows.names_of_tasks(session, {task for _, task, _ in found})
+    holds = [
+        SlotHold(
+            agent_id=hold.agent_id,
+            slot_id=hold.slot_id,
+            **names[task]._asdict(),
+            from_=hold.held_at,
+            to=hold.released_at,
+            exit_reason=reason.value if reason else None,
+        )
+        for hold, task, reason in reversed(found)
+        if task in names
+    ]
+    return SlotHolds(now=now, holds=holds)
 
 
 @router.get("/usage")
@@ -124,4 +179,64 @@ async def get_slot_usage(
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
-    raise NotImplementedYet
+    """Nothing is held in what is still to come."""
+    now = master.clock.now()
+    first, last = _between(start, end, now)
+    spans = [(held, released or now) for held, released in await allocation_rows.held_spans(session, first, last)]
+    busy = busy_seconds(spans, first, last, buckets)
+    present = {row.id for row in await agent_rows.present(session)}
+    seconds = (last - first).total_seconds() / buckets
+    return SlotUsage(
+        from_=first,
+        to=last,
+        slots=sum(slot.agent_id in present for slot in await agent_rows.slots(session)),
+        buckets=[
+            UsageBucket(start=at, busy_slot_seconds=each, seconds=seconds)
+            for at, each in zip(starts(first, last, buckets), busy, strict=True)
+        ],
+    )
+
+
+async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
+    """By agent and slot."""
+    held = await allocation_rows.live_holds(session)
+    task = {hold.allocation_id: hold.allocation_id.rpartition(".")[0] for hold, _ in held}
+    names = await trial_rows.names_of_tasks(session, set(task.values()))
+    return {
+        (hold.agent_id, hold.slot_id): SlotHolder(
+            allocation_id=hold.allocation_id,
+            **names[task[hold.allocation_id]]._asdict(),
+            rank=container.rank,
+            since=hold.held_at,
+        )
+        for hold, container in held
+        if task[hold.allocation_id] in names
+    }
+
+
+def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
+    return OverviewSlot(
+        id=row.slot_id, type=row.type, brand=row.brand, enabled=row.enabled, draining=row.draining, held=held
+    )
+
+
+def _entry(row: AllocationRow, named: Named) -> QueueEntry:
+    is_leaving = row.preempt_requested_at is not None
+    return QueueEntry(
+        allocation_id=row.id,
+        **named._asdict(),
+        username=row.owner,
+        slots=row.slots,
+        priority=row.priority,
+        since=row.created_at,
+        waiting=row.waiting,
+        state="STATE_STOPPING" if is_leaving else _STATES.get(row.state, "STATE_STARTING"),
+    )
+
+
+def _between(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
+    last = utc(end) or now
+    first = utc(start) or last - SHOWN
+    if first >= last:
+        raise BadRequest("from is not before to")
+    return first, last

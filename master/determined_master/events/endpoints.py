@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined.errors import NotImplementedYet
 from determined_master.auth import Anyone
 from determined_master.dependencies import Read
+from determined_master.events import repository
+from determined_master.events.repository import Selection
+from determined_master.events.sentences import sentence
 from determined_master.wire.model import Json, Time, Wire
 
 router = APIRouter(prefix="/detent", tags=["detent"])
@@ -41,4 +43,19 @@ async def list_events(
     target_type: Annotated[str, Query(alias="targetType")] = "",
     target_id: Annotated[str, Query(alias="targetId")] = "",
 ) -> EventList:
-    raise NotImplementedYet
+    wanted = Selection(kind, actor, target_type, target_id)
+    rows = await repository.page(session, wanted, before=before, most=limit + 1)
+    shown = [
+        ListedEvent(
+            id=row.id,
+            time=row.time,
+            actor=row.actor,
+            kind=row.kind,
+            target_type=row.target_type,
+            target_id=row.target_id,
+            payload=row.payload,
+            text=sentence(row.kind, row.actor, row.target_type, row.target_id, row.payload),
+        )
+        for row in rows[:limit]
+    ]
+    return EventList(events=shown, next=shown[-1].id if len(rows) > limit else None)

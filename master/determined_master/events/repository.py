@@ -1,6 +1,7 @@
 """Writes and reads the list of what happened."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -12,6 +13,16 @@ from determined_master.db.models import EventRow
 from determined_master.db.session import hint
 
 SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which events are wanted. Empty means all."""
+
+    kind: str = ""
+    actor: str = ""
+    target_type: str = ""
+    target_id: str = ""
 
 
 async def record(
@@ -56,3 +67,15 @@ async def last_move(session: AsyncSession, target_type: str, target_id: object) 
         .limit(1)
     )
     return (await session.execute(query)).scalars().first()
+
+
+async def page(session: AsyncSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:
+    """Newest first, below the id ``before``."""
+    query = select(EventRow).order_by(EventRow.id.desc()).limit(most)
+    for name in ("kind", "actor", "target_type", "target_id"):
+        value = getattr(wanted, name)
+        if value:
+            query = query.where(getattr(EventRow, name) == value)
+    if before is not None:
+        query = query.where(EventRow.id < before)
+    return (await session.execute(query)).scalars().all()

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import cast
+from typing import get_args
 
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
@@ -21,6 +21,7 @@ _FINER: Mapping[AllocationState, FinerState] = {
     AllocationState.TERMINATING: "STATE_RUNNING",
 }
 _RANK: Sequence[FinerState] = ("STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING")
+_WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
 _STOPPING = {
     "STOPPING_COMPLETED": "completing",
     "STOPPING_CANCELED": "canceling",
@@ -32,10 +33,11 @@ _STOPPING = {
 def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) -> FinerState:
     """The word that is shown: the furthest of what lives where it is active, PAUSING while a paused one still does."""
     if state.value == "ACTIVE":
-        return max((_FINER.get(each.state, "STATE_QUEUED") for each in live), key=_RANK.index, default="STATE_QUEUED")
+        words: list[FinerState] = [_FINER[each.state] for each in live if each.state in _FINER]
+        return max(words, key=_RANK.index) if words else "STATE_QUEUED"
     if state.value == "PAUSED" and live:
         return "STATE_PAUSING"
-    return cast(FinerState, f"STATE_{state.value}")
+    return _WORDS[f"STATE_{state.value}"]
 
 
 def leaving(live: Collection[AllocationRow]) -> str:

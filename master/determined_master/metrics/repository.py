@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master.db.models import MetricRow
+from determined_master.db.models import MetricRow, TrialRow
 
 
 async def by_ids(session: AsyncSession, ids: Collection[int]) -> dict[int, MetricRow]:
@@ -32,6 +32,28 @@ async def shown(
     else:
         query = query.where(MetricRow.id > after).order_by(MetricRow.id).limit(most)
     return (await session.execute(query)).scalars().all()
+
+
+async def validations_at(
+    session: AsyncSession, places: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], MetricRow]:
+    """By trial and step."""
+    where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(
+        [(trial_id, "validation", steps) for trial_id, steps in places]
+    )
+    rows = (await session.execute(select(MetricRow).where(where, MetricRow.archived.is_(False)))).scalars().all()
+    return {(row.trial_id, row.steps or 0): row for row in rows}
+
+
+async def best_places(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:
+    """By experiment, the trial and the step of its best validation."""
+    query = (
+        select(TrialRow.experiment_id, TrialRow.id, MetricRow.steps, MetricRow.signed_metric)
+        .join(MetricRow, MetricRow.id == TrialRow.best_validation_id)
+        .where(TrialRow.experiment_id.in_(experiment_ids), MetricRow.signed_metric.is_not(None))
+        .order_by(MetricRow.signed_metric.desc(), TrialRow.id.desc())
+    )
+    return {experiment: (trial, steps or 0) for experiment, trial, steps, _ in (await session.execute(query)).all()}
 
 
 async def at_step(session: AsyncSession, trial_id: int, steps: int) -> Sequence[MetricRow]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,6 +16,15 @@ from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow,
 from determined_master.db.session import hint
 from determined_master.events import repository as events
 from determined_master.trials.transitions import FROM
+
+
+class Named(NamedTuple):
+    """How a task's trial is called where it is only mentioned."""
+
+    trial_id: int
+    experiment_id: int
+    experiment_name: str
+
 
 FIGURES = frozenset({"progress", "steps_completed"})
 """What changes with every report, and is told apart."""
@@ -163,6 +172,16 @@ async def spans(session: AsyncSession, experiment_id: int) -> list[tuple[datetim
         .where(TrialRow.experiment_id == experiment_id, AllocationRow.ready_at.is_not(None))
     )
     return [(ready, ended) for ready, ended in (await session.execute(query)).all() if ready is not None]
+
+
+async def names_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> dict[str, Named]:
+    """By task; one that is no trial is left out."""
+    query = (
+        select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
+        .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+        .where(TrialRow.task_id.in_(task_ids))
+    )
+    return {task: Named(trial, experiment, name) for task, trial, experiment, name in (await session.execute(query))}
 
 
 async def drop_metrics(session: AsyncSession, experiment_id: int) -> None:

@@ -1,0 +1,35 @@
+"""How much of a stretch of time slots were held, bucket by bucket. Pure."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+Span = tuple[datetime, datetime | None]
+
+
+def busy_seconds(spans: Iterable[Span], start: datetime, end: datetime, buckets: int) -> list[float]:
+    """Slot-seconds of each of ``buckets`` equal parts. One pass: whole parts in between are counted by differences."""
+    width = (end - start).total_seconds() / buckets
+    found = [0.0] * buckets
+    whole = [0] * (buckets + 1)
+    for since, until in spans:
+        first = max(0.0, (since - start).total_seconds())
+        last = min((end - start).total_seconds(), ((until or end) - start).total_seconds())
+        if last <= first:
+            continue
+        a, b = min(buckets - 1, int(first / width)), min(buckets - 1, int(last / width))
+        if a == b:
+            found[a] += last - first
+            continue
+        found[a] += (a + 1) * width - first
+        found[b] += last - b * width
+        whole[a + 1] += 1
+        whole[b] -= 1
+    through = 0
+    for index in range(buckets):
+        through += whole[index]
+        found[index] += through * width
+    return found
+
+
+def starts(start: datetime, end: datetime, buckets: int) -> list[datetime]:
+    return [start + timedelta(seconds=(end - start).total_seconds() * index / buckets) for index in range(buckets)]

@@ -1,0 +1,106 @@
+"""An event as a sentence. Pure; unknown kinds are said plainly, so that none is without words."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Payload = Mapping[str, Any]
+SYSTEM = "system"
+_MOVED = {
+    "ACTIVE": "activated",
+    "PAUSED": "paused",
+    "STOPPING_CANCELED": "asked to end",
+    "STOPPING_KILLED": "killed",
+    "STOPPING_COMPLETED": "is completing",
+    "STOPPING_ERROR": "is failing",
+    "COMPLETED": "completed",
+    "CANCELED": "was canceled",
+    "ERROR": "failed",
+    "DELETING": "asked to be deleted",
+    "DELETED": "was deleted",
+    "DELETE_FAILED": "could not be deleted",
+}
+_BY_PEOPLE = {
+    "ACTIVE": "activated {what}",
+    "PAUSED": "paused {what}",
+    "STOPPING_CANCELED": "asked {what} to end",
+    "STOPPING_KILLED": "killed {what}",
+    "DELETING": "deleted {what}",
+}
+
+
+def sentence(kind: str, actor: str, target_type: str, target_id: str, payload: Payload) -> str:
+    what = f"{target_type} {target_id}"
+    made = _SENTENCES.get((target_type, kind))
+    if made is not None:
+        return made(actor, target_id, payload)
+    if kind == "moved":
+        return _moved(actor, what, payload)
+    if target_type == "agent" and kind.startswith("slot_"):
+        _, slot, done = kind.split("_", 2)
+        return f"{actor} {done} slot {slot} of {what}"
+    words = kind.replace("_", " ")
+    return f"{what} {words}" if actor == SYSTEM else f"{actor} {words} {what}"
+
+
+def attempt(allocation_id: str) -> str:
+    """``5.uuid.2`` as people say it."""
+    task, _, run = allocation_id.rpartition(".")
+    experiment = task.partition(".")[0]
+    return f"attempt {run} of a trial of experiment {experiment}" if run and experiment else f"attempt {allocation_id}"
+
+
+def _moved(actor: str, what: str, payload: Payload) -> str:
+    to = str(payload.get("to"))
+    if actor != SYSTEM and to in _BY_PEOPLE:
+        return f"{actor} {_BY_PEOPLE[to].format(what=what)}"
+    why = payload.get("reason")
+    end = f" ({str(why).replace('_', ' ')})" if why and str(why).upper() != to else ""
+    return f"{what} {_MOVED.get(to, f'became {to}')}{end}"
+
+
+def _created(actor: str, target_id: str, payload: Payload) -> str:
+    origin = f", forked from {payload['forked_from']}" if payload.get("forked_from") else ""
+    return f"{actor} created experiment {target_id} ({payload.get('name', '')}{origin})"
+
+
+def _changed(kind: str) -> Callable[[str, str, Payload], str]:
+    def made(actor: str, target_id: str, payload: Payload) -> str:
+        fields = ", ".join(map(str, payload.get("fields") or ["something"]))
+        return f"{actor} changed {fields} of {kind} {target_id}"
+
+    return made
+
+
+def _placed(_actor: str, target_id: str, payload: Payload) -> str:
+    parts = payload.get("parts") or []
+    where = "; ".join(f"{part['agent']} (slots {', '.join(map(str, part['slots'])) or 'none'})" for part in parts)
+    return f"{attempt(target_id)} was placed on {where}"
+
+
+def _ended(_actor: str, target_id: str, payload: Payload) -> str:
+    reason = str(payload.get("reason", "")).replace("_", " ")
+    code = f" with code {payload['code']}" if payload.get("code") else ""
+    message = str(payload.get("message") or "").split("\n")[0][:200]
+    return f"{attempt(target_id)} ended: {reason}{code}" + (f": {message}" if message else "")
+
+
+_SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
+    ("experiment", "created"): _created,
+    ("experiment", "changed"): _changed("experiment"),
+    ("user", "changed"): _changed("user"),
+    ("user", "created"): lambda actor, target, _: f"{actor} made user {target}",
+    ("user", "logged_in"): lambda actor, _target, _: f"{actor} logged in",
+    ("user", "link_made"): lambda actor, target, _: f"{actor} made a link that signs user {target} in",
+    ("checkpoint", "reported"): lambda _actor, target, said: (
+        f"trial {said.get('trial')} saved checkpoint {target} at step {said.get('steps')}"
+    ),
+    ("allocation", "requested"): lambda _actor, target, said: (
+        f"{attempt(target)} asked pool {said.get('pool')} for slots: {said.get('slots')}"
+    ),
+    ("allocation", "placed"): _placed,
+    ("allocation", "ready"): lambda _actor, target, _: f"{attempt(target)} runs",
+    ("allocation", "preemption_requested"): lambda _actor, target, _: f"{attempt(target)} was asked to save and leave",
+    ("allocation", "preemption_acknowledged"): lambda _actor, target, _: f"{attempt(target)} saves and leaves",
+    ("allocation", "kill_requested"): lambda _actor, target, _: f"{attempt(target)} is being killed",
+    ("allocation", "ended"): _ended,
+}

@@ -1,0 +1,139 @@
+"""The cluster at one look, what was held when, checkpoints and events in pages."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.lived_in import live_in
+from tests.support.until import until
+
+from determined_master.clock import FixedClock
+
+TWO = CONFIG + "resources: {slots_per_trial: 2}\n"
+
+
+async def overview(one: Cluster) -> Any:
+    return await one.get("/detent/cluster/overview")
+
+
+async def test_who_holds_which_slot_and_who_waits(one: Cluster):
+    agent = await one.join(slots=2)
+    await one.create(TWO)
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    await one.create(CONFIG.replace("tiny", "second"))
+
+    async def waits() -> Any:
+        found = await overview(one)
+        return found if any("slot" in entry["waiting"] for entry in found["queue"]) else None
+
+    found = await until(waits)
+    (shown,) = found["agents"]
+    assert (shown["id"], shown["connected"], shown["enabled"]) == ("one", True, True)
+    assert [slot["id"] for slot in shown["slots"]] == [0, 1]
+    held = shown["slots"][0]["held"]
+    assert (held["trialId"], held["experimentId"], held["experimentName"], held["rank"]) == (1, 1, "tiny", 0)
+    assert held["allocationId"] == wish.allocation_id
+    waiting, running = found["queue"]
+    assert (waiting["experimentName"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
+    assert (running["state"], running["waiting"], running["slots"]) == ("STATE_RUNNING", "", 2)
+    await one.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
+    slots = (await overview(one))["agents"][0]["slots"]
+    assert [(slot["enabled"], slot["draining"]) for slot in slots] == [(True, False), (False, True)]
+    await one.master.agents.disconnected("one")
+    assert (await overview(one))["agents"][0]["connected"] is False
+
+
+async def test_the_queue_stands_in_the_order_of_the_scheduler(one: Cluster):
+    for priority in (42, 7, 42):
+        await one.create(CONFIG + f"resources: {{priority: {priority}}}\n")
+
+    async def all_wait() -> Any:
+        queue = (await overview(one))["queue"]
+        return queue if len(queue) == 3 else None
+
+    assert [entry["experimentId"] for entry in await until(all_wait)] == [2, 1, 3]
+
+
+async def test_holds_and_usage(tmp_path: Path):
+    start = datetime.now(UTC)
+    clock = FixedClock(start)
+    async with cluster(tmp_path, clock) as one:
+        agent = await one.join(slots=2)
+        await one.create(TWO)
+        wish = (await agent.wished())[0]
+        await agent.run(wish)
+        clock.at += timedelta(seconds=50)
+        await agent.exit(wish)
+        clock.at += timedelta(seconds=50)
+        holds = (await one.get("/detent/cluster/holds"))["holds"]
+        assert [(h["slotId"], h["trialId"], h["exitReason"]) for h in holds] == [
+            (0, 1, "completed"),
+            (1, 1, "completed"),
+        ]
+        span = {"from": start.isoformat(), "to": clock.at.isoformat()}
+        usage = await one.get("/detent/cluster/usage", buckets=4, **span)
+        assert usage["slots"] == 2
+        assert [bucket["busySlotSeconds"] for bucket in usage["buckets"]] == [50.0, 50.0, 0.0, 0.0]
+        assert {bucket["seconds"] for bucket in usage["buckets"]} == {25.0}
+        later = await one.get("/detent/cluster/holds", **{"from": (start + timedelta(seconds=60)).isoformat()})
+        assert later["holds"] == []
+
+
+@pytest.mark.parametrize("path", ["/detent/cluster/holds", "/detent/cluster/usage"])
+async def test_no_time_between_is_a_bad_request(one: Cluster, path: str):
+    query = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T00:00:00"}
+    assert (await one.client.get(path, params=query)).status_code == 400
+    assert (await one.client.get("/detent/cluster/usage", params={"buckets": 0})).status_code == 400
+
+
+async def test_checkpoints_in_pages(one: Cluster):
+    lived_in = await live_in(one)
+    task = one.as_task(lived_in.allocation)
+    for number in range(5):
+        body = {"uuid": f"c{number}", "taskId": lived_in.task, "metadata": {"steps_completed": 10 + number}}
+        await one.post("/api/v1/checkpoints", body | {"resources": {"a/": 0, "a/b": 4}}, **task)
+    first = await one.get("/detent/checkpoints", limit=4)
+    assert [c["uuid"] for c in first["checkpoints"]] == ["c4", "c3", "c2", "c1"]
+    assert (first["checkpoints"][0]["isLatest"], first["checkpoints"][1]["isLatest"]) == (True, False)
+    assert (first["checkpoints"][0]["files"], first["checkpoints"][0]["size"]) == (1, 4)
+    rest = await one.get("/detent/checkpoints", limit=4, before=first["next"])
+    assert rest["next"] is None
+    oldest = rest["checkpoints"][-1]
+    assert (oldest["uuid"], oldest["isBest"], oldest["validation"]) == (lived_in.checkpoint, True, 0.5)
+    assert not rest["checkpoints"][0]["isBest"]
+    assert oldest["experimentName"] == "tiny"
+    await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": ["c4"]})
+    of_one = await one.get("/detent/experiments/1/checkpoints", state="STATE_DELETED")
+    assert [(c["uuid"], c["state"]) for c in of_one["checkpoints"]] == [("c4", "STATE_DELETED")]
+    assert (await one.get("/detent/checkpoints", experimentId=2))["checkpoints"] == []
+    assert (await one.client.get("/detent/experiments/2/checkpoints")).status_code == 404
+    for before in ("x", "-", "9" * 30, "²-a"):
+        assert (await one.client.get("/detent/checkpoints", params={"before": before})).status_code == 400
+    assert (await one.client.get("/detent/checkpoints", params={"limit": 501})).status_code == 400
+
+
+async def test_events_in_pages_and_by_what_they_tell(one: Cluster):
+    await one.create(activate=False)
+    await one.client.patch("/api/v1/experiments/1", json={"name": "other"})
+    newest = await one.get("/detent/events", limit=2)
+    assert newest["events"][0]["text"] == "admin changed name of experiment 1"
+    assert newest["next"] == newest["events"][1]["id"]
+    older = await one.get("/detent/events", before=newest["next"])
+    assert all(event["id"] < newest["next"] for event in older["events"])
+    assert older["next"] is None
+    about = await one.get("/detent/events", targetType="experiment", targetId=1)
+    assert [event["kind"] for event in about["events"]] == ["changed", "created"]
+    assert {e["kind"] for e in (await one.get("/detent/events", kind="logged_in", actor="admin"))["events"]} == {
+        "logged_in"
+    }
+    assert (await one.get("/detent/events", actor="nobody"))["events"] == []
+
+
+async def test_reading_needs_a_login(one: Cluster):
+    paths = ["cluster/overview", "cluster/holds", "cluster/usage", "events", "checkpoints", "session"]
+    paths += ["experiments/1/status", "experiments/1/timeline", "experiments/1/config", "experiments/1/checkpoints"]
+    for path in paths:
+        assert (await one.client.get(f"/detent/{path}", headers={"Authorization": ""})).status_code == 401, path

@@ -1,0 +1,100 @@
+"""Where each line of a configuration comes from, and the check of a text that is being written."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.cluster import CONFIG, Cluster
+
+from determined_master.experiments.origins import effective
+
+FILE = """\
+name: tiny
+entrypoint: python3 run.py
+labels: [b, a]
+searcher:
+  name: single
+  metric: loss
+  max_length: {batches: 5}
+hyperparameters:
+  lr: 0.1
+  deep: {size: 3}
+resources: {priority: 7}
+"""
+
+
+async def told(one: Cluster) -> dict[str, tuple[str, int | None]]:
+    """Path → origin and line in the file; each line is where it says."""
+    found = await one.get("/detent/experiments/1/config")
+    lines = found["text"].splitlines()
+    for origin in found["origins"]:
+        name = origin["path"].rsplit(".")[-1].split("[")[0]
+        assert name in lines[origin["line"] - 1] or lines[origin["line"] - 1].lstrip().startswith("- "), origin
+    return {o["path"]: (o["origin"], o["at"]) for o in found["origins"]}
+
+
+async def test_file_cluster_and_defaults(one: Cluster):
+    await one.create(FILE)
+    origins = await told(one)
+    assert origins["name"] == ("file", 1)
+    assert origins["searcher.metric"] == ("file", 6)
+    assert origins["searcher.smaller_is_better"] == ("default", None)
+    assert origins["hyperparameters.lr.val"] == ("file", 9)
+    assert origins["hyperparameters.deep.size.val"] == ("file", 10)
+    assert origins["labels[0]"][0] == "file"
+    assert origins["resources.priority"] == ("file", 11)
+    assert origins["resources.resource_pool"] == ("cluster", None)
+    assert origins["checkpoint_storage.host_path"] == ("cluster", None)
+    assert origins["reproducibility.experiment_seed"] == ("cluster", None)
+    assert origins["max_restarts"] == ("default", None)
+    assert origins["log_policies[0].name"] == ("default", None)
+
+
+async def test_what_was_changed_later_is_not_the_files(one: Cluster):
+    await one.create(FILE)
+    await one.client.patch("/api/v1/experiments/1", json={"resources": {"priority": 3}})
+    assert (await told(one))["resources.priority"] == ("cluster", 11)
+
+
+async def test_the_submitted_text_is_as_it_was(one: Cluster):
+    text = "# mine\n" + CONFIG
+    await one.create(text)
+    assert (await one.get("/detent/experiments/1/config"))["submitted"] == text
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=3), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), VALUES, max_size=4), st.text(max_size=40))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_no_configuration_is_too_odd(config: dict[str, Any], text: str):
+    found = effective(config, text, {})
+    assert all(1 <= each.line <= len(found.text.split("\n")) for each in found.origins)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "code"),
+    [
+        (CONFIG + "scheduling_units: 3\n", 6, 1, "E203"),
+        ("name: [", 2, 1, "E103"),
+        ("searcher: {name: single, metric: loss}\n", 1, 1, "E202"),
+    ],
+)
+async def test_a_check_names_line_and_column(one: Cluster, text: str, line: int, column: int, code: str):
+    found = (await one.post("/detent/config/check", {"config": text})).json()
+    assert found["ok"] is False
+    first = found["diagnostics"][0]
+    assert (first["line"], first["code"]) == (line, code)
+    assert first["column"] >= column
+    created = await one.post("/api/v1/experiments", {"config": text, "activate": True})
+    assert created.status_code == 400
+
+
+async def test_a_good_text_is_good_and_makes_nothing(one: Cluster):
+    assert (await one.post("/detent/config/check", {"config": CONFIG})).json() == {"ok": True, "diagnostics": []}
+    assert (await one.get("/api/v1/experiments"))["experiments"] == []

@@ -1,0 +1,30 @@
+"""Slot-seconds of stretches of time, against counting them one by one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined_master.cluster.usage import busy_seconds, starts
+
+
+def at(seconds: float) -> datetime:
+    return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+SECONDS = st.integers(-50, 150)
+
+
+@given(st.lists(st.tuples(SECONDS, st.none() | SECONDS), max_size=20), st.integers(1, 13))
+def test_it_is_what_counting_finds(spans, buckets):
+    found = busy_seconds([(at(a), None if b is None else at(b)) for a, b in spans], at(0), at(100), buckets)
+    width = 100 / buckets
+    for index in range(buckets):
+        first, last = index * width, (index + 1) * width
+        expected = sum(max(0.0, min(last, 100 if b is None else b) - max(first, a)) for a, b in spans)
+        assert found[index] == pytest.approx(expected, abs=1e-6)
+
+
+def test_where_the_buckets_begin():
+    assert starts(at(0), at(100), 4) == [at(0), at(25), at(50), at(75)]
