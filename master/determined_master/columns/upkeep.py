@@ -48,7 +48,7 @@ async def keep(session: AsyncSession, experiment_id: int) -> int:
         count = await _keep_values(session, row, known, found)
     await _keep_summary(session, row, known, trials, found)
     await rows.settle(session, experiment_id, trials)
-    hint(session, hints.experiment(experiment_id))
+    hint(session, hints.metrics(experiment_id))
     return count
 
 

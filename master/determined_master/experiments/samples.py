@@ -66,7 +66,7 @@ async def parts(
 
 
 async def metric_names(session: ReadSession, experiment_ids: Sequence[int]) -> MetricNamesPart:
-    trials = await trial_rows.of_experiments(session, experiment_ids)
+    trials = [trial for i in dict.fromkeys(experiment_ids) for trial in await trial_rows.of_experiment(session, i)]
     experiments = await experiment_rows.get_many(session, experiment_ids)
     metrics = named(trial.summary_metrics for trial in trials)
     return MetricNamesPart(
