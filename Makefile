@@ -25,10 +25,22 @@ $(VENV)/launchers: $(VENV)/installed scripts/install_launchers.sh constraints.tx
 	@sh scripts/install_launchers.sh $(VENV)
 	@touch $@
 
+install-browser: install ## the Chromium that the page's tests drive (adds Debian packages)
+	@sh scripts/install_browser.sh
+
+webui/node_modules/.package-lock.json: webui/package-lock.json $(VENV)/installed
+	@sh scripts/webui.sh $(VENV) install
+
+webui-types: install webui/node_modules/.package-lock.json
+	@sh scripts/webui.sh $(VENV) types
+
+webui: webui-types ## the web page, built into webui/dist; types from the master's own OpenAPI page
+	@sh scripts/webui.sh $(VENV) build
+
 demo: install ## train, pause, activate and finish a real experiment on a cluster of this machine
 	@$(BIN)/python examples/demo.py
 
-check: install ## ruff, mypy strict (twice), pyright, the floors, the house's own rules
+check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc and eslint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(ROOTS)
@@ -36,23 +48,25 @@ check: install ## ruff, mypy strict (twice), pyright, the floors, the house's ow
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/house_rules.py
+	sh scripts/webui.sh $(VENV) check
 
 fmt: install ## format and mend what can be mended
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
 
-unit: install install-launchers ## the fast tests
+unit: install install-launchers webui-types ## the fast tests
 	@sh scripts/install_test_tools.sh
+	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
-e2e: install install-launchers official ## real master, agents and tasks; the official client (may add iproute2 openssh-server)
+e2e: install install-launchers install-browser official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	@sh scripts/install_test_tools.sh
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/e2e
 
 e2e-long: install install-launchers ## longer forms of what make test shows
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
-wheel-test: install ## the wheel, by way of the sdist, in a fresh environment and an empty folder
+wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: check unit e2e wheel-test ## everything
@@ -63,6 +77,9 @@ $(OFFICIAL)/installed:
 	@sh scripts/install_official.sh $(PYTHON) $(OFFICIAL)
 	@touch $@
 
+pictures: install install-browser webui ## pictures of every page from a real run, into docs/pictures
+	$(BIN)/python -m tests.e2e.web.pictures docs/pictures
+
 bench: install ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
@@ -70,4 +87,4 @@ mutants: install ## seeded breakages, each of which must turn its tests red
 	$(BIN)/python tests/mutants/run.py
 
 clean:
-	rm -rf $(VENV) .cache dist build
+	rm -rf $(VENV) .cache dist build webui/dist webui/node_modules
