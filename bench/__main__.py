@@ -10,7 +10,7 @@ from bench.figure import Skipped
 
 MODULES = (
     *("cli", "harness_step", "first_step", "ingest", "ingest_under_create", "memory", "pause"),
-    *("launchers", "worker_death"),
+    *("launchers", "many_experiments", "worker_death"),
 )
 
 

@@ -4,12 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.cluster import CONFIG, Cluster
 from tests.support.many import NOON, add_experiment, add_trial, effective
 from tests.support.until import until
 
 from determined.states import ContainerState, ExperimentState, TrialState
 from determined_master.columns import rows
+from determined_master.trials import repository as trial_rows
 
 
 def field(column: str, operator: str, value: Any = None) -> dict[str, Any]:
@@ -311,3 +312,51 @@ async def test_archived_ones_are_shown_where_asked_for(one: Cluster):
     asked = json.dumps({"showArchived": True})
     assert (await one.post("/detent/experiments/search/ids", {"filter": asked})).json()["total"] == 2
     assert await found(one, field("archived", "=", True), showArchived=True) == [hidden.id]
+
+
+async def stale(one: Cluster, trial_id: int, **values: Any) -> None:
+    async with one.master.database.write() as session:
+        row = await trial_rows.get(session, trial_id)
+        await trial_rows.change(session, row, values_stale=True, **values)
+
+
+async def test_what_is_much_is_not_taken_in_again_and_again(one: Cluster):
+    async with one.master.database.write() as session:
+        row = await add_experiment(session)
+        trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
+    await one.master.columns.catch_up(at_once=True)
+    await stale(one, trial.id, hparams={"lr": 2.0})
+    wait = await one.master.columns.catch_up()
+    assert wait is not None
+    assert 5 < wait <= 11
+    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
+    await one.master.columns.catch_up(at_once=True)
+    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 1
+
+
+async def test_one_that_cannot_be_taken_in_keeps_no_other_out(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    first, second, third = await three(one)
+    hparams = rows.hparams
+
+    async def breaks(session: Any, trial_id: int) -> dict[str, Any]:
+        if trial_id == 2:
+            raise RuntimeError("a test's")
+        return await hparams(session, trial_id)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(rows, "hparams", breaks)
+        for trial in (1, 2, 3):
+            await stale(one, trial, hparams={"opt": "new"})
+        await one.master.columns.catch_up(at_once=True)
+    assert await found(one, field("hp.opt", "=", "new")) == [third, first]
+    await one.master.columns.catch_up(at_once=True)
+    assert await found(one, field("hp.opt", "=", "new")) == [third, second, first]
+
+
+async def test_a_changed_configuration_is_found(one: Cluster):
+    experiment = await one.create(CONFIG, activate=False)
+    await one.master.columns.catch_up(at_once=True)
+    path = f"/api/v1/experiments/{experiment}"
+    assert (await one.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
+    await one.master.columns.catch_up(at_once=True)
+    assert await found(one, field("config.resources.priority", "=", 7)) == [experiment]

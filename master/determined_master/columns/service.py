@@ -4,6 +4,8 @@ import asyncio
 import logging
 import time
 
+from sqlalchemy.exc import OperationalError
+
 from determined_master.columns import rows, upkeep
 from determined_master.db.session import Database
 
@@ -40,6 +42,8 @@ class Upkeep:
                 start = time.monotonic()
                 try:
                     due = await self._batch(due)
+                except OperationalError:
+                    raise  # the database's own trouble is every experiment's: the loop backs off
                 except Exception:
                     due = await self._first_alone(due)
                 # The lock is free for as long as it was held: whoever waits comes in between.
@@ -51,6 +55,8 @@ class Upkeep:
         """Where a batch failed: one that cannot be taken in must not keep the others out."""
         try:
             await self._batch(due[:1])
+        except OperationalError:
+            raise
         except Exception:
             logger.exception("the values of experiment %d could not be brought into step", due[0])
             self._not_before[due[0]] = time.monotonic() + AFTER_A_FAILURE_SECONDS
