@@ -48,6 +48,8 @@ class Points:
         )
 
     def take(self, places: Sequence[int]) -> "Points":
+        if isinstance(places, range) and places.step == 1:
+            return self.part(places.start, places.stop)
         return Points(
             array("q", [self.batches[i] for i in places]),
             array("q", [self.times[i] for i in places]),
