@@ -56,6 +56,17 @@ async def test_numbers_that_json_cannot_carry_and_what_is_no_number(one: Cluster
     assert found["count"] == 5
 
 
+async def test_a_name_of_megabytes_has_no_curve_and_does_no_harm(one: Cluster):
+    task = await trial(one)
+    name = "x" * 1_000_000
+    await report(one, task, 1, {name: 1.0, "loss": 2.0, "big": 2**62})
+    asked = [{"group": "training", "name": each} for each in (name, "loss", "big")]
+    for _ in range(2):
+        found = (await series(one, metrics=asked))["series"]
+        assert [one["values"] for one in found] == [[], [2.0], [float(2**62)]]
+        await packing(one, least=1)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_names_are_names(one: Cluster, name: str):
     task = await trial(one)

@@ -141,6 +141,9 @@ def test_stretches_are_never_coarser_than_blocks(count: int, factor: int):
 
 
 def test_both_ends_of_a_question_belong_to_it():
-    assert inside(line(10), "batches", 2, 4) == [2, 3, 4]
-    assert inside(line(3), "batches", None, None) == [0, 1, 2]
-    assert inside(line(3), "epochs", None, None) == []
+    assert list(inside(line(10), "batches", 2, 4)) == [2, 3, 4]
+    assert list(inside(line(3), "batches", None, None)) == [0, 1, 2]
+    assert list(inside(line(3), "batches", 5, 1)) == []
+    assert list(inside(line(3), "epochs", None, None)) == []
+    jumbled = made([(3, 0, 0.0, 1.0), (1, 0, 0.0, 1.0), (2, 0, 0.0, 1.0)])
+    assert list(inside(jumbled, "batches", 2, 3)) == [0, 2]

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Float,
+    ScalarSelect,
     Table,
     and_,
     case,
@@ -21,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
+from determined_master.metrics.points import Axis
 
 # As tables: the ORM costs more than the database does.
 _M = cast(Table, MetricRow.__table__)
@@ -70,12 +73,9 @@ class Extent(NamedTuple):
     series_id: int
     place: int
     points: int
-    least_batches: int
-    most_batches: int
-    least_time: int
-    most_time: int
-    least_epoch: float | None
-    most_epoch: float | None
+    least: float
+    most: float
+    """Of x."""
     epochs: int
 
 
@@ -102,22 +102,29 @@ async def cursors(session: AsyncSession, trial_ids: Collection[int]) -> dict[int
     return found
 
 
+def _waiting() -> list[ScalarSelect[int]]:
+    """How many reports a trial has beyond its cursor: of the run at it, and of later ones. Apart, since the index is
+    by (trial, run) and then by id, so that the first is a look and no scan."""
+    run, beyond = func.coalesce(_C.c.packed_run, 0), _M.c.id > func.coalesce(_C.c.packed_id, 0)
+    return [
+        select(func.count())
+        .select_from(_M)
+        .where(_M.c.trial_id == _T.c.id, beyond, own)
+        .correlate(_T, _C)
+        .scalar_subquery()
+        for own in (_M.c.run_id == run, _M.c.run_id > run)
+    ]
+
+
 async def due(session: AsyncSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
     """Trials with ``least`` reports beyond their cursor, and those that have ended since they were last packed whole;
     and whether they have ended. In turn: those beyond the id ``after`` come first."""
-    beyond = and_(_M.c.trial_id == _T.c.id, _M.c.id > func.coalesce(_C.c.packed_id, 0))
-    waiting = [
-        select(func.count()).select_from(_M).where(beyond, run).correlate(_T, _C).scalar_subquery()
-        for run in (
-            _M.c.run_id == func.coalesce(_C.c.packed_run, 0),
-            _M.c.run_id > func.coalesce(_C.c.packed_run, 0),
-        )
-    ]
+    of_run, later = _waiting()
     has_ended = _T.c.state.in_(_ENDED)
     query = (
         select(*_CURSOR, has_ended)
         .select_from(_WITH_CURSOR)
-        .where(func.coalesce(_C.c.done_run, -1) != _T.c.run_id, or_(has_ended, waiting[0] + waiting[1] >= least))
+        .where(func.coalesce(_C.c.done_run, -1) != _T.c.run_id, or_(has_ended, of_run + later >= least))
         .order_by(_T.c.id <= after, _T.c.id)
         .limit(most)
     )
@@ -128,14 +135,13 @@ async def newest_report(session: AsyncSession) -> int:
     return (await session.execute(select(func.max(_M.c.id)))).scalar_one() or 0
 
 
-async def with_news(session: AsyncSession, trials: Iterable[Cursor]) -> list[Cursor]:
+async def with_news(session: AsyncSession, trials: Sequence[Cursor]) -> list[Cursor]:
     """Those that have reports beyond their cursor."""
-    found = []
-    for trial in trials:
-        query = select(_M.c.id).where(_beyond(trial, trial.packed_id)).limit(1)
-        if (await session.execute(query)).first() is not None:
-            found.append(trial)
-    return found
+    of_run, later = _waiting()
+    query = select(_T.c.id).select_from(_WITH_CURSOR)
+    query = query.where(_T.c.id.in_([trial.trial_id for trial in trials]), of_run + later > 0)
+    found = set((await session.execute(query)).scalars().all())
+    return [trial for trial in trials if trial.trial_id in found]
 
 
 async def last_of_page(session: AsyncSession, trial: Cursor, most: int) -> int | None:
@@ -183,8 +189,24 @@ async def series_of(
     return [row for row in found if (row.group, row.name) in wanted]
 
 
-async def extents(session: AsyncSession, series_ids: Sequence[int]) -> list[Extent]:
-    query = select(*(_K.c[name] for name in Extent._fields)).where(_K.c.series_id.in_(series_ids), _K.c.factor == 1)
+_RANGES = {
+    "batches": (_K.c.least_batches, _K.c.most_batches),
+    "time": (_K.c.least_time, _K.c.most_time),
+    "epochs": (_K.c.least_epoch, _K.c.most_epoch),
+}
+
+
+async def extents(
+    session: AsyncSession, series_ids: Sequence[int], axis: Axis, start: float | None, end: float | None
+) -> list[Extent]:
+    """Of chunks that have something between ``start`` and ``end``, in their order."""
+    least, most = (type_coerce(column, Float) for column in _RANGES[axis])
+    query = select(_K.c.series_id, _K.c.place, _K.c.points, least, most, _K.c.epochs)
+    query = query.where(_K.c.series_id.in_(series_ids), _K.c.factor == 1, least.is_not(None))
+    if start is not None:
+        query = query.where(most >= start)
+    if end is not None:
+        query = query.where(least <= end)
     return [Extent(*row) for row in (await session.execute(query.order_by(_K.c.series_id, _K.c.place))).all()]
 
 

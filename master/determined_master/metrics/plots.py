@@ -28,7 +28,7 @@ from determined_master.wire.numbers import outward
 router = APIRouter(prefix="/detent", tags=["series"])
 MICROS = 1_000_000
 LEAST_POINTS = 10
-MOST_POINTS = 500_000
+MOST_POINTS = 250_000
 """In one answer: with more series each has fewer."""
 
 

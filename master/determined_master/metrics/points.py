@@ -12,6 +12,7 @@ from determined_master.wire.numbers import number
 
 Axis = Literal["batches", "epochs", "time"]
 LONGEST_NAME = 1000
+"""Characters of a metric's name; one with more is in reports and summaries, and has no curve."""
 _HEAD = struct.Struct("<BBI")
 _STEPS = struct.Struct("<qq")
 _REGULAR, _EPOCHS = 1, 2
@@ -48,6 +49,8 @@ class Points:
         )
 
     def take(self, places: Sequence[int]) -> "Points":
+        if isinstance(places, range) and places.step == 1:
+            return self.part(places.start, places.stop)
         return Points(
             array("q", [self.batches[i] for i in places]),
             array("q", [self.times[i] for i in places]),
@@ -65,9 +68,8 @@ def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     """The epoch of one report, NaN where it has none, and its metrics that are numbers."""
     found = []
     for name, value in metrics.items():
-        if type(value) is float:
-            found.append((name, value))
-        elif len(name) <= LONGEST_NAME and (figure := figure_of(value)) is not None:
+        figure = value if type(value) is float else figure_of(value)
+        if figure is not None and len(name) <= LONGEST_NAME:
             found.append((name, figure))
     epoch = figure_of(metrics.get("epochs", metrics.get("epoch")))
     return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found

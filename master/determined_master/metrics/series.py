@@ -48,7 +48,7 @@ class _Parts:
     row: Stored
     whole: list[int] = field(default_factory=list)
     partial: list[int] = field(default_factory=list)
-    pieces: dict[int, tuple[Points, list[int] | None]] = field(default_factory=dict)
+    pieces: dict[int, tuple[Points, Sequence[int] | None]] = field(default_factory=dict)
     """By the place of their chunk; which of the points are asked for, None: all."""
 
     def count(self) -> int:
@@ -115,7 +115,7 @@ async def _parts(
     stored = [row.id for row in rows if row.id]
     extents: dict[int, list[Extent]] = {}
     if not question.is_whole and stored:
-        for extent in await chunk_rows.extents(session, stored):
+        for extent in await chunk_rows.extents(session, stored, question.axis, question.start, question.end):
             extents.setdefault(extent.series_id, []).append(extent)
     for part in parts:
         full = part.row.points // SIZE
@@ -135,18 +135,9 @@ async def _parts(
 
 
 def _sort(part: _Parts, extent: Extent, question: Question) -> None:
-    """Wholly asked for, partly, or not at all."""
-    if question.axis == "epochs":
-        least, most = extent.least_epoch, extent.most_epoch
-    elif question.axis == "time":
-        least, most = extent.least_time, extent.most_time
-    else:
-        least, most = extent.least_batches, extent.most_batches
-    if least is None or most is None:
-        return
-    if (question.start is not None and most < question.start) or (question.end is not None and least > question.end):
-        return
-    is_whole = (question.start is None or question.start <= least) and (question.end is None or most <= question.end)
+    """Wholly asked for, or partly."""
+    start, end = question.start, question.end
+    is_whole = (start is None or start <= extent.least) and (end is None or extent.most <= end)
     if question.axis == "epochs":
         is_whole = is_whole and extent.epochs == extent.points
     (part.whole if is_whole else part.partial).append(extent.place)

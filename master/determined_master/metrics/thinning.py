@@ -7,7 +7,7 @@ Then by x. What comes out depends on the points and the question alone, never on
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
@@ -27,11 +27,14 @@ def factor_for(count: int, most: int) -> int:
     return max((factor for factor in FACTORS if count >= factor * blocks), default=1)
 
 
-def inside(points: Points, axis: Axis, start: float | None, end: float | None) -> list[int]:
+def inside(points: Points, axis: Axis, start: float | None, end: float | None) -> Sequence[int]:
     """The places of those that lie between ``start`` and ``end``; none of those that have no x."""
     low = -math.inf if start is None else start
     high = math.inf if end is None else end
-    return [place for place, x in enumerate(points.along(axis)) if low <= x <= high]
+    xs = points.along(axis)
+    if axis != "epochs" and sorted(xs) == xs.tolist():
+        return range(bisect_left(xs, low), bisect_right(xs, high))
+    return [place for place, x in enumerate(xs) if low <= x <= high]
 
 
 def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> Points:
