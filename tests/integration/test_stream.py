@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -10,6 +11,10 @@ from tests.support.cluster import PASSWORD, Cluster, cluster, login
 from tests.support.eventually import eventually
 from tests.support.fake_link_master import serving
 from tests.support.streams import reading
+
+from determined_master import hints
+from determined_master.clock import FixedClock
+from determined_master.web import stream as stream_module
 
 
 @pytest.fixture
@@ -106,6 +111,20 @@ async def test_who_is_no_longer_active_is_out_within_a_second(one: Cluster, url:
         answer = await one.client.patch("/api/v1/users/2", json={"active": False}, headers=headers)
         assert answer.status_code == 200
         async with asyncio.timeout(1):
+            await stream.until("bye", reason="signed-out")
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool):
+    monkeypatch.setattr(stream_module, "QUIET_SECONDS", 0.05)
+    clock = FixedClock(datetime.now(UTC))
+    async with cluster(tmp_path, clock) as one, serving(one.app) as url:
+        async with reading(url, token(one)) as stream:
+            await stream.until("hello")
+            clock.at += timedelta(days=8)
+            while is_busy and not stream.ended.is_set():
+                one.master.hints.send({hints.CLUSTER})
+                await asyncio.sleep(0.01)
             await stream.until("bye", reason="signed-out")
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -12,6 +12,7 @@ from determined.errors import Conflict, NotFound
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
 from determined_master.allocations.transitions import FROM
+from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import hint
 
@@ -163,23 +164,43 @@ async def live_without_spec(session: AsyncSession, most: int) -> Sequence[Alloca
     return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
 
 
-async def holds_between(
-    session: AsyncSession, start: datetime, end: datetime, most: int
-) -> Sequence[tuple[SlotHoldRow, str, ExitReason | None]]:
-    """Those that touch the time between, the newest ones, each with its task and how its allocation ended."""
-    query = (
-        select(SlotHoldRow, AllocationRow.task_id, AllocationRow.exit_reason)
-        .join(AllocationRow, AllocationRow.id == SlotHoldRow.allocation_id)
+class Held(NamedTuple):
+    """A slot that was held, by which task, and how its allocation ended."""
+
+    agent_id: str
+    slot_id: int
+    held_at: datetime
+    released_at: datetime | None
+    task_id: str
+    exit_reason: ExitReason | None
+
+
+async def holds_between(session: AsyncSession, start: datetime, end: datetime, most: int) -> list[Held]:
+    """Those that touch the time between, the newest ones first."""
+    newest = (
+        select(SlotHoldRow)
         .where(_touches(start, end))
         .order_by(SlotHoldRow.held_at.desc(), SlotHoldRow.id.desc())
         .limit(most)
+        .subquery()
     )
-    return [(hold, task, reason) for hold, task, reason in (await session.execute(query)).all()]
+    held = newest.c
+    query = (
+        select(held.agent_id, held.slot_id, held.held_at, held.released_at, AllocationRow.task_id)
+        .add_columns(AllocationRow.exit_reason)
+        .join(AllocationRow, AllocationRow.id == held.allocation_id)
+        .order_by(held.held_at.desc(), held.id.desc())
+    )
+    return [Held(*found) for found in (await session.execute(query)).all()]
 
 
-async def held_spans(session: AsyncSession, start: datetime, end: datetime) -> list[tuple[datetime, datetime | None]]:
-    query = select(SlotHoldRow.held_at, SlotHoldRow.released_at).where(_touches(start, end))
-    return [(held, released) for held, released in (await session.execute(query)).all()]
+async def held_spans(session: AsyncSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
+    """From when to when something was held, in seconds from ``start``; there may be very many of them."""
+    zero = to_micros(start)
+    since = (type_coerce(SlotHoldRow.held_at, BigInteger) - zero) / 1e6
+    until = (func.coalesce(type_coerce(SlotHoldRow.released_at, BigInteger), to_micros(now)) - zero) / 1e6
+    found = await session.execute(select(since, until).where(_touches(start, end)))
+    return [(float(first), float(last)) for first, last in found.all()]
 
 
 def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:

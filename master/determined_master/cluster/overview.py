@@ -4,7 +4,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from determined.errors import BadRequest
@@ -18,7 +18,7 @@ from determined_master.db.session import ReadSession
 from determined_master.dependencies import Read, TheMaster
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.repository import Named
-from determined_master.wire.model import Time, Wire, utc
+from determined_master.wire.model import Time, Wire, answered, utc
 
 router = APIRouter(prefix="/detent/cluster", tags=["detent"])
 
@@ -111,7 +111,7 @@ class SlotUsage(Wire):
 From = Annotated[datetime | None, Query(alias="from")]
 To = Annotated[datetime | None, Query(alias="to")]
 MOST_QUEUED = 1000
-MOST_HOLDS = 5000
+MOST_HOLDS = 3000
 SHOWN = timedelta(days=1)
 _STATES: dict[AllocationState, QueueState] = {
     AllocationState.PENDING: "STATE_QUEUED",
@@ -147,27 +147,27 @@ async def get_cluster_overview(_principal: Anyone, session: Read, master: TheMas
     return ClusterOverview(now=master.clock.now(), agents=agents, queue=queue)
 
 
-@router.get("/holds")
+@router.get("/holds", response_model=SlotHolds)
 async def list_slot_holds(
     _principal: Anyone, session: Read, master: TheMaster, start: From = None, end: To = None
-) -> SlotHolds:
+) -> Response:
     """Of the last day where nothing is said; the newest of very many."""
     now = master.clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MOST_HOLDS)
-    names = await trial_rows.names_of_tasks(session, {task for _, task, _ in found})
+    names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
     holds = [
         SlotHold(
-            agent_id=hold.agent_id,
-            slot_id=hold.slot_id,
-            **names[task]._asdict(),
-            from_=hold.held_at,
-            to=hold.released_at,
-            exit_reason=reason.value if reason else None,
+            agent_id=each.agent_id,
+            slot_id=each.slot_id,
+            **names[each.task_id]._asdict(),
+            from_=each.held_at,
+            to=each.released_at,
+            exit_reason=each.exit_reason.value if each.exit_reason else None,
         )
-        for hold, task, reason in reversed(found)
-        if task in names
+        for each in reversed(found)
+        if each.task_id in names
     ]
-    return SlotHolds(now=now, holds=holds)
+    return answered(SlotHolds(now=now, holds=holds))
 
 
 @router.get("/usage")
@@ -182,8 +182,7 @@ async def get_slot_usage(
     """Nothing is held in what is still to come."""
     now = master.clock.now()
     first, last = _between(start, end, now)
-    spans = [(held, released or now) for held, released in await allocation_rows.held_spans(session, first, last)]
-    busy = busy_seconds(spans, first, last, buckets)
+    busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}
     seconds = (last - first).total_seconds() / buckets
     return SlotUsage(

@@ -3,17 +3,16 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-Span = tuple[datetime, datetime | None]
 
-
-def busy_seconds(spans: Iterable[Span], start: datetime, end: datetime, buckets: int) -> list[float]:
-    """Slot-seconds of each of ``buckets`` equal parts. One pass: whole parts in between are counted by differences."""
-    width = (end - start).total_seconds() / buckets
+def busy_seconds(spans: Iterable[tuple[float, float]], start: datetime, end: datetime, buckets: int) -> list[float]:
+    """Slot-seconds of each of ``buckets`` equal parts. ``spans``: from when to when a slot was held, in seconds from
+    ``start``. One pass: whole parts in between are counted by differences."""
+    total = (end - start).total_seconds()
+    width = total / buckets
     found = [0.0] * buckets
     whole = [0] * (buckets + 1)
     for since, until in spans:
-        first = max(0.0, (since - start).total_seconds())
-        last = min((end - start).total_seconds(), ((until or end) - start).total_seconds())
+        first, last = max(0.0, since), min(total, until)
         if last <= first:
             continue
         a, b = min(buckets - 1, int(first / width)), min(buckets - 1, int(last / width))

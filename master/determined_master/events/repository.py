@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import hints
@@ -51,22 +51,18 @@ async def record(
 
 async def moves_of(session: AsyncSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:
     """Changes of state, oldest first."""
-    query = (
-        select(EventRow)
-        .where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), EventRow.kind == "moved")
-        .order_by(EventRow.id)
-    )
-    return (await session.execute(query)).scalars().all()
+    query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), _IS_MOVE)
+    # Sorted here: asked to, the database would walk all events of this type in their order.
+    return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
 
 
 async def last_move(session: AsyncSession, target_type: str, target_id: object) -> EventRow | None:
-    query = (
-        select(EventRow)
-        .where(EventRow.target_type == target_type, EventRow.target_id == str(target_id), EventRow.kind == "moved")
-        .order_by(EventRow.id.desc())
-        .limit(1)
-    )
-    return (await session.execute(query)).scalars().first()
+    query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id == str(target_id), _IS_MOVE)
+    return (await session.execute(query.order_by(EventRow.id.desc()).limit(1))).scalars().first()
+
+
+_IS_MOVE = func.coalesce(EventRow.kind, "") == "moved"
+"""Not by the index of kinds: a target has few events, while moves are a fifth of all."""
 
 
 async def page(session: AsyncSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.allocations import repository as allocation_rows
@@ -14,22 +14,23 @@ from determined_master.events import repository as event_rows
 from determined_master.experiments import repository, shown, status
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.marks import moments_of, on_timeline
-from determined_master.trials.past import histories_of, most_telling
+from determined_master.trials.past import histories_of
 from determined_master.trials.segments import segments_of
-from determined_master.wire.model import utc
+from determined_master.wire.model import answered, utc
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
+MOST_TOLD, MOST_DRAWN = 500, 200
 
-@router.get("/experiments/{experiment_id}/status")
-async def get_experiment_status(
-    experiment_id: int, _principal: Anyone, session: Read, master: TheMaster
-) -> shown.ExperimentStatus:
+
+@router.get("/experiments/{experiment_id}/status", response_model=shown.ExperimentStatus)
+async def get_experiment_status(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> Response:
     """Of a large search those trials that live and the newest of the others."""
-    return await status_of(session, await repository.get(session, experiment_id), master.clock.now())
+    row = await repository.get(session, experiment_id)
+    return answered(await status_of(session, row, master.clock.now()))
 
 
-@router.get("/experiments/{experiment_id}/timeline")
+@router.get("/experiments/{experiment_id}/timeline", response_model=shown.Timeline)
 async def get_experiment_timeline(
     experiment_id: int,
     _principal: Anyone,
@@ -37,12 +38,12 @@ async def get_experiment_timeline(
     master: TheMaster,
     start: Annotated[datetime | None, Query(alias="from")] = None,
     end: Annotated[datetime | None, Query(alias="to")] = None,
-) -> shown.Timeline:
-    """What touches the time between; of a large search the same trials as in its status."""
+) -> Response:
+    """What touches the time between; of a large search the live and the newest trials."""
     await repository.get(session, experiment_id)
     now = master.clock.now()
     first, last = utc(start), utc(end)
-    rows = most_telling(await trial_rows.of_experiment(session, experiment_id))
+    rows = await trial_rows.most_telling(session, experiment_id, MOST_DRAWN)
     timeline = shown.Timeline(now=now, segments=[], marks=[])
     for history in await histories_of(session, rows):
         timeline.segments += [
@@ -55,12 +56,12 @@ async def get_experiment_timeline(
             for m in on_timeline(history.trial_id, moments_of(history))
             if (last is None or m.time <= last) and (first is None or m.time >= first)
         ]
-    return timeline
+    return answered(timeline)
 
 
 async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) -> shown.ExperimentStatus:
-    trials = await trial_rows.of_experiment(session, row.id)
-    told = most_telling(trials)
+    told = await trial_rows.most_telling(session, row.id, MOST_TOLD)
+    total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
     going = [trial.task_id for trial in told if trial.state.is_live]
     live = {each.task_id: each for each in await allocation_rows.live_of_tasks(session, going)}
     moved = {
@@ -70,13 +71,13 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) ->
     statuses = [status.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
     state = status.finer(row.state, list(live.values()))
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
-    progress = trials[0].progress if len(trials) == 1 and row.state.is_live else row.progress
+    progress = told[0].progress if total == 1 and row.state.is_live else row.progress
     spans = await trial_rows.spans(session, row.id) if state == "STATE_RUNNING" else []
     can, why = status.verbs_of(row)
     return shown.ExperimentStatus(
         id=row.id,
         state=state,
-        text=status.text_of(row, statuses, list(live.values())),
+        text=status.text_of(row, statuses, list(live.values()), total),
         since=status.since_of(row, last.time if last else None, statuses, state),
         progress=progress,
         eta_seconds=status.eta_seconds(progress, spans, now),

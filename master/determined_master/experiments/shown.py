@@ -22,7 +22,6 @@ FinerState = Literal[
     "STATE_ERROR",
     "STATE_DELETING",
     "STATE_DELETE_FAILED",
-    "STATE_DELETED",
 ]
 """Never ACTIVE: what is active is queued, pulling, starting or running. A trial is never deleted."""
 

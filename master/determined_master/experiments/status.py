@@ -48,7 +48,8 @@ def leaving(live: Collection[AllocationRow]) -> str:
     return "saved, leaving" if asked else "waiting for the container to end"
 
 
-def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow]) -> str:
+def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int) -> str:
+    """``total``: of its trials, of which the most telling are given."""
     shown = finer(row.state, live)
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
@@ -61,9 +62,9 @@ def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[Al
     if shown == "STATE_QUEUED":
         waiting = next((trial.waiting for trial in trials if trial.waiting), None)
         return f"queued: {waiting}" if waiting else "queued"
-    if shown == "STATE_RUNNING" and len(trials) > 1:
+    if shown == "STATE_RUNNING" and total > 1:
         running = sum(trial.state == "STATE_RUNNING" for trial in trials)
-        return f"running: {running} of {len(trials)} trials"
+        return f"running: {running} of {total} trials"
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 
 

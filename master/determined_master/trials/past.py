@@ -13,15 +13,8 @@ from determined_master.db.models import AllocationRow, CheckpointRow, EventRow, 
 from determined_master.events import repository as event_rows
 from determined_master.trials.history import History, Move, Saved, Try
 
-MOST_TRIALS = 500
 MOST_CHECKPOINTS = 5000
 """Of all trials together, the newest."""
-
-
-def most_telling(rows: Sequence[TrialRow]) -> list[TrialRow]:
-    """Those that live and the newest of the others, by id: a search may have more than anybody looks at."""
-    ranked = sorted(rows, key=lambda row: (row.state.is_live, row.id), reverse=True)
-    return sorted(ranked[:MOST_TRIALS], key=lambda row: row.id)
 
 
 async def histories_of(session: AsyncSession, rows: Sequence[TrialRow]) -> list[History]:

@@ -58,6 +58,17 @@ async def of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[T
     return (await session.execute(query)).scalars().all()
 
 
+async def most_telling(session: AsyncSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
+    """Those that live and the newest of the others, by id: a search may have more than anybody looks at."""
+    query = (
+        select(TrialRow)
+        .where(TrialRow.experiment_id == experiment_id)
+        .order_by(TrialRow.state.in_(_LIVE).desc(), TrialRow.id.desc())
+        .limit(most)
+    )
+    return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
+
+
 async def of_experiments(session: AsyncSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
     """Without what may be long of each: hyperparameters, metrics, metadata."""
     query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)

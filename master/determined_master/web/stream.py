@@ -1,5 +1,6 @@
 """``GET /detent/stream``: what has changed, as server-sent events."""
 
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -46,12 +47,13 @@ async def follow_changes(
 async def _events(request: Request, master: Master, after: str) -> AsyncIterator[bytes]:
     feed: Feed = request.app.state.feed
     async with master.hints.listen(hints.FEED, hints.SESSIONS) as listener:
-        logins = -1
+        logins, looked_at = -1, 0.0
         at, resumed = feed.place(after)
         yield _hello(request, master, feed, at, resumed=resumed)
         while True:
-            if logins != feed.logins:
-                logins = feed.logins
+            # Looked at again when one has ended, and now and then: one may also have run out.
+            if logins != feed.logins or time.monotonic() - looked_at >= QUIET_SECONDS:
+                logins, looked_at = feed.logins, time.monotonic()
                 if not await _is_signed_in(request, master):
                     yield _bye(feed, Bye(reason="signed-out"))
                     return
@@ -65,7 +67,6 @@ async def _events(request: Request, master: Master, after: str) -> AsyncIterator
                 yield _bye(feed, Bye(reason="shutdown"))
                 return
             if not await listener.wait(QUIET_SECONDS):
-                logins = -1  # a login may have run out meanwhile
                 yield b": still here\n\n"
 
 
