@@ -88,8 +88,8 @@ def times(page: Page) -> tuple[float, float]:
     return found["seen"] / 1000, found["ready"] / 1000
 
 
-def visible(page: Page, url: str, selector: str) -> float:
-    """Seconds of a cold navigation until ``selector`` is on the screen."""
+def visible(context: BrowserContext, url: str, selector: str) -> tuple[Page, float]:
+    """The page, and the seconds of a navigation until something of this kind was on its screen."""
+    page = watched(context, selector)
     page.goto(url, wait_until="commit")
-    del selector
-    return times(page)[0]
+    return page, times(page)[0]
