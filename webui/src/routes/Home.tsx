@@ -6,13 +6,14 @@ import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { asTyped } from "@/filter/tokens";
+import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { fetchIds, type Row } from "@/services/columns";
 import { BulkBar } from "./home/BulkBar";
 import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
 import { GroupMenu } from "./home/GroupMenu";
-import { pressed, readFilter, useListState } from "./home/listState";
+import { DEFAULT_COLUMNS, PHONE_COLUMNS, pressed, readFilter, useListState } from "./home/listState";
 import { RunGrid } from "./home/RunGrid";
 import { SavedViews } from "./home/SavedViews";
 import { useSections } from "./home/sections";
@@ -24,7 +25,10 @@ import { useListKeys } from "./home/useListKeys";
 export function Home() {
   usePageTitle("Experiments");
   const navigate = useNavigate();
-  const [state, change] = useListState();
+  const [asState, change] = useListState();
+  const isPhone = useMedia("(max-width: 720px)");
+  // A phone has room for what one wants to know there; columns that somebody chose are shown all the same.
+  const state = useMemo(() => (isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState), [isPhone, asState]);
   const read = useMemo(() => readFilter(state.query), [state.query]);
   const lastGood = useRef(read.filter);
   if (!read.problem) lastGood.current = read.filter;

@@ -14,7 +14,16 @@ class AllocationRow(Base):
     """Knows no trial: ``task_id`` is all that ties them, and the trial's loop reads what stands here."""
 
     __tablename__ = "allocations"
-    __table_args__ = (Index("ix_allocations_state", "state"),)
+    __table_args__ = (
+        Index("ix_allocations_state", "state"),
+        Index(
+            "ix_allocations_unsettled",
+            "state",
+            "ended_at",
+            sqlite_where=text("settled IS 0"),
+            postgresql_where=text("settled IS false"),
+        ),
+    )
 
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
     task_id: Mapped[str] = mapped_column(String(64), index=True)

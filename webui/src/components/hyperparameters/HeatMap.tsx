@@ -17,15 +17,16 @@ interface Cell {
   count: number;
 }
 
-/** Values of an axis in at most six steps: words each for itself. */
+/** Values of an axis in at most six steps: few values each for itself. */
 export function stepOf(axis: Axis, value: unknown): number | null {
   const place = axis.place(value);
   if (place === null) return null;
-  return axis.kind === "words" && axis.words.length <= CELLS ? Math.round(place * Math.max(1, axis.words.length - 1)) : Math.min(CELLS - 1, Math.floor(place * CELLS));
+  if (axis.few) return axis.few.findIndex((each) => each.place === place);
+  return Math.min(CELLS - 1, Math.floor(place * CELLS));
 }
 
 function stepsOf(axis: Axis): string[] {
-  if (axis.kind === "words" && axis.words.length <= CELLS) return axis.words;
+  if (axis.few) return axis.few.map((each) => each.title);
   return Array.from({ length: CELLS }, (_, index) => `${axis.label(index / CELLS)}–${axis.label((index + 1) / CELLS)}`);
 }
 

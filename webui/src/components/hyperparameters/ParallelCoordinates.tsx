@@ -106,7 +106,7 @@ interface AxisProps {
 }
 
 function AxisLine({ axis, x, down, brush, onBrush }: AxisProps) {
-  const ticks = axis.kind === "words" ? axis.words.slice(0, 12).map((_, index) => index / Math.max(1, axis.words.length - 1)) : [0, 0.25, 0.5, 0.75, 1];
+  const ticks = axis.few ? axis.few.map((each) => each.place) : [0, 0.25, 0.5, 0.75, 1];
   const drag = (event: PointerEvent<SVGRectElement>) => {
     const target = event.currentTarget;
     const box = target.ownerSVGElement!.getBoundingClientRect();
@@ -126,9 +126,9 @@ function AxisLine({ axis, x, down, brush, onBrush }: AxisProps) {
         <title>{axis.name}</title>
       </text>
       <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
-      {ticks.map((tick) => (
-        <text key={tick} x={x + 5} y={down(tick) + 4} className="parallel-tick">
-          {axis.label(tick)}
+      {ticks.map((tick, index) => (
+        <text key={tick} x={x + 6} y={down(tick) - 4} className="parallel-tick">
+          {axis.few ? axis.few[index]!.title : axis.label(tick)}
         </text>
       ))}
       {brush && <rect x={x - 6} width={12} y={down(brush[1])} height={Math.max(1, down(brush[0]) - down(brush[1]))} className="parallel-brush" />}

@@ -36,7 +36,7 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
               {y.label(tick)}
             </text>
             <text x={left(tick)} y={HEIGHT - BOTTOM + 16} textAnchor={tick === 0 ? "start" : tick === 1 ? "end" : "middle"}>
-              {x.label(tick)}
+              {x.kind === "words" && tick === 0.5 ? "" : x.label(tick)}
             </text>
           </g>
         ))}

@@ -2,6 +2,8 @@ import { toNumber } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { TrialSummary } from "@/services/trials";
 
+const FEW = 8;
+
 /** One trial as a point: its hyperparameters and what it reached. */
 export interface Point {
   trialId: number;
@@ -16,8 +18,8 @@ export interface Axis {
   kind: "number" | "log" | "words";
   /** Of words: all of them, in order. */
   words: string[];
-  least: number;
-  greatest: number;
+  /** Where there are at most eight values: each with its place, from the least. */
+  few: { place: number; title: string }[] | null;
   /** 0 at the bottom to 1 at the top; null where a trial has no such value. */
   place: (value: unknown) => number | null;
   label: (fraction: number) => string;
@@ -47,13 +49,14 @@ export function axisOf(name: string, values: readonly unknown[]): Axis {
   const log = least > 0 && greatest / least >= 100;
   const to = (value: number) => (log ? Math.log(value) : value);
   const width = to(greatest) - to(least) || 1;
+  const place = (value: unknown) => (typeof value === "number" && Number.isFinite(value) ? (to(value) - to(least)) / width : null);
+  const distinct = [...new Set(numbers)].sort((a, b) => a - b);
   return {
     name,
     kind: log ? "log" : "number",
     words: [],
-    least,
-    greatest,
-    place: (value) => (typeof value === "number" && Number.isFinite(value) ? (to(value) - to(least)) / width : null),
+    few: distinct.length <= FEW ? distinct.map((value) => ({ place: place(value)!, title: short(value) })) : null,
+    place,
     label: (fraction) => short(log ? Math.exp(to(least) + fraction * width) : least + fraction * width),
   };
 }
@@ -65,8 +68,7 @@ function wordAxis(name: string, present: readonly unknown[]): Axis {
     name,
     kind: "words",
     words,
-    least: 0,
-    greatest: last,
+    few: words.length <= FEW ? words.map((title, index) => ({ place: index / last, title })) : null,
     place: (value) => (value === undefined || value === null ? null : words.indexOf(word(value)) / last),
     label: (fraction) => words[Math.round(fraction * last)] ?? "",
   };

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { describe, expect, it } from "vitest";
 import { importanceOf, LEAST_TRIALS } from "./importance";
 

@@ -13,7 +13,7 @@ const BUCKETS = 60;
 export function Usage() {
   const now = useNow();
   const timeZone = zone(usePreferences());
-  const [seconds, setSeconds] = useState<number>(SPANS[2].seconds);
+  const [seconds, setSeconds] = useState<number>(SPANS[1].seconds);
   const span = useSpan(seconds, now);
   const { data } = useQuery({ ...usageQuery(span.from, span.to, BUCKETS), placeholderData: keepPreviousData });
   const buckets = data?.buckets ?? [];

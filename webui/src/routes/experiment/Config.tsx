@@ -4,6 +4,7 @@ import { Button } from "@/components/base/Button";
 import { CopyText } from "@/components/base/CopyText";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import "@/components/code/code.css";
 import { configQuery } from "@/services/experiments";
 import type { TabProps } from "../Experiment";
 
@@ -25,7 +26,7 @@ export default function Config({ experiment }: TabProps) {
         <Button aria-pressed={only === "file"} onClick={() => setOnly("file")}>
           As it was sent
         </Button>
-        <CopyText text={`det experiment config ${experiment.id}`} />
+        <CopyText text={`det experiment fork ${experiment.id} --config KEY=VALUE`} />
       </div>
       {only === "file" ? (
         <pre className="source card">{data.submitted}</pre>

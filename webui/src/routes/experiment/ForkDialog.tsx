@@ -6,6 +6,7 @@ import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import "@/components/code/code.css";
 import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
 import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
 import { forkText } from "./forkText";

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
+import "@/components/code/code.css";
 import { editExperiment } from "@/services/experiments";
 import type { TabProps } from "../Experiment";
 

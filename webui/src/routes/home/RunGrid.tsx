@@ -1,9 +1,10 @@
+import { type ColumnDef, flexRender, getCoreRowModel, type Header, type Row as TableRow, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type PointerEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { type RefObject, useEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { lookOf } from "./columns";
-import type { ListState, Sort } from "./listState";
+import type { ListState } from "./listState";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 
@@ -21,14 +22,19 @@ interface Props {
   rowAt: RefObject<(line: number) => Row | undefined>;
 }
 
+/** A line of the screen and the experiment on it; undefined while it is on its way. */
+interface OnScreen {
+  line: number;
+  row: Row | undefined;
+}
+
 const CHECK = 40;
 
 /** The list. Only what is on the screen exists; rows come in pages. */
 export function RunGrid(props: Props) {
-  const { state, shape, selection, cursor } = props;
+  const { state, shape, selection, cursor, addFilter } = props;
   const compact = usePreferences().density === "compact";
   const frame = useRef<HTMLDivElement>(null);
-  const [widths, setWidths] = useState<Record<string, number>>({});
   const height = compact ? 28 : 36;
   const virtual = useVirtualizer({ count: shape.length, getScrollElement: () => frame.current, estimateSize: () => height, overscan: 12 });
   useEffect(() => virtual.measure(), [virtual, height]);
@@ -36,19 +42,43 @@ export function RunGrid(props: Props) {
     if (cursor >= 0) virtual.scrollToIndex(cursor);
   }, [virtual, cursor]);
   const items = virtual.getVirtualItems();
-  const rows = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1);
+  const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1);
   useEffect(() => {
-    props.rowAt.current = (line) => rows.get(line);
+    props.rowAt.current = (line) => found.get(line);
   });
-  const width = (column: string) => widths[column] ?? lookOf(column).width;
+  const columns = useMemo<ColumnDef<OnScreen>[]>(
+    () =>
+      state.columns.map((column) => {
+        const look = lookOf(column);
+        return {
+          id: column,
+          header: look.title,
+          size: look.width,
+          minSize: 48,
+          cell: ({ row }) => (row.original.row ? look.draw(row.original.row, addFilter) : column === "name" ? <span className="soft">…</span> : null),
+        };
+      }),
+    [state.columns, addFilter],
+  );
+  const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
+  const table = useReactTable({
+    data: items.map((item): OnScreen => ({ line: item.index, row: found.get(item.index) })),
+    columns,
+    state: { sorting },
+    manualSorting: true,
+    columnResizeMode: "onChange",
+    getCoreRowModel: getCoreRowModel(),
+    getRowId: (each) => String(each.line),
+  });
+  const rows = new Map(table.getRowModel().rows.map((row) => [row.original.line, row]));
   return (
     <div className="grid-frame" ref={frame} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
         <div className="grid-cell" role="columnheader" style={{ width: CHECK }}>
           <span className="visually-hidden">Selected</span>
         </div>
-        {state.columns.map((column) => (
-          <HeadCell key={column} column={column} sort={state.sort} width={width(column)} onSort={props.onSort} onWidth={(next) => setWidths((now) => ({ ...now, [column]: next }))} />
+        {table.getFlatHeaders().map((header) => (
+          <HeadCell key={header.id} header={header} place={state.sort.findIndex((each) => each.column === header.id)} count={state.sort.length} onSort={props.onSort} />
         ))}
       </div>
       <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
@@ -58,69 +88,75 @@ export function RunGrid(props: Props) {
           if (line.kind === "group") {
             return (
               <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
-                <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
-                  <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {line.section.title} <span className="soft">{line.section.count}</span>
-                </button>
+                <div role="gridcell">
+                  <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
+                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {line.section.title} <span className="soft">{line.section.count}</span>
+                  </button>
+                </div>
               </div>
             );
           }
           const row = rows.get(item.index);
-          return (
-            <div
-              key={item.key}
-              className={item.index === cursor ? "grid-row cursor" : "grid-row"}
-              role="row"
-              aria-rowindex={item.index + 2}
-              aria-selected={row ? selection.has(row.id) : undefined}
-              style={{ top: item.start }}
-              onClick={() => props.setCursor(item.index)}
-            >
-              <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
-                {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={selection.has(row.id)} onChange={() => selection.toggle(row.id)} />}
-              </div>
-              {state.columns.map((column) => (
-                <div key={column} className={lookOf(column).number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width: width(column) }}>
-                  {row ? lookOf(column).draw(row, props.addFilter) : column === "name" ? <span className="soft">…</span> : null}
-                </div>
-              ))}
-            </div>
-          );
+          return row ? <Line key={item.key} row={row} top={item.start} isCursor={item.index === cursor} selection={selection} setCursor={props.setCursor} /> : null;
         })}
       </div>
     </div>
   );
 }
 
-interface HeadProps {
-  column: string;
-  sort: readonly Sort[];
-  width: number;
-  onSort: (column: string, add: boolean) => void;
-  onWidth: (width: number) => void;
+interface LineProps {
+  row: TableRow<OnScreen>;
+  top: number;
+  isCursor: boolean;
+  selection: Selection;
+  setCursor: (line: number) => void;
 }
 
-function HeadCell({ column, sort, width, onSort, onWidth }: HeadProps) {
-  const place = sort.findIndex((each) => each.column === column);
-  const found = sort[place];
-  const drag = (event: PointerEvent<HTMLDivElement>) => {
-    const from = event.clientX;
-    const target = event.currentTarget;
-    target.setPointerCapture(event.pointerId);
-    target.onpointermove = (move) => onWidth(Math.max(48, width + move.clientX - from));
-    target.onpointerup = () => (target.onpointermove = null);
-  };
+function Line({ row, top, isCursor, selection, setCursor }: LineProps) {
+  const { line, row: experiment } = row.original;
   return (
-    <div className="grid-cell" role="columnheader" style={{ width }} aria-sort={found ? (found.descending ? "descending" : "ascending") : "none"}>
-      <button type="button" className="sort-button" title={`Sort by ${column}; with Shift, also by it`} onClick={(event) => onSort(column, event.shiftKey)}>
-        <span>{lookOf(column).title}</span>
-        {found && (
+    <div
+      className={isCursor ? "grid-row cursor" : "grid-row"}
+      role="row"
+      aria-rowindex={line + 2}
+      aria-selected={experiment ? selection.has(experiment.id) : undefined}
+      style={{ top }}
+      onClick={() => setCursor(line)}
+    >
+      <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
+        {experiment && <input type="checkbox" aria-label={`Select experiment ${experiment.id}`} checked={selection.has(experiment.id)} onChange={() => selection.toggle(experiment.id)} />}
+      </div>
+      {row.getVisibleCells().map((cell) => (
+        <div key={cell.id} className={lookOf(cell.column.id).number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width: cell.column.getSize() }}>
+          {flexRender(cell.column.columnDef.cell, cell.getContext())}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface HeadProps {
+  header: Header<OnScreen, unknown>;
+  /** Among the columns that the list is sorted by; -1 for none. */
+  place: number;
+  count: number;
+  onSort: (column: string, add: boolean) => void;
+}
+
+function HeadCell({ header, place, count, onSort }: HeadProps) {
+  const sorted = header.column.getIsSorted();
+  return (
+    <div className="grid-cell" role="columnheader" style={{ width: header.getSize() }} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
+      <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
+        <span>{flexRender(header.column.columnDef.header, header.getContext())}</span>
+        {sorted && (
           <span aria-hidden="true">
-            {found.descending ? "↓" : "↑"}
-            {sort.length > 1 ? place + 1 : ""}
+            {sorted === "desc" ? "↓" : "↑"}
+            {count > 1 ? place + 1 : ""}
           </span>
         )}
       </button>
-      <div className="resizer" onPointerDown={drag} />
+      <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
     </div>
   );
 }

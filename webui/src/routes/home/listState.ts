@@ -18,6 +18,7 @@ export interface ListState {
 }
 
 export const DEFAULT_COLUMNS = ["id", "name", "state", "progress", "searcherMetricsVal", "duration", "startTime", "user", "tags"];
+export const PHONE_COLUMNS = ["state", "name", "progress"];
 export const DEFAULT_SORT: Sort[] = [{ column: "id", descending: true }];
 
 export function readState(params: URLSearchParams): ListState {

@@ -1,0 +1,45 @@
+"""The link to the page: printed always, shown in a browser only where somebody sits in front of one."""
+
+import webbrowser
+from typing import Any
+
+import pytest
+
+from determined_cli import opening
+
+from .conftest import Det, FakeMaster
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "shown"),
+    [
+        ({}, "linux", False),
+        ({"DISPLAY": ""}, "linux", False),
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "darwin", True),
+    ],
+)
+def test_where_there_is_a_desktop(environ: dict[str, str], platform: str, shown: bool) -> None:
+    assert opening.has_desktop(environ, platform) is shown
+
+
+def test_a_browser_that_fails_is_no_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_url: str) -> bool:
+        raise webbrowser.Error("no browser")
+
+    monkeypatch.setattr(webbrowser, "open_new_tab", fail)
+    opening.show("http://m/sign-in#T")
+
+
+def test_master_open_prints_a_link_and_opens_nothing_without_a_terminal(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(webbrowser, "open_new_tab", shown.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    fake.answers["POST /detent/sign-in/links"] = {"path": "/sign-in#T", "expiresAt": "2030-01-01T00:00:00Z"}
+    done = det("master", "open")
+    assert (done.code, done.out) == (0, f"{fake.url}/sign-in#T\n")
+    assert fake.asked("POST /detent/sign-in/links")[0].json == {}
+    assert shown == []

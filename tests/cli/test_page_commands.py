@@ -1,0 +1,32 @@
+"""What the web page tells people to type has to exist."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from determined_cli import nouns, verbs
+
+PAGE = Path(__file__).parents[2] / "webui" / "src"
+COMMAND = re.compile(r"\bdet ([a-z][a-z-]+) ([a-z][a-z-]+)\b")
+FOUND = sorted(
+    {
+        match.groups()
+        for path in PAGE.rglob("*.tsx")
+        if not path.name.endswith(".test.tsx")
+        for match in COMMAND.finditer(path.read_text(encoding="utf-8"))
+        if match[1] not in ("up", "down")  # they have no verbs
+    }
+)
+
+
+@pytest.mark.parametrize(("noun", "verb"), FOUND, ids=lambda word: word)
+def test_a_command_of_the_page(noun: str, verb: str):
+    found = nouns.find(noun)
+    assert found is not None
+    assert verbs.find(import_module(nouns.NOUNS[found][0]).VERBS, verb) is not None
+
+
+def test_there_are_some():
+    assert ("experiment", "create") in FOUND
