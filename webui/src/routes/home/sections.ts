@@ -87,15 +87,22 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
     }
     return [...pages.entries()];
   }, [shape, from, to]);
-  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)) });
-  const rows = new Map<number, Row>();
-  const byPage = new Map(wanted.map(([key], index) => [key, answers[index]?.data]));
-  for (let line = from; line <= to; line += 1) {
-    const found = shape.lineAt(line);
-    if (found?.kind !== "row") continue;
-    const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
-    const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
-    if (row) rows.set(line, row);
-  }
-  return rows;
+  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)), combine: answersOf });
+  return useMemo(() => {
+    const rows = new Map<number, Row>();
+    const byPage = new Map(wanted.map(([key], index) => [key, answers[index]]));
+    for (let line = from; line <= to; line += 1) {
+      const found = shape.lineAt(line);
+      if (found?.kind !== "row") continue;
+      const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
+      const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
+      if (row) rows.set(line, row);
+    }
+    return rows;
+  }, [answers, wanted, shape, from, to]);
+}
+
+/** The same as before where no answer changed, so that nothing is drawn anew for nothing. */
+function answersOf<T>(results: readonly { data: T }[]): T[] {
+  return results.map(({ data }) => data);
 }
