@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { sessionEnded } from "@/api/sessionEnded";
 import { staleBy } from "./changes";
 import { openSource } from "./source";
 import { LiveStream, type StreamState } from "./stream";
@@ -7,8 +8,8 @@ import { Throttle } from "./throttle";
 
 const Live = createContext<LiveStream | null>(null);
 
-/** Holds the stream of a signed-in page and turns its changes into queries that are asked again. */
-export function LiveProvider({ children }: { children: ReactNode }) {
+/** Holds the stream of a signed-in page and turns its changes into queries that are asked again; rests while nobody is signed in. */
+export function LiveProvider({ children, signedIn = true }: { children: ReactNode; signedIn?: boolean }) {
   const queries = useQueryClient();
   const throttle = useMemo(() => new Throttle(), []);
   const stream = useMemo(
@@ -20,10 +21,12 @@ export function LiveProvider({ children }: { children: ReactNode }) {
               throttle.run(key.join("/"), every, () => void queries.invalidateQueries({ queryKey: key }));
         },
         onGap: () => void queries.invalidateQueries(),
+        onSignedOut: () => sessionEnded.tell(),
       }),
     [queries, throttle],
   );
   useEffect(() => {
+    if (!signedIn) return undefined;
     // The first look comes first: the stream goes on from where that was, whenever it starts.
     const forget = whenIdle(stream.start);
     const onShow = (event: PageTransitionEvent) => event.persisted && stream.start();
@@ -36,7 +39,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       stream.stop();
       throttle.stop();
     };
-  }, [stream, throttle]);
+  }, [stream, throttle, signedIn]);
   return <Live value={stream}>{children}</Live>;
 }
 
