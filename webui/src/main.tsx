@@ -5,6 +5,8 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
+import { fetchTheRest, startFirstLook } from "./app/firstLook";
+import { whenIdle } from "./app/idle";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
@@ -28,6 +30,7 @@ const queries = new QueryClient({
   },
 });
 
+startFirstLook(queries, window.location);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
@@ -39,3 +42,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
+whenIdle(fetchTheRest);

@@ -1,6 +1,6 @@
 import { act, fireEvent, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import Notes from "@/routes/experiment/Notes";
 import { drawn, pass, stopClock } from "@/testing/drawn";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
@@ -34,6 +34,8 @@ async function signIn(name = "ana") {
 const typed = () => screen.getByLabelText("Notes", { selector: "textarea" });
 
 describe("a session that ends in mid-click", () => {
+  // What draws dialogs is here long before a session ends.
+  beforeAll(() => import("@/components/base/DialogWindow"));
   beforeEach(() => stopClock());
 
   it("is asked for over the page; what was typed stays, and can be saved then", async () => {
