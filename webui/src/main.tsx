@@ -1,14 +1,18 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
+import { styleNonce } from "./app/base";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
 import "./styles/index.css";
 
+// Dialogs hold the page behind them still by a style that they make.
+setNonce(styleNonce);
 applyPreferences();
 followSystemTheme();
 

@@ -59,10 +59,10 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const experiments = useMemo(() => [...new Set(compared.map((run) => run.experimentId))], [compared]);
   // Names of a few stand for all: runs that are compared report the same things.
   const asked = experiments.slice(0, 8);
-  const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)) });
+  const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)), combine: dataOf });
   const known = useMemo(() => {
     const seen = new Map<string, { group: string; name: string; type: string }>();
-    for (const { data } of names) for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
+    for (const data of names) for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
     return [...seen.values()];
   }, [names]);
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
@@ -80,7 +80,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
         </Button>
       </div>
       {tab === "curves" && (
-        <MetricBoard experimentId="many" runs={runs} names={known} searcherMetric={names[0]?.data?.searcherMetric ?? ""} groupable={new Set(runs.map((run) => run.group)).size < runs.length} />
+        <MetricBoard experimentId="many" runs={runs} names={known} searcherMetric={names[0]?.searcherMetric ?? ""} groupable={new Set(runs.map((run) => run.group)).size < runs.length} />
       )}
       {tab === "hyperparameters" && <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />}
       {tab === "config" && <Configurations compared={compared} drop={drop} />}
@@ -90,8 +90,13 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
 
 function Configurations({ compared, drop }: { compared: readonly Compared[]; drop: (run: Compared) => void }) {
   const first = useQuery(experimentQuery(compared[0]?.experimentId ?? 0));
-  const all = useQueries({ queries: compared.map((run) => experimentQuery(run.experimentId)) });
-  const values = useMemo(() => all.map(({ data }) => data?.config ?? {}), [all]);
+  const all = useQueries({ queries: compared.map((run) => experimentQuery(run.experimentId)), combine: dataOf });
+  const values = useMemo(() => all.map((data) => data?.config ?? {}), [all]);
   if (first.isPending) return <Loading what="the configurations" />;
   return <DifferenceTable runs={compared} values={values} drop={drop} what="the configuration" />;
+}
+
+/** The same list as before where no answer changed. */
+function dataOf<T>(results: readonly { data: T }[]): T[] {
+  return results.map(({ data }) => data);
 }

@@ -5,7 +5,8 @@ const MOST = 40;
 /** Which line is whose: colour and dash beside the name. */
 export function Legend({ lines }: { lines: readonly ChartLine[] }) {
   return (
-    <ul className="legend" aria-label="Lines">
+    // Many lines scroll, and what scrolls has to be reached by keys.
+    <ul className="legend" aria-label="Lines" tabIndex={lines.length > 3 ? 0 : undefined}>
       {lines.slice(0, MOST).map((line) => (
         <li key={line.key} className="legend-line">
           <svg width="22" height="8" aria-hidden="true">

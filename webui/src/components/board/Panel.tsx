@@ -69,10 +69,10 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
             All of it
           </Button>
         )}
-        <Button kind="quiet" aria-label={`${name} as a picture`} onClick={() => void savePicture()}>
+        <Button kind="quiet" aria-label={`PNG of ${name}`} onClick={() => void savePicture()}>
           PNG
         </Button>
-        <Button kind="quiet" aria-label={`${name} as a table`} onClick={() => void saveTable()}>
+        <Button kind="quiet" aria-label={`CSV of ${name}`} onClick={() => void saveTable()}>
           CSV
         </Button>
       </div>

@@ -2,6 +2,7 @@ import { type Ref, useEffect, useImperativeHandle, useMemo, useRef, useState } f
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { usePreferences, zone } from "@/app/preferences";
+import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
 import { align } from "./alignment";
 import { type Hover, HoverNote } from "./HoverNote";
@@ -78,7 +79,7 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
     if (plot.current && plot.current.data[0].length > 0) plot.current.redraw(false);
   }, [marks]);
   useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
-  const summary = lines.length === 1 ? `${title}: one line, ${lines[0]!.x.length} points` : `${title}: ${lines.length} lines`;
+  const summary = useMemo(() => summaryOf(title, lines, x), [title, lines, x]);
   return (
     <div className="chart">
       <div ref={place} className="chart-plot" role="img" aria-label={summary} style={{ height }} />
@@ -104,4 +105,12 @@ function lostWords(lost: readonly { value: number }[], logY: boolean): string {
     .filter(([number]) => number > 0)
     .map(([number, word]) => `${number} ${word}`)
     .join(", ");
+}
+
+/** A chart in words, for those who cannot see it: how many lines and points, and how far they go. */
+function summaryOf(title: string, lines: readonly ChartLine[], x: XAxis): string {
+  const points = lines.reduce((sum, line) => sum + line.x.length, 0);
+  const last = Math.max(...lines.map((line) => line.x.at(-1) ?? -Infinity));
+  const far = x === "time" || !Number.isFinite(last) ? "" : ` to ${x === "epochs" ? "epoch" : "step"} ${figure(last)}`;
+  return `${title}: ${lines.length === 1 ? "one line" : `${lines.length} lines`}, ${points} ${points === 1 ? "point" : "points"}${far}`;
 }

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
-import { goodness, shade } from "./shades";
+import { goodness, inkOn, shade } from "./shades";
 
 interface Props {
   points: readonly Point[];
@@ -63,7 +63,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       <div className="row">
         {choose(first, setFirst, "across")} {choose(second, setSecond, "down")}
       </div>
-      <div className="scroll-x">
+      <div className="scroll-x" role="region" aria-label={`Mean ${metric} over ${first} and ${second}`} tabIndex={0}>
         <table className="heat">
           <caption className="visually-hidden">
             Mean {metric} over {first} and {second}
@@ -84,7 +84,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
                   const cell = cells.get(`${x}/${y}`);
                   const fraction = good[keys.indexOf(`${x}/${y}`)] ?? 0;
                   return (
-                    <td key={x} style={cell ? { background: shade(fraction), color: fraction > 0.55 ? "#111" : "#fff" } : {}} title={cell ? `${cell.count} trials` : "no trial"}>
+                    <td key={x} style={cell ? { background: shade(fraction), color: inkOn(fraction) } : {}} title={cell ? `${cell.count} trials` : "no trial"}>
                       {cell ? figure(cell.mean) : ""}
                     </td>
                   );

@@ -46,7 +46,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
   const kept = shown.filter(({ point }) => isKept(point));
   return (
     <figure className="parallel">
-      <div className="scroll-x">
+      <div className="scroll-x" role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
         <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`} className="parallel-plot">
           {shown.map(({ point, good: each }) => {
             const places = axes.map((axis, index) => [left(index), placeOf(axis, index, point)] as const).filter(([, place]) => place !== null);
@@ -67,7 +67,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
             );
           })}
           {axes.map((axis, index) => (
-            <AxisLine key={axis.name} axis={axis} x={left(index)} down={down} brush={brushes[axis.name]} onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))} />
+            <AxisLine key={axis.name} axis={axis} x={left(index)} down={down} isLast={index === axes.length - 1} brush={brushes[axis.name]} onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))} />
           ))}
         </svg>
       </div>
@@ -101,11 +101,12 @@ interface AxisProps {
   axis: Axis;
   x: number;
   down: (place: number) => number;
+  isLast: boolean;
   brush: [number, number] | undefined;
   onBrush: (brush: [number, number] | null) => void;
 }
 
-function AxisLine({ axis, x, down, brush, onBrush }: AxisProps) {
+function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   const ticks = axis.few ? axis.few.map((each) => each.place) : [0, 0.25, 0.5, 0.75, 1];
   const drag = (event: PointerEvent<SVGRectElement>) => {
     const target = event.currentTarget;
@@ -121,7 +122,7 @@ function AxisLine({ axis, x, down, brush, onBrush }: AxisProps) {
   };
   return (
     <g>
-      <text x={x} y={16} textAnchor="middle" className="parallel-name">
+      <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className="parallel-name">
         {axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name}
         <title>{axis.name}</title>
       </text>

@@ -27,7 +27,7 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
   return (
     <figure className="card">
       <h3 className="chart-title">{name}</h3>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${metric} over ${name}, ${drawn.length} trials`}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label={`${metric} over ${name}, ${drawn.length} trials`}>
         <line x1={LEFT} x2={WIDTH - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         <line x1={LEFT} x2={LEFT} y1={8} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         {[0, 0.5, 1].map((tick) => (

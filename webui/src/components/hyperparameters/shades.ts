@@ -15,6 +15,11 @@ export function shade(fraction: number): string {
   return `rgb(${mixed.join(" ")})`;
 }
 
+/** Ink that can be read on a shade: black from where it stands out more than white. */
+export function inkOn(fraction: number): string {
+  return fraction > 0.4 ? "#000" : "#fff";
+}
+
 /** How good each value is among all: 1 the best, 0 the worst, NaN for none. */
 export function goodness(values: readonly number[], smallerIsBetter: boolean): number[] {
   const finite = values.filter(Number.isFinite).sort((a, b) => (smallerIsBetter ? b - a : a - b));

@@ -79,7 +79,7 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
         <Button
           kind="quiet"
           why={why}
-          aria-label={`${slot.enabled ? "Disable" : "Enable"} slot ${slot.id} of ${agent.id}`}
+          aria-label={`Switch slot ${slot.id} of ${agent.id} ${slot.enabled ? "off" : "on"}`}
           onClick={() => void change(() => enableSlot(agent.id, slot.id, !slot.enabled))}
         >
           {slot.enabled ? "off" : "on"}

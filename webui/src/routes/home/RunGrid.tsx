@@ -61,9 +61,14 @@ export function RunGrid(props: Props) {
     [state.columns, addFilter],
   );
   const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
+  const from = items[0]?.index ?? 0;
+  const to = items.at(-1)?.index ?? -1;
+  // The table takes other rows for news and draws again: they must be the same while nothing changed.
+  const data = useMemo(() => Array.from({ length: to - from + 1 }, (_, index): OnScreen => ({ line: from + index, row: found.get(from + index) })), [from, to, found]);
   const table = useReactTable({
-    data: items.map((item): OnScreen => ({ line: item.index, row: found.get(item.index) })),
+    data,
     columns,
+    autoResetAll: false,
     state: { sorting },
     manualSorting: true,
     columnResizeMode: "onChange",

@@ -2,6 +2,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { Filter } from "@/filter/language";
 import { wireFilter } from "@/filter/wire";
+import { stateLook } from "@/format/states";
 import { type Finding, groupsQuery, PAGE, type Row, rowsQuery } from "@/services/columns";
 import { BUILT_IN } from "./columns";
 import { type ListState, sortText } from "./listState";
@@ -64,7 +65,7 @@ export function useSections(state: ListState, filter: Filter | null) {
       const operator = value === null ? ("isEmpty" as const) : state.group === "tags" ? ("contains" as const) : ("=" as const);
       const own: Filter = { kind: "field", column: state.group, operator, value };
       const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
-      const title = value === null || value === "" ? `no ${state.group}` : `${state.group} ${value}`;
+      const title = value === null || value === "" ? `no ${state.group}` : state.group === "state" ? stateLook(String(value)).word : `${state.group} ${value}`;
       return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
     });
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
@@ -87,15 +88,22 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
     }
     return [...pages.entries()];
   }, [shape, from, to]);
-  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)) });
-  const rows = new Map<number, Row>();
-  const byPage = new Map(wanted.map(([key], index) => [key, answers[index]?.data]));
-  for (let line = from; line <= to; line += 1) {
-    const found = shape.lineAt(line);
-    if (found?.kind !== "row") continue;
-    const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
-    const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
-    if (row) rows.set(line, row);
-  }
-  return rows;
+  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)), combine: answersOf });
+  return useMemo(() => {
+    const rows = new Map<number, Row>();
+    const byPage = new Map(wanted.map(([key], index) => [key, answers[index]]));
+    for (let line = from; line <= to; line += 1) {
+      const found = shape.lineAt(line);
+      if (found?.kind !== "row") continue;
+      const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
+      const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
+      if (row) rows.set(line, row);
+    }
+    return rows;
+  }, [answers, wanted, shape, from, to]);
+}
+
+/** The same as before where no answer changed, so that nothing is drawn anew for nothing. */
+function answersOf<T>(results: readonly { data: T }[]): T[] {
+  return results.map(({ data }) => data);
 }

@@ -1,0 +1,43 @@
+"""One browser and one cluster a worker for all tests of the page. Both end with the last of them: a browser that is
+driven from this thread holds an event loop, and other tests want their own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from tests.e2e.web.visits import Visit, launch, visit
+from tests.support.live_cluster import LiveCluster, live_cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each file stays on one worker: what it shows is made once."""
+    for item in items:
+        if item.path.parent.name == "web":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = launch(playwright)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    with live_cluster(tmp_path_factory.mktemp("web"), slots=3) as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(browser: Browser, cluster: LiveCluster) -> Iterator[Callable[..., Visit]]:
+    """Makes signed-in visits; each is held to be faultless at the end."""
+    with ExitStack() as stack:
+
+        def come(username: str = "admin", **options: Any) -> Visit:
+            return stack.enter_context(visit(browser, cluster, username, **options))
+
+        yield come

@@ -1,0 +1,84 @@
+"""A person's browser on a cluster's page, and what it must never do whatever it is shown."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request, expect
+from tests.support.live_cluster import LiveCluster, log_in
+
+CHROMIUM = "/usr/bin/chromium"
+SECONDS = 20
+"""How long the page may take on a busy machine; what it usually takes is far less."""
+WIDE = {"width": 1440, "height": 900}
+NARROW = {"width": 390, "height": 844}
+
+expect.set_options(timeout=SECONDS * 1000)
+
+
+def launch(playwright: Playwright) -> Browser:
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking"]
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+
+
+class Visit:
+    """One browser context. What is thrown in its pages and what is asked of other origins is kept."""
+
+    def __init__(self, browser: Browser, url: str, **options: Any) -> None:
+        self.url = url
+        self.context: BrowserContext = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce"} | options)
+        self.context.set_default_timeout(SECONDS * 1000)
+        self.thrown: list[str] = []
+        self.said: list[str] = []
+        self.foreign: list[str] = []
+        self.context.on("weberror", lambda error: self.thrown.append(str(error.error)))
+        self.context.on("console", self._on_console)
+        self.context.on("request", self._on_request)
+
+    def page(self, path: str = "/") -> Page:
+        page = self.context.new_page()
+        page.goto(self.url + path)
+        return page
+
+    def sign_in(self, username: str, password: str) -> None:
+        """As the form does it, without the form."""
+        body = {"username": username, "password": password}
+        answer = self.context.request.post(f"{self.url}/detent/sign-in", data=body, headers={"X-Detent-Page": "1"})
+        assert answer.ok, answer.text()
+
+    def faultless(self) -> None:
+        """Nothing was thrown, and nothing was asked of another origin."""
+        assert self.thrown == []
+        assert self.foreign == []
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.said.append(message.text)
+
+    def _on_request(self, request: Request) -> None:
+        if urlsplit(request.url).scheme not in ("data", "blob") and not request.url.startswith(f"{self.url}/"):
+            self.foreign.append(request.url)
+
+
+@contextlib.contextmanager
+def visit(browser: Browser, cluster: LiveCluster, username: str = "admin", **options: Any) -> Iterator[Visit]:
+    """Signed in; held to be faultless at its end."""
+    made = Visit(browser, cluster.url, **options)
+    try:
+        made.sign_in(username, password_of(cluster))
+        yield made
+        made.faultless()
+    finally:
+        made.context.close()
+
+
+def password_of(cluster: LiveCluster) -> str:
+    """Of both users that a cluster begins with."""
+    return (cluster.data / "password").read_text().strip()
+
+
+def link_for(cluster: LiveCluster, username: str = "admin") -> str:
+    """An address that signs in, once."""
+    with log_in(cluster.url, cluster.data, username) as session:
+        return cluster.url + str(session.post("/detent/sign-in/links", {})["path"])
