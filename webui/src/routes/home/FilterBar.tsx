@@ -17,11 +17,16 @@ const PAUSE_MS = 250;
 export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props) {
   const [typed, setTyped] = useState(query);
   const [sent, setSent] = useState(query);
+  const [seen, setSeen] = useState(query);
   const hint = useId();
-  if (sent !== query) {
-    // Changed from outside: by a click, a saved view, the back button.
-    setSent(query);
-    setTyped(query);
+  if (seen !== query) {
+    setSeen(query);
+    if (sent !== query) {
+      // Changed from outside: by a click, a saved view, the back button. What was sent from here takes a moment to
+      // come back, and more may be typed meanwhile.
+      setSent(query);
+      setTyped(query);
+    }
   }
   useEffect(() => {
     if (typed === sent) return undefined;
