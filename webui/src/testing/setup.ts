@@ -17,11 +17,21 @@ if (typeof window !== "undefined") {
       },
     },
   });
-  Element.prototype.scrollIntoView ??= () => undefined;
+  const places = new WeakMap<Element, number>();
+  Object.defineProperty(Element.prototype, "scrollTop", {
+    configurable: true,
+    get(this: Element) {
+      return places.get(this) ?? 0;
+    },
+    set(this: Element, place: number) {
+      places.set(this, Math.max(0, Math.min(place, this.scrollHeight - this.clientHeight)));
+      setTimeout(() => this.dispatchEvent(new Event("scroll")));
+    },
+  });
   Element.prototype.scrollTo = function (this: Element, place?: ScrollToOptions | number) {
     this.scrollTop = typeof place === "object" ? (place.top ?? 0) : 0;
-    this.dispatchEvent(new Event("scroll"));
   };
+  Element.prototype.scrollIntoView ??= () => undefined;
 }
 
 afterEach(() => {
