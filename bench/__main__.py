@@ -11,6 +11,7 @@ from bench.figure import Skipped
 MODULES = (
     *("cli", "harness_step", "first_step", "ingest", "ingest_under_create", "memory", "pause"),
     *("launchers", "many_experiments", "worker_death"),
+    *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),
 )
 
 

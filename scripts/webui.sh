@@ -28,7 +28,7 @@ case $what in
         "$bin/eslint" --max-warnings 0 src
         ;;
     test)
-        "$bin/vitest" run --reporter=dot
+        NO_COLOR=1 "$bin/vitest" run
         ;;
     build)
         "$bin/tsc" --noEmit

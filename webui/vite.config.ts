@@ -32,5 +32,6 @@ export default defineConfig({
   build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
-  test: { environment: "jsdom", setupFiles: ["src/testing/setup.ts"], restoreMocks: true, css: false },
+  // One document for all files: making one anew for each takes longer than all tests together. Each test cleans up.
+  test: { environment: "jsdom", isolate: false, setupFiles: ["src/testing/setup.ts"], restoreMocks: true, unstubGlobals: true, css: false },
 });

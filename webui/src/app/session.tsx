@@ -43,7 +43,10 @@ export function SessionGate({ children }: { children: ReactNode }) {
   }
   return (
     <Current value={data}>
-      <LiveProvider key={ended ? "ended" : data.user.id}>{children}</LiveProvider>
+      {/* Drawn anew for somebody else, and not when the session ends: that would throw away what was typed. */}
+      <LiveProvider key={data.user.id} signedIn={!ended}>
+        {children}
+      </LiveProvider>
       {/* Over the page and not instead of it: what was typed stays. */}
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
         <SignInForm note="Sign in to go on where you were. What you clicked last was not done." onDone={signedIn} />

@@ -3,12 +3,16 @@ import { serverNow } from "@/live/serverClock";
 
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | null = null;
-let shown = Math.floor(serverNow() / 1000) * 1000;
+let shown = 0;
+
+function look(): void {
+  shown = Math.floor(serverNow() / 1000) * 1000;
+}
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
-    shown = Math.floor(serverNow() / 1000) * 1000;
+    look();
     for (const each of listeners) each();
   }, 1000);
   return () => {
@@ -22,5 +26,9 @@ function subscribe(listener: () => void): () => void {
 
 /** The master's time in milliseconds, in whole seconds; one timer for the whole page. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => shown);
+  return useSyncExternalStore(subscribe, () => {
+    // Nothing has counted since the last listener went, or ever: what was shown then is long past.
+    if (timer === null) look();
+    return shown;
+  });
 }

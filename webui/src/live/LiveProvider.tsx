@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { sessionEnded } from "@/api/sessionEnded";
 import { masterUrl } from "@/app/base";
 import { staleBy } from "./changes";
 import { LiveStream, type StreamState } from "./stream";
@@ -12,8 +13,8 @@ function openEventSource(lastEventId: string): EventSource {
   return new EventSource(masterUrl(`/detent/stream${query}`));
 }
 
-/** Holds the stream of a signed-in page and turns its changes into queries that are asked again. */
-export function LiveProvider({ children }: { children: ReactNode }) {
+/** Holds the stream of a signed-in page and turns its changes into queries that are asked again; rests while nobody is signed in. */
+export function LiveProvider({ children, signedIn = true }: { children: ReactNode; signedIn?: boolean }) {
   const queries = useQueryClient();
   const throttle = useMemo(() => new Throttle(), []);
   const stream = useMemo(
@@ -25,10 +26,12 @@ export function LiveProvider({ children }: { children: ReactNode }) {
               throttle.run(key.join("/"), every, () => void queries.invalidateQueries({ queryKey: key }));
         },
         onGap: () => void queries.invalidateQueries(),
+        onSignedOut: () => sessionEnded.tell(),
       }),
     [queries, throttle],
   );
   useEffect(() => {
+    if (!signedIn) return undefined;
     stream.start();
     // A laptop that wakes up has a dead connection and does not know it yet.
     window.addEventListener("online", stream.start);
@@ -37,7 +40,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       stream.stop();
       throttle.stop();
     };
-  }, [stream, throttle]);
+  }, [stream, throttle, signedIn]);
   return <Live value={stream}>{children}</Live>;
 }
 

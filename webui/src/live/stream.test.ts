@@ -22,16 +22,17 @@ function made() {
   const opened: { source: Fake; from: string }[] = [];
   const onChanges = vi.fn();
   const onGap = vi.fn();
+  const onSignedOut = vi.fn();
   const stream = new LiveStream(
     (from) => {
       const source = new Fake();
       opened.push({ source, from });
       return source;
     },
-    { onChanges, onGap },
+    { onChanges, onGap, onSignedOut },
   );
   stream.start();
-  return { stream, opened, onChanges, onGap, newest: () => opened.at(-1)!.source };
+  return { stream, opened, onChanges, onGap, onSignedOut, newest: () => opened.at(-1)!.source };
 }
 
 const hello = { build: "b", version: "1", now: "2026-11-21T12:00:00Z", resumed: false };
@@ -51,6 +52,7 @@ describe("the stream", () => {
   it("says that it is lost, tries again from the last event, and has nothing asked again where it caught up", () => {
     const { newest, opened, onGap, stream } = made();
     newest().say("hello", hello, "1-0");
+    onGap.mockClear();
     newest().say("change", { changes: [] }, "1-5");
     newest().say("error", "");
     expect(stream.snapshot().connection).toBe("lost");
@@ -62,13 +64,14 @@ describe("the stream", () => {
     expect(onGap).not.toHaveBeenCalled();
   });
 
-  it("takes everything for stale after a gap", () => {
+  it("takes everything for stale that was learnt before it began, and after a gap", () => {
     const { newest, onGap } = made();
     newest().say("hello", hello);
+    expect(onGap).toHaveBeenCalledTimes(1);
     newest().say("error", "");
     vi.advanceTimersByTime(500);
     newest().say("hello", hello);
-    expect(onGap).toHaveBeenCalledTimes(1);
+    expect(onGap).toHaveBeenCalledTimes(2);
   });
 
   it("waits longer each time, and at most ten seconds", () => {
@@ -81,10 +84,11 @@ describe("the stream", () => {
   });
 
   it("ends at sign-out and does not come back by itself", () => {
-    const { newest, opened, stream } = made();
+    const { newest, opened, stream, onSignedOut } = made();
     newest().say("hello", hello);
     newest().say("bye", { reason: "signed-out" });
     vi.advanceTimersByTime(60_000);
+    expect(onSignedOut).toHaveBeenCalledTimes(1);
     expect(stream.snapshot().connection).toBe("signed-out");
     expect(opened).toHaveLength(1);
   });

@@ -16,6 +16,8 @@ export interface StreamHandlers {
   onChanges: (changes: Change[]) => void;
   /** What happened meanwhile is not known: everything shown may be stale. */
   onGap: () => void;
+  /** The master closed it since its session is over. */
+  onSignedOut: () => void;
 }
 
 /** What EventSource gives us; tests bring their own. */
@@ -37,7 +39,6 @@ export class LiveStream {
   private retry: ReturnType<typeof setTimeout> | null = null;
   private wait = FIRST_WAIT;
   private lastEventId = "";
-  private everLive = false;
 
   constructor(
     private readonly open: OpenSource,
@@ -80,8 +81,8 @@ export class LiveStream {
     if (typeof hello.now === "string") heardTime(Date.parse(hello.now));
     const build = typeof hello.build === "string" ? hello.build : "";
     this.set({ connection: "live", since: null, outdated: pageBuild !== "" && build !== "" && build !== pageBuild });
-    if (this.everLive && hello.resumed !== true) this.handlers.onGap();
-    this.everLive = true;
+    // The first one too: what the page has asked for by now may have changed before it could hear of that.
+    if (hello.resumed !== true) this.handlers.onGap();
   }
 
   private onChange(event: MessageEvent<string>): void {
@@ -94,6 +95,7 @@ export class LiveStream {
     if (parse(event.data).reason === "signed-out") {
       this.stop();
       this.set({ connection: "signed-out", since: Date.now() });
+      this.handlers.onSignedOut();
       return;
     }
     this.onLost();

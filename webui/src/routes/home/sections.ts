@@ -2,6 +2,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { Filter } from "@/filter/language";
 import { wireFilter } from "@/filter/wire";
+import { stateLook } from "@/format/states";
 import { type Finding, groupsQuery, PAGE, type Row, rowsQuery } from "@/services/columns";
 import { BUILT_IN } from "./columns";
 import { type ListState, sortText } from "./listState";
@@ -64,7 +65,7 @@ export function useSections(state: ListState, filter: Filter | null) {
       const operator = value === null ? ("isEmpty" as const) : state.group === "tags" ? ("contains" as const) : ("=" as const);
       const own: Filter = { kind: "field", column: state.group, operator, value };
       const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
-      const title = value === null || value === "" ? `no ${state.group}` : `${state.group} ${value}`;
+      const title = value === null || value === "" ? `no ${state.group}` : state.group === "state" ? stateLook(String(value)).word : `${state.group} ${value}`;
       return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
     });
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);

@@ -1,0 +1,63 @@
+"""A hundred runs of 100,000 points beside each other: from the address to all curves of the first panel.
+
+``python -m bench.page_compare [FOLDER]``: FOLDER as ``python -m bench.long_series FOLDER`` fills it.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import filling, long_series
+from bench.browser import chromium, context, visible
+from bench.figure import Figure
+from bench.servers import Running, master
+from playwright.sync_api import Page
+
+RUNS = 100
+POINTS = 100_000
+DRAWN = f'.chart-plot[aria-label$=": {RUNS} lines"] canvas'
+_COLOURS = """() => {
+  const canvas = document.querySelector(".chart-plot canvas");
+  const seen = new Set();
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) seen.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+  return seen.size;
+}"""
+
+
+@contextmanager
+def filled(argument: list[str]) -> Iterator[Running]:
+    """A master on it; ``admin`` has the password that filling gives."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(argument[0]) if argument else Path(name)
+        if not argument:
+            long_series.fill(folder, RUNS, POINTS, reports=False)
+        (folder / "password").write_text(filling.PASSWORD)
+        with master(folder) as running:
+            yield running
+
+
+def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
+    seconds = []
+    path = "/compare?trials=" + ",".join(str(number) for number in range(1, RUNS + 1))
+    with filled(folder or []) as running, chromium() as browser:
+        for _ in range(rounds):
+            with context(browser, running) as made:
+                page, taken = visible(made, running.url + path, DRAWN)
+                _check(page)
+                seconds.append(taken)
+    return [Figure(f"compare {RUNS} runs x {POINTS}: the first panel is drawn", 2.0, seconds, unit="s")]
+
+
+def _check(page: Page) -> None:
+    """Not an empty canvas: eight colours of lines, and what lies between them."""
+    colours = page.evaluate(_COLOURS)
+    if colours < 8:
+        raise RuntimeError(f"the panel has {colours} colours")
+
+
+if __name__ == "__main__":
+    for figure in figures(sys.argv[1:]):
+        print(figure.line())

@@ -1,0 +1,87 @@
+"""Ten tabs of one browser left open on a running search: what they hold, and what they cost the master.
+
+``python -m bench.page_idle [SECONDS]``; ten minutes for the figure.
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.browser import chromium, context, visible
+from bench.figure import Figure
+from bench.running_search import A_SECOND, TRIALS, running_search
+from playwright.sync_api import BrowserContext, Page
+
+PAGES = 10
+SECONDS = 600.0
+DRAWN = '.chart-plot[aria-label$=" lines"] canvas'
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def figures(seconds: float = SECONDS) -> list[Figure]:
+    first = min(60.0, seconds / 4)
+    with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
+        process = search.running.process.pid
+        with chromium() as browser, context(browser, search.running) as made:
+            alone = _share(process, first * 2)
+            pages = [_opened(made, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)]
+            pages[0].wait_for_timeout(first * 1000)
+            before = [_heap(page, made) for page in pages]
+            with_pages = _share(process, seconds - first, pages[0])
+            after = [_heap(page, made) for page in pages]
+            for page in pages:
+                _is_current(page, search.session.get("/api/v1/experiments")["experiments"][0]["id"])
+        if search.faults:
+            raise RuntimeError(search.faults[0])
+    growth = [b / a for a, b in zip(before, after, strict=True)]
+    load = f"{TRIALS} trials, {A_SECOND:g} reports a second each"
+    held = f"{statistics.median(before) / 2**20:.1f} to {statistics.median(after) / 2**20:.1f} MiB in {seconds - first:.0f} s, {load}"
+    cost = f"{100 * with_pages:.1f} % of a core with {PAGES} pages, {100 * alone:.1f} % without, {load}"
+    return [
+        Figure(f"{PAGES} idle pages: heap at the end / after {first:.0f} s", 1.1, growth, note=held),
+        Figure(f"the master's time for {PAGES} idle pages", 5, [100 * (with_pages - alone)], unit="%", note=cost),
+    ]
+
+
+def _opened(made: BrowserContext, url: str) -> Page:
+    return visible(made, url, DRAWN)[0]
+
+
+def _heap(page: Page, made: BrowserContext) -> float:
+    """Bytes that are held after everything that nobody holds is gone."""
+    wire = made.new_cdp_session(page)
+    for _ in range(2):
+        wire.send("HeapProfiler.collectGarbage")
+    used = wire.send("Runtime.getHeapUsage")["usedSize"]
+    wire.detach()
+    return float(used)
+
+
+def _share(process: int, seconds: float, page: Page | None = None) -> float:
+    """Of one core, over so many seconds; ``page`` is looked after meanwhile."""
+    start, used = time.monotonic(), _used(process)
+    if page is None:
+        time.sleep(seconds)
+    else:
+        page.wait_for_timeout(seconds * 1000)
+    return (_used(process) - used) / (time.monotonic() - start)
+
+
+def _used(process: int) -> float:
+    """Seconds of processor time."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _is_current(page: Page, experiment: int) -> None:
+    """A page that had lost its stream would cost nothing."""
+    if page.locator(".note-lost").count() or not page.locator(DRAWN).count():
+        raise RuntimeError(f"a page of experiment {experiment} is no longer live")
+
+
+if __name__ == "__main__":
+    for figure in figures(*map(float, sys.argv[1:])):
+        print(figure.line())

@@ -1,0 +1,52 @@
+"""From the answer to a call that changes a state to the frame that shows it, beside a running search."""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.browser import chromium, context, visible
+from bench.figure import Figure
+from bench.running_search import Search, running_search
+from playwright.sync_api import Page
+
+MILLISECONDS = 200
+TIMES = 20
+PLACES = {"list": ("/", ".grid-row .state"), "experiment": ("/experiments/{}/overview", "header .state")}
+_SHOWN = """([selector, before]) => new Promise((done) => {
+  const wall = () => performance.timeOrigin + performance.now();
+  const text = () => document.querySelector(selector)?.textContent ?? before;
+  // The frame after the one in which it is new has it on the screen.
+  const look = () => (text() === before ? requestAnimationFrame(look) : done(wall()));
+  look();
+})"""
+
+
+def figures(times: int = TIMES) -> list[Figure]:
+    found = []
+    with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
+        with chromium() as browser, context(browser, search.running) as made:
+            for place, (path, selector) in PLACES.items():
+                page, _ = visible(made, search.running.url + path.format(search.experiment), selector)
+                page.wait_for_timeout(1000)
+                taken = [_change(search, page, selector, number) for number in range(times)]
+                found.append(Figure(f"a change is seen on the page of the {place}", MILLISECONDS, taken, unit="ms", note=f"worst {max(taken):.0f} ms of {times}"))
+                page.close()
+    return found
+
+
+def _change(search: Search, page: Page, selector: str, number: int) -> float:
+    """Milliseconds. Pausing and activating in turn."""
+    before = page.locator(selector).first.text_content()
+    page.evaluate(f"(asked) => void (window.benchShown = ({_SHOWN})(asked))", [selector, before])
+    search.session.post(f"/api/v1/experiments/{search.experiment}/{'activate' if number % 2 else 'pause'}")
+    answered = time.time() * 1000
+    shown = page.evaluate("window.benchShown")
+    # What the same change brings later (a trial's own state) is not to be taken for the next one.
+    page.wait_for_timeout(700)
+    return float(shown) - answered
+
+
+if __name__ == "__main__":
+    for figure in figures(*map(int, sys.argv[1:])):
+        print(figure.line())

@@ -1,0 +1,91 @@
+import { act, fireEvent, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it } from "vitest";
+import Notes from "@/routes/experiment/Notes";
+import { drawn, pass, stopClock } from "@/testing/drawn";
+import { fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { fakeStreams } from "@/testing/fakeStream";
+import { experimentOf, sessionOf } from "@/testing/samples";
+import { SessionGate } from "./session";
+
+const SAVE = "PATCH /api/v1/experiments/7";
+const user = userEvent.setup({ delay: null });
+
+async function page() {
+  const master = fakeMaster({ "GET /detent/session": sessionOf(), [SAVE]: {}, "POST /detent/sign-in": {} });
+  const streams = fakeStreams();
+  drawn(
+    <SessionGate>
+      <Notes experiment={experimentOf()} />
+    </SessionGate>,
+  );
+  await pass();
+  fireEvent.change(screen.getByLabelText("Notes", { selector: "textarea" }), { target: { value: "a long thought" } });
+  return { master, streams };
+}
+
+async function signIn(name = "ana") {
+  fireEvent.change(screen.getByLabelText("User"), { target: { value: name } });
+  fireEvent.change(screen.getByLabelText("Password"), { target: { value: "secret" } });
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  await pass();
+}
+
+const typed = () => screen.getByLabelText("Notes", { selector: "textarea" });
+
+describe("a session that ends in mid-click", () => {
+  beforeEach(() => stopClock());
+
+  it("is asked for over the page; what was typed stays, and can be saved then", async () => {
+    const { master, streams } = await page();
+    master.answers[SAVE] = new Refusal(401, "sign in first");
+    await user.click(screen.getByRole("button", { name: "Save" }));
+    await pass();
+    expect(screen.getByRole("dialog", { name: "Your session has ended" })).toBeVisible();
+    expect(typed()).toHaveValue("a long thought");
+    master.answers[SAVE] = {};
+    await signIn();
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(typed()).toHaveValue("a long thought");
+    await user.click(screen.getByRole("button", { name: "Save" }));
+    await pass();
+    expect(master.of(SAVE).at(-1)?.body).toEqual({ notes: "a long thought" });
+    // The old stream was the old session's.
+    expect(streams.opened.map((stream) => stream.closed)).toEqual([true, false]);
+  });
+
+  it("is asked for as well where only the stream was told", async () => {
+    const { streams } = await page();
+    act(() => streams.newest().say("bye", { reason: "signed-out" }));
+    await pass();
+    expect(screen.getByRole("dialog", { name: "Your session has ended" })).toBeVisible();
+    expect(typed()).toHaveValue("a long thought");
+  });
+
+  it("says why it was not begun", async () => {
+    const { master } = await page();
+    master.answers[SAVE] = new Refusal(401, "sign in first");
+    master.answers["POST /detent/sign-in"] = new Refusal(401, "wrong user or password");
+    await user.click(screen.getByRole("button", { name: "Save" }));
+    await pass();
+    await signIn();
+    expect(screen.getByRole("alert")).toHaveTextContent("wrong user or password");
+  });
+});
+
+describe("somebody who is not signed in", () => {
+  beforeEach(() => stopClock());
+
+  it("is shown the sign-in and nothing of the page; a master that is away is no reason to sign in", async () => {
+    const master = fakeMaster({ "GET /detent/session": new Refusal(401, "sign in first") });
+    fakeStreams();
+    drawn(<SessionGate>inside</SessionGate>);
+    await pass();
+    expect(screen.getByLabelText("Password")).toBeVisible();
+    expect(screen.queryByText("inside")).toBeNull();
+    master.answers["GET /detent/session"] = sessionOf();
+    master.answers["POST /detent/sign-in"] = {};
+    await signIn();
+    expect(screen.getByText("inside")).toBeVisible();
+  });
+});

@@ -1,0 +1,92 @@
+import { useQuery } from "@tanstack/react-query";
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it } from "vitest";
+import { heardTime } from "@/live/serverClock";
+import { type ExperimentStatus, statusQuery } from "@/services/experiments";
+import { drawn, pass, stopClock } from "@/testing/drawn";
+import { fakeMaster, held, Refusal } from "@/testing/fakeMaster";
+import { CREATED, experimentOf, statusOf } from "@/testing/samples";
+import { Header } from "./Header";
+
+const STATUS = "GET /detent/experiments/7/status";
+const PAUSE = "POST /api/v1/experiments/7/pause";
+const user = userEvent.setup({ delay: null });
+
+function Page() {
+  const { data } = useQuery(statusQuery(7));
+  return data ? <Header experiment={experimentOf()} status={data} /> : null;
+}
+
+async function page(status: Partial<ExperimentStatus>) {
+  const master = fakeMaster({ [STATUS]: statusOf(status), [PAUSE]: {} });
+  const shown = drawn(<Page />, "/experiments/7");
+  await pass();
+  return { master, ...shown };
+}
+
+const steering = () => within(screen.getByRole("group", { name: "Steer the experiment" }));
+const titles = () => steering().getAllByRole("button").map((button) => button.textContent).slice(0, 4);
+const state = () => screen.getAllByRole("status").map((each) => each.textContent).join();
+
+describe("the four buttons", () => {
+  beforeEach(() => stopClock());
+
+  it.each(["STATE_QUEUED", "STATE_RUNNING", "STATE_PAUSING", "STATE_PAUSED", "STATE_COMPLETED", "STATE_ERROR"] as const)("are there in %s, in their order", async (name) => {
+    const none = Object.fromEntries(Object.keys(statusOf().can).map((verb) => [verb, false])) as ExperimentStatus["can"];
+    await page({ state: name, can: none });
+    expect(titles()).toEqual(["Pause", "Activate", "Stop", "Kill"]);
+  });
+
+  it("that cannot be pressed take the focus, say why, and send nothing", async () => {
+    const { master } = await page({});
+    const activate = steering().getByRole("button", { name: "Activate" });
+    expect(activate).toHaveAttribute("aria-disabled", "true");
+    expect(activate).toHaveAttribute("title", "it is running already");
+    activate.focus();
+    expect(activate).toHaveFocus();
+    const before = master.asked.length;
+    await user.keyboard("{Enter}");
+    await user.click(activate);
+    activate.blur();
+    await user.keyboard("a");
+    await pass();
+    expect(master.asked).toHaveLength(before);
+  });
+});
+
+describe("the state", () => {
+  beforeEach(() => stopClock());
+
+  it("after a verb is what the master says next, and nothing before that", async () => {
+    const { master } = await page({});
+    const answer = held<ExperimentStatus>();
+    master.answers[STATUS] = () => answer.promise;
+    await user.click(steering().getByRole("button", { name: "Pause" }));
+    await pass();
+    expect(master.of(PAUSE)).toHaveLength(1);
+    expect(state()).toContain("running");
+    // The master may have seen something else happen meanwhile.
+    answer.give(statusOf({ state: "STATE_COMPLETED", text: "completed" }));
+    await pass();
+    expect(state()).toContain("completed");
+  });
+
+  it("stays where the verb is refused, and the refusal is said", async () => {
+    const { master } = await page({});
+    master.answers[PAUSE] = new Refusal(409, "experiment 7 has ended");
+    await user.click(steering().getByRole("button", { name: "Pause" }));
+    await pass();
+    expect(screen.getByText("experiment 7 has ended")).toBeVisible();
+    expect(state()).toContain("running");
+  });
+
+  it("counts by the master's clock from the first moment, however wrong this machine's is", async () => {
+    stopClock("2026-11-21T13:00:00Z");
+    heardTime(Date.parse(CREATED));
+    await page({ state: "STATE_PAUSING", text: "pausing: waiting for checkpoint", now: "2026-11-21T12:00:12Z" });
+    expect(state()).toContain("pausing: waiting for checkpoint, 12 s");
+    await pass(3_000);
+    expect(state()).toContain("15 s");
+  });
+});
