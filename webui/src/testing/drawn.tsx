@@ -13,11 +13,11 @@ function Keyboard({ children }: { children: ReactNode }) {
 }
 
 /** Draws something with all that main.tsx puts around the page, keys included. `address()` is where one is then. */
-export function drawn(children: ReactNode, at = "/") {
+export function drawn(children: ReactNode, at = "/", path = "*") {
   const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false, refetchOnWindowFocus: false } } });
   const registry = new ActionRegistry();
   const element = <Keyboard>{children}</Keyboard>;
-  const router = createMemoryRouter([{ path: "*", element }], { initialEntries: [at] });
+  const router = createMemoryRouter([{ path, element }], { initialEntries: [at] });
   const view = render(
     <QueryClientProvider client={queries}>
       <Actions value={registry}>
