@@ -31,7 +31,7 @@ export default function Config({ experiment }: TabProps) {
       {only === "file" ? (
         <pre className="source card">{data.submitted}</pre>
       ) : (
-        <div className="source card scroll-x" role="table" aria-label="Configuration by lines">
+        <div className="source card scroll-x" role="table" aria-label="Configuration by lines" tabIndex={0}>
           {data.text
             .replace(/\n$/, "")
             .split("\n")
