@@ -1,11 +1,15 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, render } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import type { ReactNode } from "react";
 import { createMemoryRouter, RouterProvider } from "react-router";
 import { vi } from "vitest";
 import { ToastProvider } from "@/components/base/Toasts";
 import { ActionRegistry, Actions } from "@/keyboard/actions";
 import { useKeyboard } from "@/keyboard/useKeyboard";
+
+/** Without pauses between keys, and without asking at each press whether a style forbids it: there are no styles here. */
+export const user = userEvent.setup({ delay: null, pointerEventsCheck: 0 });
 
 function Keyboard({ children }: { children: ReactNode }) {
   useKeyboard();

@@ -1,7 +1,6 @@
 import { screen } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
-import { drawn } from "@/testing/drawn";
+import { drawn, user } from "@/testing/drawn";
 import { DifferenceTable } from "./DifferenceTable";
 import { type Compared, comparedRuns, seedGroup } from "./runs";
 
@@ -17,8 +16,7 @@ function table(...values: Record<string, unknown>[]) {
 
 describe("what differs", () => {
   it("is shown, nested names as paths, what is missing as none; the rest on demand", async () => {
-    const user = userEvent.setup({ delay: null });
-    const { lines } = table({ lr: 0.1, net: { width: 8, act: "relu" }, same: true }, { lr: 0.2, net: { width: 8 }, same: true });
+        const { lines } = table({ lr: 0.1, net: { width: 8, act: "relu" }, same: true }, { lr: 0.2, net: { width: 8 }, same: true });
     expect(lines()).toEqual([
       ["lr", "0.1", "0.2"],
       ["net.act", "relu", "none"],
@@ -49,7 +47,7 @@ describe("what differs", () => {
   it("may be nothing; a run can be left out", async () => {
     const { drop, runs } = table({ a: 1 }, { a: 1 });
     expect(screen.getByText("Nothing differs in hyperparameters.")).toBeVisible();
-    await userEvent.setup({ delay: null }).click(screen.getByRole("button", { name: /run 2, trial 2/ }));
+    await user.click(screen.getByRole("button", { name: /run 2, trial 2/ }));
     expect(drop).toHaveBeenCalledWith(runs[1]);
   });
 });

@@ -1,16 +1,13 @@
-import { fireEvent, screen, within } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
+import { act, fireEvent, screen, within } from "@testing-library/react";
 import { EditorView } from "@codemirror/view";
-import { act } from "react";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { ConfigDiagnostic } from "@/services/experiments";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, held, Refusal } from "@/testing/fakeMaster";
 import ForkDialog from "./ForkDialog";
 
 const CHECK = "POST /detent/config/check";
 const CREATE = "POST /api/v1/experiments";
-const user = userEvent.setup({ delay: null });
 
 const remark = (change: Partial<ConfigDiagnostic> = {}): ConfigDiagnostic => ({ severity: "error", code: "type", message: "a number was expected", path: "lr", line: 3, column: 7, hint: "write 0.1", ...change });
 const configOf = ({ body }: Asked) => (body as { config: string }).config;

@@ -1,12 +1,10 @@
 import { screen } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster } from "@/testing/fakeMaster";
 import { experimentOf, trialOf } from "@/testing/samples";
 import Trials from "./Trials";
 
-const user = userEvent.setup({ delay: null });
 
 it("trials sort up and down by anything; those without a value come last either way", async () => {
   stopClock();
