@@ -28,7 +28,8 @@ case $what in
         "$bin/eslint" --max-warnings 0 src
         ;;
     test)
-        NO_COLOR=1 "$bin/vitest" run
+        shift 2
+        NO_COLOR=1 "$bin/vitest" run "$@"
         ;;
     build)
         "$bin/tsc" --noEmit
