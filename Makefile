@@ -94,7 +94,7 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 bench: install ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
-mutants: install ## seeded breakages, each of which must turn its tests red
+mutants: install webui-types ## seeded breakages, each of which must turn its tests red
 	$(BIN)/python tests/mutants/run.py
 
 clean:
