@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen
+from determined_master.web.feed import Feed
 from determined_master.web.prefix import prefix_of
 
 ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
@@ -51,7 +52,8 @@ class Pages(BaseRoute):
             return redirect(path, request.url.query, prefix)
         if page is None:
             return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
-        return document(page, prefix, secrets.token_urlsafe(16))
+        feed: Feed = request.app.state.feed
+        return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.ring.newest))
 
 
 def is_address(path: str) -> bool:
@@ -60,8 +62,10 @@ def is_address(path: str) -> bool:
     return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
 
 
-def document(page: BuiltPage, prefix: str, nonce: str) -> Response:
+def document(page: BuiltPage, prefix: str, nonce: str, event: str) -> Response:
+    """``event``: the newest; what the page asks for from now on knows of it, and its stream goes on after it."""
     text = page.index.replace("%BASE%", f"{prefix}/").replace("%NONCE%", nonce).replace("%BUILD%", page.build)
+    text = text.replace("%EVENT%", event)
     headers = {"cache-control": "no-cache", **protection(nonce)}
     return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 

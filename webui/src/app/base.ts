@@ -17,5 +17,8 @@ function meta(name: string): string {
 /** Which build of the page this is; empty in development. */
 export const pageBuild: string = meta("detent-build");
 
+/** The newest event when this page was handed out: the stream goes on after it, so nothing is missed in between. */
+export const pageEvent: string = meta("detent-event");
+
 /** What styles made at run time have to bear under the page's content security policy. */
 export const styleNonce: string = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

@@ -1,17 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { sessionEnded } from "@/api/sessionEnded";
-import { masterUrl } from "@/app/base";
 import { staleBy } from "./changes";
+import { openSource } from "./source";
 import { LiveStream, type StreamState } from "./stream";
 import { Throttle } from "./throttle";
 
 const Live = createContext<LiveStream | null>(null);
-
-function openEventSource(lastEventId: string): EventSource {
-  const query = lastEventId ? `?lastEventId=${encodeURIComponent(lastEventId)}` : "";
-  return new EventSource(masterUrl(`/detent/stream${query}`));
-}
 
 /** Holds the stream of a signed-in page and turns its changes into queries that are asked again; rests while nobody is signed in. */
 export function LiveProvider({ children, signedIn = true }: { children: ReactNode; signedIn?: boolean }) {
@@ -19,7 +14,7 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
   const throttle = useMemo(() => new Throttle(), []);
   const stream = useMemo(
     () =>
-      new LiveStream(openEventSource, {
+      new LiveStream(openSource, {
         onChanges: (changes) => {
           for (const change of changes)
             for (const { key, every } of staleBy(change))
@@ -32,16 +27,31 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
   );
   useEffect(() => {
     if (!signedIn) return undefined;
-    stream.start();
-    // A laptop that wakes up has a dead connection and does not know it yet.
-    window.addEventListener("online", stream.start);
+    // The first look comes first: the stream goes on from where that was, whenever it starts.
+    const forget = whenIdle(stream.start);
+    const onShow = (event: PageTransitionEvent) => event.persisted && stream.start();
+    window.addEventListener("online", stream.renew);
+    window.addEventListener("pageshow", onShow);
     return () => {
-      window.removeEventListener("online", stream.start);
+      forget();
+      window.removeEventListener("online", stream.renew);
+      window.removeEventListener("pageshow", onShow);
       stream.stop();
       throttle.stop();
     };
   }, [stream, throttle, signedIn]);
   return <Live value={stream}>{children}</Live>;
+}
+
+const LATEST_MS = 500;
+
+function whenIdle(work: () => void): () => void {
+  if (typeof requestIdleCallback === "undefined") {
+    const timer = setTimeout(work, 0);
+    return () => clearTimeout(timer);
+  }
+  const handle = requestIdleCallback(work, { timeout: LATEST_MS });
+  return () => cancelIdleCallback(handle);
 }
 
 const OUTSIDE: StreamState = { connection: "connecting", since: null, outdated: false };

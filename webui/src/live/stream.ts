@@ -1,4 +1,4 @@
-import { pageBuild } from "@/app/base";
+import { pageBuild, pageEvent } from "@/app/base";
 import type { Change } from "./changes";
 import { heardTime } from "./serverClock";
 
@@ -26,7 +26,8 @@ export interface Source {
   close(): void;
 }
 
-export type OpenSource = (lastEventId: string) => Source;
+/** `renew`: what is there already may be dead without knowing it. */
+export type OpenSource = (lastEventId: string, renew: boolean) => Source;
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
@@ -38,22 +39,31 @@ export class LiveStream {
   private source: Source | null = null;
   private retry: ReturnType<typeof setTimeout> | null = null;
   private wait = FIRST_WAIT;
-  private lastEventId = "";
+  /** Where the stream goes on. */
+  private lastEventId: string;
 
   constructor(
     private readonly open: OpenSource,
     private readonly handlers: StreamHandlers,
-  ) {}
+    after: string = pageEvent,
+  ) {
+    this.lastEventId = after;
+  }
 
-  start = (): void => {
+  start = (): void => this.connect(false);
+
+  /** A laptop that wakes up has a dead connection and does not know it yet. */
+  renew = (): void => this.connect(true);
+
+  private connect(renew: boolean): void {
     this.stop();
-    const source = this.open(this.lastEventId);
+    const source = this.open(this.lastEventId, renew);
     this.source = source;
     source.addEventListener("hello", (event) => this.onHello(event));
     source.addEventListener("change", (event) => this.onChange(event));
     source.addEventListener("bye", (event) => this.onBye(event));
     source.addEventListener("error", () => this.onLost());
-  };
+  }
 
   stop = (): void => {
     this.source?.close();

@@ -38,9 +38,7 @@ export function stopClock(at: string | number = "2026-11-21T12:00:00Z"): void {
 
 /** Lets so much time pass on the stopped clock, with all answers that come meanwhile. */
 export async function pass(ms = 0): Promise<void> {
-  await act(async () => {
-    await vi.advanceTimersByTimeAsync(ms);
-    // An answer is read in steps, and may be followed by another question.
-    for (let round = 0; round < 4; round += 1) await vi.advanceTimersByTimeAsync(1);
-  });
+  await act(() => vi.advanceTimersByTimeAsync(ms));
+  // An answer is read in steps, drawn, and may be followed by another question.
+  for (let round = 0; round < 6; round += 1) await act(() => vi.advanceTimersByTimeAsync(1));
 }

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { StreamRelay, type Told } from "./relay";
+import type { Source } from "./stream";
+
+class Fake implements Source {
+  listeners = new Map<string, (event: MessageEvent<string>) => void>();
+  closed = false;
+
+  addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void {
+    this.listeners.set(type, listener);
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  hello(id: string, resumed: boolean): void {
+    this.say("hello", JSON.stringify({ build: "b", version: "1", now: "2026-11-21T12:00:00Z", resumed }), id);
+  }
+
+  change(id: string): void {
+    this.say("change", `{"changes":[{"kind":"experiment","id":"${id}"}]}`, id);
+  }
+
+  say(type: string, data: string, lastEventId: string): void {
+    this.listeners.get(type)?.({ data, lastEventId } as MessageEvent<string>);
+  }
+}
+
+function made() {
+  const opened: { source: Fake; after: string }[] = [];
+  let now = 0;
+  const relay = new StreamRelay(
+    (_, after) => {
+      const source = new Fake();
+      opened.push({ source, after });
+      return source;
+    },
+    () => now,
+  );
+  const join = (after: string, renew = false) => {
+    const told: Told[] = [];
+    const page = (each: Told) => told.push(each);
+    relay.start(page, "/detent/stream", after, renew);
+    return { told, page, ids: () => told.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId), hello: () => JSON.parse(told.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string } };
+  };
+  return { relay, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
+}
+
+describe("one stream for all pages", () => {
+  it("opens one, and tells everybody everything", () => {
+    const { opened, join, newest } = made();
+    const first = join("9-3");
+    const second = join("9-3");
+    newest().hello("9-3", true);
+    newest().change("9-4");
+    expect(opened.map(({ after }) => after)).toEqual(["9-3"]);
+    for (const page of [first, second]) {
+      expect(page.hello().resumed).toBe(true);
+      expect(page.ids()).toEqual(["9-4"]);
+    }
+  });
+
+  it("tells a page that joins later what it has missed, by the clock of now", () => {
+    const { join, newest, pass } = made();
+    join("9-3");
+    newest().hello("9-3", true);
+    for (const id of ["9-4", "9-5", "9-6"]) newest().change(id);
+    pass(60_000);
+    const late = join("9-4");
+    expect(late.hello()).toMatchObject({ resumed: true, now: "2026-11-21T12:01:00.000Z" });
+    expect(late.ids()).toEqual(["9-5", "9-6"]);
+    expect(join("9-9").ids()).toEqual([]);
+  });
+
+  it("never says that nothing was missed where that is not known", () => {
+    const { join, newest } = made();
+    join("9-3");
+    newest().hello("9-3", true);
+    for (let number = 4; number < 1000; number += 1) newest().change(`9-${number}`);
+    for (const after of ["9-2", "9-3", "9-400", "8-999", "", "nonsense"]) expect(join(after).hello().resumed, after).toBe(false);
+    const kept = join("9-600");
+    expect(kept.hello().resumed).toBe(true);
+    expect(kept.ids()).toHaveLength(399);
+  });
+
+  it("tells of a loss, goes on where one asks for it, and keeps nothing from before a gap", () => {
+    const { opened, join, newest } = made();
+    const page = join("9-3");
+    newest().hello("9-3", true);
+    newest().change("9-4");
+    newest().say("error", "", "");
+    expect(page.told.at(-1)?.type).toBe("error");
+    const again = join("9-4");
+    expect(opened.at(-1)?.after).toBe("9-4");
+    newest().hello("9-4", true);
+    expect(again.hello().resumed).toBe(true);
+    expect(join("9-3").ids()).toEqual(["9-4"]);
+    newest().hello("9-50", false);
+    expect(again.hello().resumed).toBe(false);
+    expect(join("9-4").hello().resumed).toBe(false);
+  });
+
+  it("goes on from a newer page's place without keeping what it never heard", () => {
+    const { join, newest } = made();
+    join("9-3");
+    newest().hello("9-3", true);
+    newest().say("error", "", "");
+    join("9-20");
+    newest().hello("9-20", true);
+    expect(join("9-3").hello().resumed).toBe(false);
+    expect(join("9-20").hello().resumed).toBe(true);
+  });
+
+  it("opens anew where the connection may be dead, once for all of them", () => {
+    const { opened, join, newest } = made();
+    const page = join("9-3");
+    newest().hello("9-3", true);
+    join("9-3", true);
+    join("9-3", true);
+    expect(opened).toHaveLength(2);
+    expect(opened[0]?.source.closed).toBe(true);
+    newest().hello("9-3", true);
+    expect(page.told.filter(({ type }) => type === "hello")).toHaveLength(2);
+  });
+
+  it("closes when the last page has gone", () => {
+    const { relay, opened, join } = made();
+    const first = join("");
+    const second = join("");
+    relay.stop(first.page);
+    expect(opened[0]?.source.closed).toBe(false);
+    relay.stop(second.page);
+    expect(opened[0]?.source.closed).toBe(true);
+  });
+});
