@@ -41,10 +41,20 @@ def copy(tmp_path: Path) -> Path:
 
 def test_a_renamed_field_breaks_the_build(copy: Path):
     node = node_folder()
-    generate = [f"{node}node", "node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "src/api/schema.d.ts"]
+    generate = [
+        f"{node}node",
+        "node_modules/openapi-typescript/bin/cli.js",
+        "openapi.json",
+        "-o",
+        "src/api/schema.d.ts",
+    ]
     subprocess.run(generate, cwd=copy, check=True, capture_output=True)
     done = subprocess.run(
-        [f"{node}node", "node_modules/typescript/bin/tsc", "--noEmit"], cwd=copy, capture_output=True, text=True, check=False
+        [f"{node}node", "node_modules/typescript/bin/tsc", "--noEmit"],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode != 0
     wrong = {line.split("(")[0] for line in done.stdout.splitlines() if "error TS" in line}

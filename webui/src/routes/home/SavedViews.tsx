@@ -5,6 +5,7 @@ import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
+import { visible } from "@/format/visible";
 import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
 
 /** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
@@ -36,7 +37,7 @@ export function SavedViews() {
         {views.map((view) => (
           <li key={view.name} className="row">
             <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
-              {view.name}
+              {visible(view.name)}
             </Button>
             <Button kind="quiet" aria-label={`Forget the view ${view.name}`} onClick={() => void keep(views.filter((each) => each !== view))}>
               ✕
