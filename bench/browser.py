@@ -1,5 +1,8 @@
 """A real Chromium on a page, and what the page's own clock says."""
 
+import re
+import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,16 +65,52 @@ def chromium(*arguments: str) -> Iterator[Browser]:
 
 
 @contextmanager
+def window(folder: Path, running: Running) -> Iterator[BrowserContext]:
+    """One window as a person has it: of its tabs one is in front, and the others know that they are not. (What is
+    started by Playwright itself makes every page believe that it is in front.)"""
+    argv = [CHROMIUM, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={folder}", "--no-first-run"]
+    size = ",".join(str(length) for length in VIEW.values())
+    with sync_playwright() as playwright, started_chromium([*argv, f"--window-size={size}", *ARGUMENTS]) as address:
+        browser = playwright.chromium.connect_over_cdp(address, no_defaults=True)
+        try:
+            made = browser.contexts[0]
+            made.set_default_timeout(WAIT_MS)
+            _sign_in(made, running)
+            yield made
+        finally:
+            browser.close()
+
+
+@contextmanager
+def started_chromium(argv: list[str]) -> Iterator[str]:
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if found := re.search(r"listening on (ws://\S+)", line):
+                    threading.Thread(target=process.stderr.read, daemon=True).start()  # or it stands still one day
+                    yield found[1]
+                    break
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@contextmanager
 def context(browser: Browser, running: Running | None = None) -> Iterator[BrowserContext]:
     """With nothing in its cache; signed in where a master is given."""
     made = browser.new_context(viewport=VIEW)
     made.set_default_timeout(WAIT_MS)
     try:
         if running is not None:
-            made.add_cookies([{"name": "auth", "value": running.token, "url": running.url, "httpOnly": True}])
+            _sign_in(made, running)
         yield made
     finally:
         made.close()
+
+
+def _sign_in(context: BrowserContext, running: Running) -> None:
+    context.add_cookies([{"name": "auth", "value": running.token, "url": running.url, "httpOnly": True}])
 
 
 def watched(context: BrowserContext, selector: str) -> Page:

@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 
 RUNS = 100
 POINTS = 100_000
-DRAWN = f'.chart-plot[aria-label$=": {RUNS} lines"] canvas'
+DRAWN = f'.chart-plot[aria-label*=" {RUNS} lines"] canvas'
 _COLOURS = """() => {
   const canvas = document.querySelector(".chart-plot canvas");
   const seen = new Set();

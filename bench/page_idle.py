@@ -10,14 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.browser import chromium, context, visible
+from bench.browser import visible, window
 from bench.figure import Figure
 from bench.running_search import A_SECOND, TRIALS, running_search
 from playwright.sync_api import BrowserContext, Page
 
 PAGES = 10
 SECONDS = 600.0
-DRAWN = '.chart-plot[aria-label$=" lines"] canvas'
+DRAWN = '.chart-plot[aria-label*=" lines"] canvas'
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -25,13 +25,15 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
     first = min(60.0, seconds / 4)
     with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
         process = search.running.process.pid
-        with chromium() as browser, context(browser, search.running) as made:
+        with window(Path(name) / "browser", search.running) as made:
             alone = _share(process, first * 2)
             pages = [_opened(made, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)]
             pages[0].wait_for_timeout(first * 1000)
             before = [_heap(page, made) for page in pages]
             with_pages = _share(process, seconds - first, pages[0])
             after = [_heap(page, made) for page in pages]
+            if sum(not page.evaluate("document.hidden") for page in pages) != 1:
+                raise RuntimeError("one tab is in front of the others")
             for page in pages:
                 _is_current(page, search.session.get("/api/v1/experiments")["experiments"][0]["id"])
         if search.faults:

@@ -1,14 +1,12 @@
 import { fireEvent, screen, within } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type Action, useActions } from "@/keyboard/actions";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster } from "@/testing/fakeMaster";
 import { rowOf } from "@/testing/samples";
 import { Palette } from "./Palette";
 
 const SEARCH = "POST /detent/experiments/search";
-const user = userEvent.setup({ delay: null });
 
 async function opened(actions: Action[] = []) {
   function Page() {

@@ -1,15 +1,13 @@
 import { act, fireEvent, screen } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import Notes from "@/routes/experiment/Notes";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { fakeStreams } from "@/testing/fakeStream";
 import { experimentOf, sessionOf } from "@/testing/samples";
 import { SessionGate } from "./session";
 
 const SAVE = "PATCH /api/v1/experiments/7";
-const user = userEvent.setup({ delay: null });
 
 async function page() {
   const master = fakeMaster({ "GET /detent/session": sessionOf(), [SAVE]: {}, "POST /detent/sign-in": {} });

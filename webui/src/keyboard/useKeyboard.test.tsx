@@ -1,12 +1,10 @@
 import { screen } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { describe, expect, it, vi } from "vitest";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Action, useActions } from "./actions";
 import { HelpDialog } from "./HelpDialog";
 
-const user = userEvent.setup({ delay: null });
 const action = (keys: string, run: () => void, more: Partial<Action> = {}): Action => ({ id: `${keys} of ${more.group ?? "Page"}`, title: `What ${keys} does`, keys, group: "Page", run, ...more });
 
 function Offers({ actions }: { actions: Action[] }) {

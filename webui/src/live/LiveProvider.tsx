@@ -18,9 +18,9 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
         onChanges: (changes) => {
           for (const change of changes)
             for (const { key, every } of staleBy(change))
-              throttle.run(key.join("/"), every, () => void queries.invalidateQueries({ queryKey: key }));
+              throttle.run(key.join("/"), every, () => void queries.invalidateQueries({ queryKey: key, refetchType: asking() }));
         },
-        onGap: () => void queries.invalidateQueries(),
+        onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
         onSignedOut: () => sessionEnded.tell(),
       }),
     [queries, throttle],
@@ -29,18 +29,26 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
     if (!signedIn) return undefined;
     // The first look comes first: the stream goes on from where that was, whenever it starts.
     const forget = whenIdle(stream.start);
+    const onSight = () => document.hidden || void queries.refetchQueries({ type: "active", stale: true });
+    document.addEventListener("visibilitychange", onSight);
     const onShow = (event: PageTransitionEvent) => event.persisted && stream.start();
     window.addEventListener("online", stream.renew);
     window.addEventListener("pageshow", onShow);
     return () => {
       forget();
+      document.removeEventListener("visibilitychange", onSight);
       window.removeEventListener("online", stream.renew);
       window.removeEventListener("pageshow", onShow);
       stream.stop();
       throttle.stop();
     };
-  }, [stream, throttle, signedIn]);
+  }, [stream, throttle, queries, signedIn]);
   return <Live value={stream}>{children}</Live>;
+}
+
+/** A tab behind others only remembers what is stale: it is asked for when somebody looks. */
+function asking(): "active" | "none" {
+  return document.hidden ? "none" : "active";
 }
 
 const LATEST_MS = 500;

@@ -15,6 +15,8 @@ export interface Stale {
 const AT_ONCE = 150;
 const FIGURES = 2_000;
 const LISTS = 3_000;
+/** A first report of a new name may come at any time, and hardly ever does. */
+const NAMES = 10_000;
 
 /**
  * What a change makes stale. Keys start with the kind of thing and its id, so that one page asks again for what it
@@ -31,6 +33,7 @@ export function staleBy(change: Change): Stale[] {
     case "metrics":
       return [
         { key: ["metrics", id], every: FIGURES },
+        { key: ["metric-names", id], every: NAMES },
         { key: ["experiments", "rows"], every: LISTS },
       ];
     case "logs":

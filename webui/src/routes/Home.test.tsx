@@ -1,8 +1,7 @@
 import { fireEvent, screen, within } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Row } from "@/services/columns";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { rowOf } from "@/testing/samples";
 import { Home } from "./Home";
@@ -12,7 +11,6 @@ const IDS = "POST /detent/experiments/search/ids";
 const GROUPS = "POST /detent/experiments/search/groups";
 const verb = (name: string) => `POST /api/v1/projects/0/experiments/${name}`;
 const DELETE = "DELETE /api/v1/projects/0/experiments/delete";
-const user = userEvent.setup({ delay: null });
 
 interface BulkBody {
   experimentIds: number[];
@@ -24,7 +22,10 @@ const allDone = ({ body }: Asked) => ({ results: (body as BulkBody).experimentId
 const ROWS: Row[] = Array.from({ length: 9 }, (_, index) => rowOf(9 - index, { labels: index < 2 ? ["base line"] : [] }));
 const answer = (rows: Row[]) => ({ total: rows.length, offset: 0, experiments: rows, unknownColumns: [] });
 
-async function home(at = "/") {
+/** With two columns, which are drawn sooner than nine. */
+const LIST = "/?col=name&col=tags";
+
+async function home(query = "") {
   const master = fakeMaster({
     [SEARCH]: answer(ROWS),
     [IDS]: { ids: ROWS.map((row) => row.id), total: ROWS.length },
@@ -33,7 +34,7 @@ async function home(at = "/") {
     ...Object.fromEntries(["pause", "activate", "archive", "unarchive"].map((name) => [verb(name), allDone])),
     [DELETE]: allDone,
   });
-  const shown = drawn(<Home />, at);
+  const shown = drawn(<Home />, LIST + query);
   await pass();
   return { master, ...shown };
 }
@@ -106,7 +107,7 @@ describe("what is done to what is selected", () => {
   });
 
   it("may be all that match, which is a list of ids from then on", async () => {
-    const { master } = await home("/?q=loss");
+    const { master } = await home("&q=loss");
     select(8);
     await press("Select all 9");
     expect(filterOf(master.of(IDS)[0]!).filterGroup.children).toMatchObject([{ columnName: "name", operator: "contains", value: "loss" }]);
@@ -152,7 +153,7 @@ describe("the filter", () => {
   });
 
   it("grows by a tag that is clicked, exactly that tag", async () => {
-    const { master, address } = await home("/?q=state+%3D+completed+or+hp.lr+%3D+1");
+    const { master, address } = await home("&q=state+%3D+completed+or+hp.lr+%3D+1");
     await user.click(screen.getAllByTitle("Show only tag base line")[0]!);
     await pass();
     expect(new URLSearchParams(address().slice(2)).get("q")).toBe('(state = completed or hp.lr = 1) and tags = "base line"');

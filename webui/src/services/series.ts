@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
 import { toNumber } from "@/format/number";
+import { fetchSeries } from "./seriesTogether";
 import type { MetricId } from "./trials";
 
 export type XAxis = "batches" | "epochs" | "time";
@@ -47,10 +47,9 @@ function fromWire(wire: components["schemas"]["Series"]): Series {
 export const seriesQuery = ({ experimentId, trialIds, metrics, x, start, end, maxPoints = 500 }: SeriesQuestion) =>
   queryOptions({
     queryKey: ["metrics", String(experimentId), "series", trialIds, metrics, x, start, end, maxPoints],
-    queryFn: async ({ signal }) => {
+    queryFn: async () => {
       const body = { trialIds: [...trialIds], metrics: [...metrics], x, start: start ?? null, end: end ?? null, maxPoints };
-      const answer = await got(api.POST("/detent/series", { body, signal }));
-      return answer.series.map(fromWire);
+      return (await fetchSeries(body)).map(fromWire);
     },
     enabled: trialIds.length > 0 && metrics.length > 0,
     placeholderData: keepPreviousData,

@@ -44,13 +44,13 @@ export const marksQuery = (experimentId: number, id: number) =>
 
 export const trialMetricNamesQuery = (experimentId: number, id: number) =>
   queryOptions({
-    queryKey: ["metrics", String(experimentId), "names", id],
+    queryKey: ["metric-names", String(experimentId), id],
     queryFn: () => got(api.GET("/detent/trials/{trial_id}/metric-names", at(id))),
   });
 
 export const experimentMetricNamesQuery = (id: number) =>
   queryOptions({
-    queryKey: ["metrics", String(id), "names"],
+    queryKey: ["metric-names", String(id)],
     queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/metric-names", { params: { path: { experiment_id: id } } })),
   });
 

@@ -1,8 +1,7 @@
 import { fireEvent, screen, within } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { LogLine } from "@/services/logs";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, held } from "@/testing/fakeMaster";
 import { lineOf } from "@/testing/samples";
 import { LogText } from "./LogText";
@@ -10,7 +9,6 @@ import { LogViewer } from "./LogViewer";
 
 const LOGS = "GET /detent/trials/9/logs";
 const ERROR = "GET /detent/trials/9/logs/first-error";
-const user = userEvent.setup({ delay: null });
 
 /** Two thousand lines of which one, early on, is an error; as the master hands them out. */
 const LINES = Array.from({ length: 2000 }, (_, index) => lineOf(index + 1, index === 299 ? "Traceback: it broke" : `step ${index + 1}`, index === 299 ? { level: "ERROR" } : {}));

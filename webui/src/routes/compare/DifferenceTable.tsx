@@ -21,8 +21,11 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
     const flat = values.map((value) => flatten(value));
     const names = [...new Set(flat.flatMap((each) => Object.keys(each)))];
     return names.map((name) => {
-      const cells = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
-      return { name, cells, differs: new Set(cells).size > 1 };
+      const exact = flat.map((each) => (Object.hasOwn(each, name) ? JSON.stringify(each[name]) : null));
+      const short = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
+      const count = new Set(exact).size;
+      // Where two values differ beyond what is usually shown of them, all of it is shown.
+      return { name, cells: new Set(short).size === count ? short : exact, differs: count > 1 };
     });
   }, [values]);
   const shown = lines.filter((line) => all || line.differs);
@@ -74,5 +77,5 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
 }
 
 function text(value: unknown): string {
-  return typeof value === "boolean" ? String(value) : figure(value);
+  return typeof value === "boolean" || value === null ? String(value) : figure(value);
 }

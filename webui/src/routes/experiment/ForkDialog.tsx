@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
@@ -30,10 +30,13 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   useEffect(() => {
     if (config && text === null) setText(forkText(config.submitted, parentId, trial));
   }, [config, text, parentId, trial]);
+  const asked = useRef(0);
   const check = useCallback(async (value: string): Promise<Remark[]> => {
+    const mine = (asked.current += 1);
     try {
       const { diagnostics } = await checkConfig(value);
-      setFound(diagnostics);
+      // Answers may overtake each other: what was found in an older text holds nothing back.
+      if (mine === asked.current) setFound(diagnostics);
       return diagnostics.map((each) => ({ ...each, message: each.hint ? `${each.message} (${each.hint})` : each.message }));
     } catch {
       // Without an answer the master checks once more when it is sent.
@@ -41,6 +44,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     }
   }, []);
   const errors = found.filter((each) => each.severity === "error");
+  const why = errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
   const send = async (activate: boolean) => {
     setBusy(true);
     try {
@@ -76,10 +80,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
           )}
           <div className="dialog-foot">
             <Button onClick={onClose}>Leave it</Button>
-            <Button busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(false)}>
+            <Button busy={busy} why={why} onClick={() => void send(false)}>
               Create paused
             </Button>
-            <Button kind="primary" busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(true)}>
+            <Button kind="primary" busy={busy} why={why} onClick={() => void send(true)}>
               Create and start
             </Button>
           </div>

@@ -27,7 +27,7 @@ export default function Trials({ experiment }: TabProps) {
   const trials = useMemo(() => data ?? [], [data]);
   const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flatten(trial.hparams))))], [trials]);
   const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the trials" />;
   if (trials.length === 0) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   const head = (key: Key, title: string, number = false) => (

@@ -1,0 +1,63 @@
+import { api, got } from "@/api/client";
+import type { components } from "@/api/schema";
+
+export type SeriesBody = components["schemas"]["SeriesBody"];
+type WireSeries = components["schemas"]["Series"];
+type Metric = SeriesBody["metrics"][number];
+
+interface Waiting {
+  body: SeriesBody;
+  metrics: readonly Metric[];
+  resolve: (series: WireSeries[]) => void;
+  reject: (error: unknown) => void;
+}
+
+const MOST_METRICS = 50;
+/** Points in one answer: panels of few curves come together, of many they come one after the other. */
+const MOST_POINTS = 50_000;
+
+let waiting: Waiting[] = [];
+
+/** Panels that are drawn or renewed at the same moment ask the same for different metrics: the master hears one question. */
+export function fetchSeries(body: SeriesBody): Promise<WireSeries[]> {
+  return new Promise((resolve, reject) => {
+    if (waiting.length === 0) setTimeout(ask, 0);
+    waiting.push({ body, metrics: body.metrics, resolve, reject });
+  });
+}
+
+function ask(): void {
+  const all = waiting;
+  waiting = [];
+  const alike = new Map<string, Waiting[]>();
+  for (const each of all) {
+    const question = JSON.stringify({ ...each.body, metrics: null });
+    alike.set(question, [...(alike.get(question) ?? []), each]);
+  }
+  for (const members of alike.values()) for (const bundle of bundles(members)) void answer(bundle);
+}
+
+function bundles(members: readonly Waiting[]): Waiting[][] {
+  const found: Waiting[][] = [];
+  let metrics = Infinity;
+  for (const member of members) {
+    const { trialIds, maxPoints } = member.body;
+    metrics += member.metrics.length;
+    if (metrics > MOST_METRICS || metrics * trialIds.length * maxPoints > MOST_POINTS) {
+      found.push([]);
+      metrics = member.metrics.length;
+    }
+    found.at(-1)!.push(member);
+  }
+  return found;
+}
+
+async function answer(bundle: readonly Waiting[]): Promise<void> {
+  try {
+    const metrics = bundle.flatMap((each) => each.metrics);
+    const { series } = await got(api.POST("/detent/series", { body: { ...bundle[0]!.body, metrics } }));
+    for (const each of bundle) each.resolve(series.filter((one) => each.metrics.some(({ group, name }) => group === one.group && name === one.name)));
+  } catch (error) {
+    for (const each of bundle) each.reject(error);
+  }
+}
