@@ -8,7 +8,7 @@ OFFICIAL := .cache/official
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official bench mutants clean
+.PHONY: check-style check-types check-types-3.10 check-pyright check-page help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official bench mutants clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,13 +41,24 @@ demo: install ## train, pause, activate and finish a real experiment on a cluste
 	@$(BIN)/python examples/demo.py
 
 check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc and eslint
+	@$(MAKE) --no-print-directory -j2 check-page check-types check-types-3.10 check-pyright check-style
+
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(ROOTS)
-	$(BIN)/mypy --python-version 3.10 launch/determined_launch harness/determined
-	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/house_rules.py
+
+check-types:
+	$(BIN)/mypy $(ROOTS)
+
+check-types-3.10:
+	$(BIN)/mypy --python-version 3.10 --cache-dir .mypy_cache/launch launch/determined_launch harness/determined
+
+check-pyright:
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+check-page:
 	sh scripts/webui.sh $(VENV) check
 
 fmt: install ## format and mend what can be mended
@@ -83,7 +94,7 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 bench: install ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
-mutants: install ## seeded breakages, each of which must turn its tests red
+mutants: install webui-types ## seeded breakages, each of which must turn its tests red
 	$(BIN)/python tests/mutants/run.py
 
 clean:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|check|test|build
+# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|check|test [VITEST'S OWN…]|build
 # Node is the machine's own where it is new enough, else the one that came into VENV from PyPI.
 set -eu
 venv=$1 what=$2
@@ -28,7 +28,8 @@ case $what in
         "$bin/eslint" --max-warnings 0 src
         ;;
     test)
-        NO_COLOR=1 "$bin/vitest" run
+        shift 2
+        NO_COLOR=1 "$bin/vitest" run "$@"
         ;;
     build)
         "$bin/tsc" --noEmit

@@ -33,5 +33,5 @@ export default defineConfig({
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
   // One document for all files: making one anew for each takes longer than all tests together. Each test cleans up.
-  test: { environment: "jsdom", isolate: false, setupFiles: ["src/testing/setup.ts"], restoreMocks: true, unstubGlobals: true, css: false },
+  test: { environment: "jsdom", isolate: false, setupFiles: ["src/testing/setup.ts"], restoreMocks: true, unstubGlobals: true, testTimeout: 20_000, css: false },
 });

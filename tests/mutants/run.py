@@ -1,9 +1,12 @@
 """Seeded breakages: each patch beside this file breaks one promise, and the tests that it names must turn red.
 
+A test under ``webui/`` is a file of the page's, and runs in Vitest; all others are pytest's.
+
 ``python tests/mutants/run.py [NAME…]``. A patch survives where its tests stay green, where they cannot be run at all,
 or where it no longer applies. First the same tests have to be green on the tree as it is.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +26,8 @@ ROOTS = ("launch", "harness", "master", "agent", "cli")
 AT_ONCE = 2
 SECONDS = 180
 TESTS_FAILED = 1  # pytest's code; others mean that it did not come to a verdict
+NO_VERDICT = 2
+PAGE = "webui/"
 NO_END = 124
 
 
@@ -79,6 +84,35 @@ def apply(mutant: Mutant, tree: Path, *, check: bool = False) -> str:
 
 
 def run_tests(tree: Path, tests: Sequence[str], *more: str) -> tuple[int, str]:
+    """As pytest says it: 0 where all passed, 1 where one failed; and the end of what was said."""
+    pages = [test for test in tests if test.startswith(PAGE)]
+    others = [test for test in tests if not test.startswith(PAGE)]
+    code, text = run_pytest(tree, others, *more) if others else (0, "")
+    return run_vitest(tree, pages) if pages and code == 0 else (code, text)
+
+
+def run_vitest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """The page's types are not needed: they are taken out before anything runs, and nobody checks them here."""
+    modules = ROOT / PAGE / "node_modules"
+    if not modules.is_dir():
+        return NO_VERDICT, "the page's packages are not there: make webui-types fetches them"
+    (tree / PAGE / "node_modules").symlink_to(modules)
+    report = tree / "vitest.json"
+    names = [test.removeprefix(PAGE) for test in tests]
+    argv = ["sh", "scripts/webui.sh", sys.prefix, "test", "--reporter=json", f"--outputFile={report}", *names]
+    try:
+        done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return NO_END, f"did not end within {SECONDS} s"
+    text = (done.stdout + done.stderr)[-3000:]
+    if done.returncode == 0:
+        return 0, text
+    # It ends with 1 as well where a file cannot be read or there is none of that name.
+    found = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
+    return TESTS_FAILED if found.get("numFailedTests", 0) > 0 else NO_VERDICT, json.dumps(found)[-3000:] + text
+
+
+def run_pytest(tree: Path, tests: Sequence[str], *more: str) -> tuple[int, str]:
     """Pytest's exit code and the end of what it said, with the packages of ``tree`` before all others."""
     environment = dict(os.environ)
     paths = [str(tree / root) for root in ROOTS] + [str(tree)]
@@ -104,7 +138,7 @@ def judge(mutant: Mutant) -> Verdict:
     if is_caught:
         text = ""
     elif code:
-        text = f"pytest came to no verdict (exit code {code}):\n{text}"
+        text = f"its tests came to no verdict (exit code {code}):\n{text}"
     else:
         text = "its tests stay green"
     return Verdict(mutant, is_caught, text, time.monotonic() - start)

@@ -5,9 +5,10 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
-import { fetchTheRest, startFirstLook } from "./app/firstLook";
+import { startFirstLook } from "./app/firstLook";
 import { whenIdle } from "./app/idle";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
+import { fetchTheRest } from "./app/rest";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
@@ -42,4 +43,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
-whenIdle(fetchTheRest);
+whenIdle(() => void fetchTheRest());

@@ -14,7 +14,8 @@ from determined_master.web.feed import Feed
 from determined_master.web.prefix import prefix_of
 
 ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
-BELOW = ("/experiments", "/trials")
+BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
+"""The last four are of the older page: what people have in their notes leads somewhere."""
 OLDER = "/det"
 NOT_BUILT = "No page is built here: `make webui` in the checkout builds it, and the wheel holds it.\n"
 _POLICY = (

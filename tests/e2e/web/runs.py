@@ -19,7 +19,15 @@ FOREVER = {"steps": 100_000, "pace": 0.05}
 """Hyperparameters of a run that a test ends."""
 
 
-def quick(cluster: LiveCluster, name: str, *, activate: bool = True, context: Path = QUICK, entry: str = "quick.py", **more: Any) -> Experiment:
+def quick(
+    cluster: LiveCluster,
+    name: str,
+    *,
+    activate: bool = True,
+    context: Path = QUICK,
+    entry: str = "quick.py",
+    **more: Any,
+) -> Experiment:
     """``more``: parts of the configuration; ``hyperparameters`` beside the usual ones."""
     values = VALUES | dict(more.pop("hyperparameters", {}))
     config = {

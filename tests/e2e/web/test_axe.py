@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.axe import problems
-from tests.e2e.web.visits import NARROW, WIDE, Visit, visit
+from tests.e2e.web.visits import NARROW, WIDE, Visit, password_of, visit
 from tests.support.live_cluster import LiveCluster, live_cluster
 
 pytestmark = [pytest.mark.e2e]
@@ -67,7 +67,6 @@ def page(looker: Visit) -> Page:
 
 def settled(page: Page) -> None:
     """All that is loaded at first is there."""
-    page.wait_for_load_state("networkidle") if False else None
     expect(page.locator("main, [role=dialog]").first).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
 
@@ -100,4 +99,101 @@ def test_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page):
         settled(page)
         looked_at(page, what, found)
     assert found == [], "\n".join(found)
-    print(f"axe: {len(places)} places, each in four looks")
+
+
+def wrong_line(page: Page) -> None:
+    page.get_by_role("button", name="Fork").click()
+    editor = page.get_by_role("textbox", name="Configuration")
+    expect(editor).to_contain_text("Fork of")
+    editor.fill("name: x\nmax_restarts: many\n")
+    expect(page.locator(".cm-lintRange-error").first).to_be_visible()
+
+
+def menu(page: Page, name: str, item: str = "") -> None:
+    page.get_by_role("button", name=name).click()
+    if item:
+        page.get_by_role("menuitem", name=item).click()
+
+
+def chosen(page: Page, then: str = "") -> None:
+    for box in page.get_by_role("checkbox", name="Select experiment").all()[:2]:
+        box.check()
+    if then:
+        page.get_by_role("button", name=then, exact=True).click()
+
+
+def opened_line(page: Page) -> None:
+    page.get_by_role("button", name="First error").click()
+    page.locator(".log-line[aria-current]").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def first_file(page: Page) -> None:
+    page.get_by_role("button", name="quick.py").click()
+    expect(page.get_by_role("region", name="quick.py")).to_be_visible()
+
+
+OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
+    "keys": ("/", lambda page: page.keyboard.press("?")),
+    "palette": ("/", lambda page: page.keyboard.press("Control+k")),
+    "columns": ("/", lambda page: menu(page, "Columns")),
+    "views": ("/", lambda page: menu(page, "Saved views")),
+    "selected": ("/", chosen),
+    "selected label": ("/", lambda page: chosen(page, "Label")),
+    "selected more": ("/", lambda page: chosen(page, "More for the selected")),
+    "user": ("/users", lambda page: menu(page, "Add a user")),
+    "fork": ("/experiments/{failed}", wrong_line),
+    "tags": ("/experiments/{search}", lambda page: menu(page, "Change the tags")),
+    "name": ("/experiments/{search}", lambda page: menu(page, "Change the name")),
+    "more": ("/experiments/{search}", lambda page: menu(page, "More for this experiment")),
+    "delete": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Delete…")),
+    "said": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Archive")),
+    "line": ("/experiments/{failed}/logs", opened_line),
+    "file": ("/experiments/{failed}/code", first_file),
+    "sent": ("/experiments/{failed}/config", lambda page: menu(page, "As it was sent")),
+    "list of times": ("/experiments/{failed}", lambda page: page.get_by_text("As a list").click()),
+    "compared values": ("/compare?experiments={search},{failed}", lambda page: menu(page, "Hyperparameters")),
+    "compared configurations": ("/compare?experiments={search},{failed}", lambda page: menu(page, "Configuration")),
+}
+
+
+def test_everything_that_opens(cluster: LiveCluster, lived: Lived, page: Page):
+    found: list[str] = []
+    for what, (path, begin) in OPENINGS.items():
+        page.goto(cluster.url + path.format(search=lived.search, failed=lived.failed))
+        settled(page)
+        begin(page)
+        looked_at(page, what, found)
+    assert found == [], "\n".join(found)
+
+
+def test_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived):
+    found: list[str] = []
+    stranger = Visit(browser, cluster.url)
+    page = stranger.page("/sign-in")
+    settled(page)
+    looked_at(page, "sign-in", found)
+    page.get_by_label("User").fill("nobody")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    looked_at(page, "refused", found)
+    stranger.sign_in("admin", password_of(cluster))
+    page.goto(f"{cluster.url}/experiments/{lived.search}")
+    settled(page)
+    stranger.context.clear_cookies()
+    page.get_by_role("button", name="Fork").click()
+    expect(page.get_by_role("dialog", name="Your session has ended")).to_be_visible()
+    looked_at(page, "session ended", found)
+    stranger.context.close()
+    assert found == [], "\n".join(found)
+
+
+def test_where_nothing_is_yet(browser: Browser, tmp_path: Path):
+    found: list[str] = []
+    with live_cluster(tmp_path, slots=0) as empty, visit(browser, empty) as made:
+        page = made.page()
+        for path in ("/", "/cluster", "/checkpoints", "/events"):
+            page.goto(empty.url + path)
+            settled(page)
+            looked_at(page, f"empty {path}", found)
+    assert found == [], "\n".join(found)

@@ -144,7 +144,9 @@ def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, perso
     expect(page.locator("header .state")).to_have_text(re.compile("completed"))
     page.get_by_role("link", name="Experiments", exact=True).last.click()
     for name in ("unreadable", "Fork of unreadable"):
-        page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True)).get_by_role("checkbox").check()
+        page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True)).get_by_role(
+            "checkbox"
+        ).check()
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
     expect(page.get_by_role("list", name="Lines").first.get_by_role("listitem")).to_have_count(4)

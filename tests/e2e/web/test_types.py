@@ -26,7 +26,8 @@ def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "master" / "determined_master", master, ignore=shutil.ignore_patterns("__pycache__"))
     for name, (model, before, after) in RENAMED.items():
         head, found, body = (master / name).read_text().partition(model)
-        assert found and before in body
+        assert found
+        assert before in body
         (master / name).write_text(head + found + body.replace(before, after, 1))
     roots = [str(tmp_path / "master"), *(str(ROOT / root) for root in ("launch", "harness", "agent", "cli"))]
     shutil.copytree(ROOT / "migrations", tmp_path / "migrations")
@@ -41,10 +42,20 @@ def copy(tmp_path: Path) -> Path:
 
 def test_a_renamed_field_breaks_the_build(copy: Path):
     node = node_folder()
-    generate = [f"{node}node", "node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "src/api/schema.d.ts"]
+    generate = [
+        f"{node}node",
+        "node_modules/openapi-typescript/bin/cli.js",
+        "openapi.json",
+        "-o",
+        "src/api/schema.d.ts",
+    ]
     subprocess.run(generate, cwd=copy, check=True, capture_output=True)
     done = subprocess.run(
-        [f"{node}node", "node_modules/typescript/bin/tsc", "--noEmit"], cwd=copy, capture_output=True, text=True, check=False
+        [f"{node}node", "node_modules/typescript/bin/tsc", "--noEmit"],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode != 0
     wrong = {line.split("(")[0] for line in done.stdout.splitlines() if "error TS" in line}

@@ -31,7 +31,9 @@ class DetUp(LiveCluster):
         ready = self.process.stdout.readline()
         assert ready.startswith("ready: "), ready + self.process.stderr.read()
         self.url = ready.split()[1]
-        found = next(re.match(r"open: (\S+) \(once, 10 minutes\)\n", line) for line in self.process.stderr if "open:" in line)
+        found = next(
+            re.match(r"open: (\S+) \(once, 10 minutes\)\n", line) for line in self.process.stderr if "open:" in line
+        )
         assert found is not None
         self.link = found[1]
         self.session = log_in(self.url, self.data)

@@ -4,6 +4,7 @@ import { useNavigate } from "react-router";
 import { Dialog } from "@/components/base/Dialog";
 import { wireFilter } from "@/filter/wire";
 import { stateLook } from "@/format/states";
+import { visible } from "@/format/visible";
 import { Actions } from "@/keyboard/actions";
 import { KeyCaps } from "@/keyboard/KeyCaps";
 import { overviewQuery } from "@/services/cluster";
@@ -68,10 +69,12 @@ export function Palette({ onClose }: { onClose: () => void }) {
             ref={(element) => {
               if (index === chosen) element?.scrollIntoView({ block: "nearest" });
             }}
+            // The keys stay with the line that is typed into.
+            onMouseDown={(event) => event.preventDefault()}
             onClick={() => run(entry)}
           >
             <span>
-              {entry.title} {entry.note && <small className="soft">{entry.note}</small>}
+              {visible(entry.title)} {entry.note && <small className="soft">{entry.note}</small>}
             </span>
             {entry.disabled ? <small>{entry.disabled}</small> : entry.keys ? <KeyCaps keys={entry.keys} /> : null}
           </div>
@@ -92,10 +95,11 @@ function useEntries(typed: string): Entry[] {
   const { data: users } = useQuery(usersQuery);
   const has = (text: string) => text.toLowerCase().includes(typed.toLowerCase());
   const entries: Entry[] = [];
-  const number = /^(?:trial |experiment |#)?(\d+)$/i.exec(typed)?.[1];
+  const [, word, number] = /^(trial |experiment |#)?(\d+)$/i.exec(typed) ?? [];
   if (number) {
     entries.push({ id: "e#", title: `Experiment ${number}`, run: () => void navigate(`/experiments/${number}`) });
     entries.push({ id: "t#", title: `Trial ${number}`, run: () => void navigate(`/trials/${number}`) });
+    if (word?.toLowerCase() === "trial ") entries.reverse();
   }
   for (const action of actions) {
     if (!action.hidden && has(action.title)) entries.push({ id: `a:${action.id}`, title: action.title, note: action.group, keys: action.keys, disabled: action.disabled, run: action.run });

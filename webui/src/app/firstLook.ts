@@ -25,10 +25,3 @@ function startList(queries: QueryClient, params: URLSearchParams): void {
   const { filter, problem } = readFilter(state.query);
   if (!problem && state.group === "") void queries.prefetchQuery(firstRows(state, filter));
 }
-
-/** Code that a first look does without; here before somebody presses what needs it. */
-export function fetchTheRest(): void {
-  void import("@/components/base/DialogWindow");
-  void import("@/components/base/PopoverPanel");
-  void import("@/components/base/MenuList");
-}

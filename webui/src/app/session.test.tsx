@@ -1,15 +1,13 @@
 import { act, fireEvent, screen } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import Notes from "@/routes/experiment/Notes";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { fakeStreams } from "@/testing/fakeStream";
 import { experimentOf, sessionOf } from "@/testing/samples";
 import { SessionGate } from "./session";
 
 const SAVE = "PATCH /api/v1/experiments/7";
-const user = userEvent.setup({ delay: null });
 
 async function page() {
   const master = fakeMaster({ "GET /detent/session": sessionOf(), [SAVE]: {}, "POST /detent/sign-in": {} });
@@ -34,8 +32,6 @@ async function signIn(name = "ana") {
 const typed = () => screen.getByLabelText("Notes", { selector: "textarea" });
 
 describe("a session that ends in mid-click", () => {
-  // What draws dialogs is here long before a session ends.
-  beforeAll(() => import("@/components/base/DialogWindow"));
   beforeEach(() => stopClock());
 
   it("is asked for over the page; what was typed stays, and can be saved then", async () => {

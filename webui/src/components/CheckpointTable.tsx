@@ -9,6 +9,7 @@ import { Failure } from "./base/Failure";
 import { Loading } from "./base/Loading";
 import { StateBadge } from "./StateBadge";
 import { TimeText } from "./TimeText";
+import { visible } from "@/format/visible";
 
 /** Checkpoints, newest first: of one experiment or of all. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
@@ -49,7 +50,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                 </td>
                 {experimentId === undefined && (
                   <td>
-                    <Link to={`/experiments/${each.experimentId}`}>{each.experimentName}</Link>
+                    <Link to={`/experiments/${each.experimentId}`}>{visible(each.experimentName)}</Link>
                   </td>
                 )}
                 <td>

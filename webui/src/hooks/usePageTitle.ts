@@ -1,7 +1,8 @@
 import { useEffect } from "react";
+import { visible } from "@/format/visible";
 
 export function usePageTitle(title: string): void {
   useEffect(() => {
-    document.title = `${title} · Detent`;
+    document.title = `${visible(title)} · Detent`;
   }, [title]);
 }

@@ -14,8 +14,12 @@ export function useKeyboard(): void {
       if (event.defaultPrevented) return;
       const pressed = spell(event);
       if (!pressed) return;
-      if (isTyping(event.target) && !pressed.startsWith("Mod+") && pressed !== "Escape") return;
-      if (document.querySelector("[role=dialog]") && pressed !== "Mod+K") return;
+      if (isTyping(event.target) && !pressed.startsWith("Mod+")) {
+        // Out of the field, and no further: "back to the list" would throw away what was typed.
+        if (pressed === "Escape" && !inDialog()) (event.target as HTMLElement).blur();
+        return;
+      }
+      if (inDialog() && pressed !== "Mod+K") return;
       const keys = begun ? `${begun} ${pressed}` : pressed;
       if (belongsToFocus(keys, event.target)) return;
       clearTimeout(timer);
@@ -35,4 +39,8 @@ export function useKeyboard(): void {
       window.removeEventListener("keydown", listen);
     };
   }, [registry]);
+}
+
+function inDialog(): boolean {
+  return document.querySelector("[role=dialog]") !== null;
 }

@@ -5,6 +5,7 @@ import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { ExactTime } from "@/components/TimeText";
+import { visible } from "@/format/visible";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { eventsQuery, type ListedEvent } from "@/services/events";
 
@@ -68,10 +69,10 @@ export function Component() {
                   </td>
                   <td>
                     <button type="button" className="sort-button" onClick={() => set("actor", event.actor)} title={`Only by ${event.actor}`}>
-                      {event.actor}
+                      {visible(event.actor)}
                     </button>
                   </td>
-                  <td>{event.text}</td>
+                  <td>{visible(event.text)}</td>
                   <td>
                     <Target event={event} />
                   </td>
@@ -91,7 +92,7 @@ export function Component() {
 }
 
 function Target({ event }: { event: ListedEvent }) {
-  const text = `${event.targetType} ${event.targetId}`;
+  const text = visible(`${event.targetType} ${event.targetId}`);
   if (event.targetType === "experiment") return <Link to={`/experiments/${event.targetId}`}>{text}</Link>;
   if (event.targetType === "trial") return <Link to={`/trials/${event.targetId}`}>{text}</Link>;
   return <>{text}</>;

@@ -1,6 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { Navigate, Route, Routes, useParams } from "react-router";
+import { Problem } from "@/api/problem";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
@@ -43,21 +44,20 @@ export function Component() {
 }
 
 function ExperimentPage({ id }: { id: number }) {
-  const { data: experiment, error, refetch } = useQuery(experimentQuery(id));
+  const queries = useQueryClient();
+  const { data: experiment, error } = useQuery(experimentQuery(id));
   const { data: status, error: statusError } = useQuery(statusQuery(id));
   usePageTitle(experiment ? `${experiment.name} (${id})` : `Experiment ${id}`);
   const failure = error ?? statusError;
-  if (failure) {
-    return (
-      <main>
-        <Failure error={failure} gone={`Experiment ${id} is not here`} retry={() => void refetch()} />
-      </main>
-    );
-  }
+  const failed = failure && <Failure error={failure} gone={`Experiment ${id} is not here`} retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })} />;
+  // What is known stays, with all that is typed into it; only an experiment that is gone takes its page along.
+  const isGone = failure instanceof Problem && failure.isMissing;
+  if (failure && (isGone || !experiment || !status)) return <main>{failed}</main>;
   if (!experiment || !status) return <Loading what={`experiment ${id}`} />;
   const tab = { experiment };
   return (
     <main>
+      {failed}
       <Header experiment={experiment} status={status} />
       <TabLinks label="Parts of the experiment" tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))} />
       <Suspense fallback={<Loading what="this part" />}>

@@ -5,6 +5,7 @@ import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import { useSay } from "@/components/base/Toasts";
 import { asTyped } from "@/filter/tokens";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
@@ -41,12 +42,19 @@ export function Home() {
   const setQuery = useCallback((query: string) => change({ query }), [change]);
   const addFilter = useCallback(
     (column: string, value: string) => {
-      const part = `${column} ${column === "tags" ? "~" : "="} ${asTyped(value)}`;
+      const part = `${column} = ${asTyped(value)}`;
       change({ query: state.query ? (/\bor\b/i.test(state.query) ? `(${state.query}) and ${part}` : `${state.query} and ${part}`) : part }, false);
     },
     [change, state.query],
   );
-  const selectAll = async () => selection.set(await fetchIds(whole));
+  const say = useSay();
+  const selectAll = async () => {
+    try {
+      selection.set(await fetchIds(whole));
+    } catch (error) {
+      say({ text: messageOf(error), kind: "failed" });
+    }
+  };
   useListKeys({
     shape,
     cursor,
@@ -59,6 +67,7 @@ export function Home() {
     compare: (ids) => ids.length > 1 && ids.length <= 100 && void navigate(`/compare?experiments=${ids.join(",")}`),
   });
   const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
+  const failed = failure !== null && refusal === "";
   return (
     <main className="home">
       <div className="page-head">
@@ -72,12 +81,11 @@ export function Home() {
         </Button>
       </div>
       <BulkBar selection={selection} total={total} selectAll={() => void selectAll()} bulk={bulk} />
-      {failure && !refusal ? (
-        <Failure error={failure} />
-      ) : isPending ? (
+      {failed && <Failure error={failure} />}
+      {isPending ? (
         <Loading what="the experiments" />
       ) : total === 0 ? (
-        <Nothing filtered={state.query !== ""} clear={() => change({ query: "" })} />
+        !failed && <Nothing filtered={state.query !== ""} clear={() => change({ query: "" })} />
       ) : (
         <>
           <RunGrid

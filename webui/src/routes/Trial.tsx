@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
+import { Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -46,7 +47,7 @@ export function Component() {
 /** The first look says whose trial it is; from then on its experiment's changes are its own. */
 function Found({ id }: { id: number }) {
   const { data, error, refetch } = useQuery(trialQuery(id));
-  if (error) {
+  if (error && !data) {
     return (
       <main>
         <Failure error={error} gone={`Trial ${id} is not here`} retry={() => void refetch()} />
@@ -79,16 +80,13 @@ function TrialPage({ first }: { first: Trial }) {
     { id: "attempts", title: "Attempts", keys: "t", group: "Trial", run: () => void navigate(`${base}/attempts`) },
     { id: "back", title: "Back to the experiment", keys: "Escape", group: "Trial", run: () => void navigate(`/experiments/${experimentId}`) },
   ]);
-  if (error) {
-    return (
-      <main>
-        <Failure error={error} gone={`Trial ${id} is gone`} />
-      </main>
-    );
-  }
+  const failed = error && <Failure error={error} gone={`Trial ${id} is gone`} />;
+  // What is known stays; only a trial that is gone takes its page along.
+  if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
   if (!location.pathname.startsWith(base)) return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
   return (
     <main>
+      {failed}
       <header className="field">
         <p className="crumbs">
           <Link to="/">Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}

@@ -1,22 +1,42 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
+import { fetchTheRest } from "@/app/rest";
 
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
   window.matchMedia ??= (media: string) =>
     ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }) as unknown as MediaQueryList;
-  // Nothing has a size there; lists that draw what is on the screen need one of which something is.
+  // Nothing has a size there; lists that draw what is on the screen need one.
   Object.defineProperties(HTMLElement.prototype, {
-    offsetHeight: { configurable: true, get: () => 600 },
-    offsetWidth: { configurable: true, get: () => 1200 },
+    clientHeight: { configurable: true, get: () => 600 },
+    clientWidth: { configurable: true, get: () => 1200 },
+    scrollHeight: {
+      configurable: true,
+      get(this: HTMLElement) {
+        return Math.max(600, ...[...this.children].map((child) => (child instanceof HTMLElement && parseFloat(child.style.height)) || 0));
+      },
+    },
   });
-  Element.prototype.scrollIntoView ??= () => undefined;
+  const places = new WeakMap<Element, number>();
+  Object.defineProperty(Element.prototype, "scrollTop", {
+    configurable: true,
+    get(this: Element) {
+      return places.get(this) ?? 0;
+    },
+    set(this: Element, place: number) {
+      places.set(this, Math.max(0, Math.min(place, this.scrollHeight - this.clientHeight)));
+      setTimeout(() => this.dispatchEvent(new Event("scroll")));
+    },
+  });
   Element.prototype.scrollTo = function (this: Element, place?: ScrollToOptions | number) {
     this.scrollTop = typeof place === "object" ? (place.top ?? 0) : 0;
-    this.dispatchEvent(new Event("scroll"));
   };
+  Element.prototype.scrollIntoView ??= () => undefined;
 }
+
+// What a first look leaves for later is here by the time that somebody presses something.
+if (typeof window !== "undefined") await fetchTheRest();
 
 afterEach(() => {
   if (typeof window !== "undefined") cleanup();

@@ -7,6 +7,8 @@ export interface DialogProps {
   /** Read out with the title; not shown again where the body says it. */
   description?: string;
   wide?: boolean;
+  /** Holds what was typed: only its own buttons close it. */
+  kept?: boolean;
   children: ReactNode;
 }
 

@@ -1,12 +1,12 @@
 import * as Radix from "@radix-ui/react-dialog";
 import type { DialogProps } from "./Dialog";
 
-export default function DialogWindow({ onClose, title, description, wide = false, children }: DialogProps) {
+export default function DialogWindow({ onClose, title, description, wide = false, kept = false, children }: DialogProps) {
   return (
     <Radix.Root open onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
         <Radix.Overlay className="dialog-overlay" />
-        <Radix.Content className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
+        <Radix.Content {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})} className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="dialog-head">
             <Radix.Title className="dialog-title">{title}</Radix.Title>
             <Radix.Close className="button button-quiet" aria-label="Close">
@@ -19,4 +19,8 @@ export default function DialogWindow({ onClose, title, description, wide = false
       </Radix.Portal>
     </Radix.Root>
   );
+}
+
+function stay(event: Event): void {
+  event.preventDefault();
 }

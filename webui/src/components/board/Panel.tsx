@@ -14,6 +14,7 @@ import { type ChartHandle, LineChart } from "../charts/LineChart";
 import type { BoardState } from "./boardState";
 import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
+import { visible } from "@/format/visible";
 
 interface Props {
   name: string;
@@ -63,7 +64,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
   return (
     <section className="card" ref={frame} aria-label={name}>
       <div className="chart-tools">
-        <h3 className="chart-title grow">{name}</h3>
+        <h3 className="chart-title grow">{visible(name)}</h3>
         {state.zoom && (
           <Button kind="quiet" onClick={() => change({ zoom: null })}>
             All of it
@@ -79,7 +80,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
       {error ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
-        <p className="hint chart-none">No point of {name} over {state.x} yet.</p>
+        <p className="hint chart-none">No point of {visible(name)} over {state.x} yet.</p>
       ) : (
         <LineChart ref={chart} title={name} lines={lines} marks={marks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
       )}

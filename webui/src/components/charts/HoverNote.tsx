@@ -5,6 +5,7 @@ import type { XAxis } from "@/services/series";
 import { exact } from "../TimeText";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
+import { visible } from "@/format/visible";
 
 export interface Hover {
   index: number;
@@ -38,7 +39,7 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
       <strong>{x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}</strong>
       {values.slice(0, MOST).map(({ line, value }) => (
         <span key={line.key}>
-          <i style={{ background: line.stroke.color }} /> {line.label} <b className="number">{figure(value)}</b>
+          <i style={{ background: line.stroke.color }} /> {visible(line.label)} <b className="number">{figure(value)}</b>
         </span>
       ))}
       {values.length > MOST && <span>and {values.length - MOST} more</span>}

@@ -2,6 +2,7 @@ import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";
+import { visible } from "@/format/visible";
 
 interface Props {
   points: readonly Point[];
@@ -53,7 +54,9 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       <span className="soft">{label}</span>
       <select value={value} onChange={(event) => set(event.target.value)}>
         {names.map((name) => (
-          <option key={name}>{name}</option>
+          <option key={name} value={name}>
+            {visible(name)}
+          </option>
         ))}
       </select>
     </label>
@@ -66,7 +69,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       <div className="scroll-x" role="region" aria-label={`Mean ${metric} over ${first} and ${second}`} tabIndex={0}>
         <table className="heat">
           <caption className="visually-hidden">
-            Mean {metric} over {first} and {second}
+            Mean {visible(metric)} over {visible(first)} and {visible(second)}
           </caption>
           <thead>
             <tr>

@@ -1,4 +1,5 @@
-import { type Ref, useEffect, useState } from "react";
+import { type Ref, useCallback } from "react";
+import { useLateText } from "@/hooks/useLateText";
 import type { LogFilter } from "@/services/logs";
 import { Button } from "../base/Button";
 
@@ -15,12 +16,8 @@ const PAUSE_MS = 350;
 
 /** Which lines are shown. */
 export function LogControls({ filter, change, ranks, attempts, inputRef }: Props) {
-  const [typed, setTyped] = useState(filter.search);
-  useEffect(() => {
-    if (typed === filter.search) return undefined;
-    const timer = setTimeout(() => change({ search: typed }), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [typed, filter.search, change]);
+  const find = useCallback((search: string) => change({ search }), [change]);
+  const [typed, setTyped] = useLateText(filter.search, find, PAUSE_MS);
   const toggle = (level: string) => change({ levels: filter.levels.includes(level) ? filter.levels.filter((each) => each !== level) : [...filter.levels, level] });
   return (
     <div className="row" role="group" aria-label="Which lines are shown">

@@ -56,7 +56,14 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const [follow, setFollow] = useState(startAt === null && isLive);
   const [chosen, setChosen] = useState<LogLine | null>(null);
   const input = useRef<HTMLInputElement>(null);
-  const log = useLogWindow(trialId, taskId, shown, startAt);
+  const log = useLogWindow(trialId, taskId, shown, target);
+  const narrow = useCallback(
+    (next: Partial<LogFilter>) => {
+      setTarget(null);
+      change(next);
+    },
+    [change],
+  );
   const toLine = async (id: number) => {
     setFollow(false);
     setTarget(id);
@@ -69,8 +76,12 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         say({ text: "No error in this log" });
         return;
       }
-      if (shown.levels.length + shown.rankIds.length + shown.allocationIds.length > 0 || shown.search) change({ levels: [], rankIds: [], search: "", regex: false, allocationIds: [] });
-      await toLine(line.id);
+      if (shown.levels.length + shown.rankIds.length + shown.allocationIds.length > 0 || shown.search) {
+        // Without them another question is put, which starts at the target.
+        setFollow(false);
+        setTarget(line.id);
+        change({ levels: [], rankIds: [], search: "", regex: false, allocationIds: [] });
+      } else await toLine(line.id);
     } catch (error) {
       say({ text: messageOf(error), kind: "failed" });
     }
@@ -94,7 +105,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const extent = log.extent;
   return (
     <section className="log" aria-label="Log">
-      <LogControls filter={filter} change={change} ranks={ranks} attempts={attempts} inputRef={input} />
+      <LogControls filter={filter} change={narrow} ranks={ranks} attempts={attempts} inputRef={input} />
       <div className="row">
         <Button onClick={() => void firstError()} why={extent && extent.errors === 0 ? "no error in this log" : undefined}>
           First error
@@ -132,7 +143,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         </p>
       )}
       {log.window.lines.length === 0 && !log.busy ? (
-        <EmptyState title={extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
+        <EmptyState title={log.stopped !== null ? `Nothing found up to line ${log.stopped.toLocaleString("en-US")}, where it was stopped` : extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
       ) : (
         <LogLines
           window={log.window}

@@ -9,6 +9,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
   const [window, setWindow] = useState<LogWindow>(EMPTY);
   const [problem, setProblem] = useState("");
   const [searching, setSearching] = useState<number | null>(null);
+  const [stopped, setStopped] = useState<number | null>(null);
   const [busy, setBusy] = useState(true);
   const loading = useRef(false);
   const turn = useRef(0);
@@ -16,7 +17,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
 
   /** A search may look at many lines in vain; it goes on from there until something is found or a newer question is put. */
   const page = useCallback(
-    async (place: LogPlace, mine: number): Promise<LogPage | null> => {
+    async (place: LogPlace, mine: number, fresh: boolean): Promise<LogPage | null> => {
       let from = place;
       for (;;) {
         const answer = await fetchLogPage(trialId, filter, from);
@@ -26,7 +27,9 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
           return answer;
         }
         setSearching(answer.scannedTo);
-        from = "after" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
+        // What is still there was found by another question.
+        if (fresh) setWindow(EMPTY);
+        from = "after" in from || "around" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
       }
     },
     [trialId, filter],
@@ -39,14 +42,18 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
       const mine = turn.current;
       loading.current = true;
       setBusy(true);
+      setStopped(null);
       try {
-        const answer = await page(place, mine);
+        const answer = await page(place, mine, fresh);
         if (answer) {
           setWindow((now) => apply(now, answer));
           setProblem("");
         }
       } catch (error) {
-        if (turn.current === mine) setProblem(messageOf(error));
+        if (turn.current === mine) {
+          setProblem(messageOf(error));
+          setSearching(null);
+        }
       } finally {
         if (turn.current === mine) {
           loading.current = false;
@@ -70,16 +77,17 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
   const stop = useCallback(() => {
     turn.current += 1;
     loading.current = false;
+    setStopped(searching);
     setSearching(null);
     setBusy(false);
-  }, []);
+  }, [searching]);
 
   useEffect(() => {
     void jump(startAt === null ? {} : { around: startAt });
     return () => {
       turn.current += 1;
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- `startAt` is where it starts, not where it is
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- where another question starts, not where one is
   }, [jump]);
   const newest = extent?.lastId ?? null;
   const held = window.lines.at(-1)?.id ?? 0;
@@ -88,5 +96,5 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
     if (newest !== null && newest > held && window.atEnd) void newer();
     // eslint-disable-next-line react-hooks/exhaustive-deps -- only a longer log asks for more
   }, [newest]);
-  return { window, extent, problem, busy, searching, stop, jump, older, newer };
+  return { window, extent, problem, busy, searching, stopped, stop, jump, older, newer };
 }

@@ -6,6 +6,7 @@ import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
 import { duration } from "@/format/duration";
+import { visible } from "@/format/visible";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 
@@ -32,7 +33,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
     <section className="card" aria-label={`Agent ${agent.id}`}>
       <div className="row">
         <h2 className="grow">
-          {agent.id} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+          {visible(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
         </h2>
         {agent.enabled ? (
           <>
@@ -50,7 +51,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         )}
       </div>
       <p className="soft small">
-        {agent.hostname}, pool {agent.pool}, {agent.version}
+        {visible(agent.hostname)}, pool {visible(agent.pool)}, {agent.version}
       </p>
       <ul className="slots">
         {agent.slots.map((slot) => (
@@ -87,7 +88,7 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{held.experimentName}</Link>
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{visible(held.experimentName)}</Link>
           <span className="small soft">
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>

@@ -5,6 +5,7 @@ import { StateBadge } from "@/components/StateBadge";
 import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { Compared } from "./runs";
+import { visible } from "@/format/visible";
 
 interface Props {
   runs: readonly Compared[];
@@ -20,8 +21,11 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
     const flat = values.map((value) => flatten(value));
     const names = [...new Set(flat.flatMap((each) => Object.keys(each)))];
     return names.map((name) => {
-      const cells = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
-      return { name, cells, differs: new Set(cells).size > 1 };
+      const exact = flat.map((each) => (Object.hasOwn(each, name) ? JSON.stringify(each[name]) : null));
+      const short = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
+      const count = new Set(exact).size;
+      // Where two values differ beyond what is usually shown of them, all of it is shown.
+      return { name, cells: new Set(short).size === count ? short : exact, differs: count > 1 };
     });
   }, [values]);
   const shown = lines.filter((line) => all || line.differs);
@@ -42,7 +46,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
               <th>Name</th>
               {runs.map((run) => (
                 <th key={run.trialId}>
-                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{run.name}</Link> <StateBadge state={run.state} />
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{visible(run.name)}</Link> <StateBadge state={run.state} />
                   <Button kind="quiet" aria-label={`Leave out ${run.name}, trial ${run.trialId}`} onClick={() => drop(run)}>
                     ✕
                   </Button>
@@ -54,7 +58,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
             {shown.map((line) => (
               <tr key={line.name} className={line.differs ? "differs" : ""}>
                 <td>
-                  <code>{line.name}</code>
+                  <code>{visible(line.name)}</code>
                   {line.differs && all && <span className="tag">differs</span>}
                 </td>
                 {line.cells.map((cell, index) => (
@@ -73,5 +77,5 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
 }
 
 function text(value: unknown): string {
-  return typeof value === "boolean" ? String(value) : figure(value);
+  return typeof value === "boolean" || value === null ? String(value) : figure(value);
 }

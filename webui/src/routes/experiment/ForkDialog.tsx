@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
@@ -10,6 +10,7 @@ import "@/components/code/code.css";
 import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
 import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
 import { forkText } from "./forkText";
+import { visible } from "@/format/visible";
 
 interface Props {
   parentId: number;
@@ -23,23 +24,32 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const navigate = useNavigate();
   const { data: config, error } = useQuery(configQuery(parentId));
   const [text, setText] = useState<string | null>(null);
+  const [edited, setEdited] = useState(false);
   const [found, setFound] = useState<readonly ConfigDiagnostic[]>([]);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   useEffect(() => {
     if (config && text === null) setText(forkText(config.submitted, parentId, trial));
   }, [config, text, parentId, trial]);
+  const asked = useRef(0);
   const check = useCallback(async (value: string): Promise<Remark[]> => {
+    const mine = (asked.current += 1);
     try {
       const { diagnostics } = await checkConfig(value);
-      setFound(diagnostics);
+      // Answers may overtake each other: what was found in an older text holds nothing back.
+      if (mine === asked.current) setFound(diagnostics);
       return diagnostics.map((each) => ({ ...each, message: each.hint ? `${each.message} (${each.hint})` : each.message }));
     } catch {
       // Without an answer the master checks once more when it is sent.
       return [];
     }
   }, []);
+  const edit = (value: string) => {
+    setText(value);
+    setEdited(true);
+  };
   const errors = found.filter((each) => each.severity === "error");
+  const why = errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
   const send = async (activate: boolean) => {
     setBusy(true);
     try {
@@ -52,19 +62,19 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     }
   };
   return (
-    <Dialog open onClose={onClose} wide title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
+    <Dialog open onClose={onClose} wide kept={edited} title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
       {error ? (
         <Failure error={error} />
       ) : text === null ? (
         <Loading what="the configuration" />
       ) : (
         <>
-          <YamlEditor label="Configuration" value={text} onChange={setText} check={check} />
+          <YamlEditor label="Configuration" value={text} onChange={edit} check={check} />
           <ul className="remarks" aria-live="polite">
             {found.map((each, index) => (
               <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
-                line {each.line}:{each.column} {each.severity} [{each.code}] {each.message}
-                {each.hint && ` — ${each.hint}`}
+                line {each.line}:{each.column} {each.severity} [{each.code}] {visible(each.message)}
+                {each.hint && ` — ${visible(each.hint)}`}
               </li>
             ))}
           </ul>
@@ -75,10 +85,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
           )}
           <div className="dialog-foot">
             <Button onClick={onClose}>Leave it</Button>
-            <Button busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(false)}>
+            <Button busy={busy} why={why} onClick={() => void send(false)}>
               Create paused
             </Button>
-            <Button kind="primary" busy={busy} why={errors.length > 0 ? `${errors.length} errors above` : undefined} onClick={() => void send(true)}>
+            <Button kind="primary" busy={busy} why={why} onClick={() => void send(true)}>
               Create and start
             </Button>
           </div>

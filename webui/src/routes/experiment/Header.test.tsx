@@ -1,17 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { screen, within } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import { heardTime } from "@/live/serverClock";
 import { type ExperimentStatus, statusQuery } from "@/services/experiments";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, held, Refusal } from "@/testing/fakeMaster";
 import { CREATED, experimentOf, statusOf } from "@/testing/samples";
 import { Header } from "./Header";
 
 const STATUS = "GET /detent/experiments/7/status";
 const PAUSE = "POST /api/v1/experiments/7/pause";
-const user = userEvent.setup({ delay: null });
 
 function Page() {
   const { data } = useQuery(statusQuery(7));

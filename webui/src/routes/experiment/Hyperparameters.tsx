@@ -14,6 +14,7 @@ import { figure } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
 import type { TabProps } from "../Experiment";
+import { visible } from "@/format/visible";
 
 const MOST = 500;
 
@@ -43,7 +44,9 @@ export default function Hyperparameters({ experiment }: TabProps) {
           <span className="soft">Metric</span>
           <select value={metric.name} onChange={(event) => setChosen(event.target.value)}>
             {metrics.map((each) => (
-              <option key={each.name}>{each.name}</option>
+              <option key={each.name} value={each.name}>
+                {visible(each.name)}
+              </option>
             ))}
           </select>
         </label>
@@ -87,7 +90,7 @@ function Same({ hparams }: { hparams: Record<string, unknown> }) {
           {values.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">
-                <code>{name}</code>
+                <code>{visible(name)}</code>
               </th>
               <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>

@@ -12,7 +12,7 @@ import type { TabProps } from "../Experiment";
 export default function Logs({ experiment }: TabProps) {
   const { data: trials, error } = useQuery(trialsQuery(experiment.id));
   const [chosen, setChosen] = useState<number | null>(null);
-  if (error) return <Failure error={error} />;
+  if (error && !trials) return <Failure error={error} />;
   if (!trials) return <Loading what="the trials" />;
   const trial = trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
   if (!trial) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;

@@ -5,6 +5,7 @@ import { ExactTime } from "@/components/TimeText";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeLine } from "@/components/timeline/TimeLine";
 import { bytes, figure } from "@/format/number";
+import { visible } from "@/format/visible";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
 
 /** What happened when, and why; what it is; where to look next. */
@@ -41,7 +42,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             <dt>Searcher</dt>
             <dd>{experiment.searcherType}</dd>
             <dt>By</dt>
-            <dd>{experiment.username}</dd>
+            <dd>{visible(experiment.username)}</dd>
             <dt>Created</dt>
             <dd>
               <ExactTime at={experiment.startTime} />
@@ -63,7 +64,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             {experiment.description && (
               <>
                 <dt>Description</dt>
-                <dd>{experiment.description}</dd>
+                <dd>{visible(experiment.description)}</dd>
               </>
             )}
           </dl>
@@ -93,7 +94,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
                     </td>
                     <td className="number">{trial.steps}</td>
                     <td className="number">{trial.restarts}</td>
-                    <td className="soft">{trial.text}</td>
+                    <td className="soft">{visible(trial.text)}</td>
                   </tr>
                 ))}
               </tbody>

@@ -12,6 +12,7 @@ import { flatten } from "@/format/nested";
 import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
 import type { TabProps } from "../Experiment";
+import { visible } from "@/format/visible";
 
 const SHOWN = 500;
 
@@ -26,13 +27,13 @@ export default function Trials({ experiment }: TabProps) {
   const trials = useMemo(() => data ?? [], [data]);
   const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flatten(trial.hparams))))], [trials]);
   const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the trials" />;
   if (trials.length === 0) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   const head = (key: Key, title: string, number = false) => (
     <th key={key} className={number ? "number" : ""} aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}>
       <button type="button" className="sort-button" onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}>
-        {title}
+        {visible(title)}
         {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
       </button>
     </th>

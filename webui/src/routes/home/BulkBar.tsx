@@ -71,10 +71,7 @@ export function BulkBar({ selection, total, selectAll, bulk }: Props) {
         title={`Delete ${count === 1 ? `experiment ${ids[0]}` : `${count} experiments`}?`}
         word={`delete ${count}`}
         action="Delete"
-        run={() => {
-          void bulk.act("delete", ids);
-          selection.clear();
-        }}
+        run={() => void bulk.act("delete", ids).then(selection.drop)}
       >
         Their trials, figures, logs and checkpoints are gone for good.
       </TypedConfirmation>

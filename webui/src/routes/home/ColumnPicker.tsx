@@ -5,6 +5,7 @@ import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
 import { DEFAULT_COLUMNS } from "./listState";
+import { visible } from "@/format/visible";
 
 interface Props {
   columns: readonly string[];
@@ -64,5 +65,5 @@ function Choice({ columns, onChange }: Props) {
 }
 
 function titleOf(column: string): string {
-  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : column;
+  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : visible(column);
 }

@@ -1,5 +1,6 @@
-import { type Ref, useEffect, useId, useState } from "react";
+import { type Ref, useId } from "react";
 import type { FilterProblem } from "@/filter/tokens";
+import { useLateText } from "@/hooks/useLateText";
 
 interface Props {
   query: string;
@@ -15,22 +16,8 @@ const PAUSE_MS = 250;
 
 /** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
 export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props) {
-  const [typed, setTyped] = useState(query);
-  const [sent, setSent] = useState(query);
+  const [typed, setTyped] = useLateText(query, onChange, PAUSE_MS);
   const hint = useId();
-  if (sent !== query) {
-    // Changed from outside: by a click, a saved view, the back button.
-    setSent(query);
-    setTyped(query);
-  }
-  useEffect(() => {
-    if (typed === sent) return undefined;
-    const timer = setTimeout(() => {
-      setSent(typed);
-      onChange(typed);
-    }, PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [typed, sent, onChange]);
   const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
   return (
     <div className="filter grow">

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useIdle } from "@/app/idle";
+import { visible } from "@/format/visible";
 import { columnsQuery } from "@/services/columns";
 
 const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
@@ -16,7 +17,7 @@ export function GroupMenu({ group, onChange }: { group: string; onChange: (group
         <option value="">none</option>
         {(group && !choices.includes(group) ? [group, ...choices] : choices).map((column) => (
           <option key={column} value={column}>
-            {column}
+            {visible(column)}
           </option>
         ))}
       </select>

@@ -7,6 +7,7 @@ import { lookOf } from "./columns";
 import type { ListState } from "./listState";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
+import { visible } from "@/format/visible";
 
 interface Props {
   state: ListState;
@@ -95,7 +96,7 @@ export function RunGrid(props: Props) {
               <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
                 <div role="gridcell">
                   <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
-                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {line.section.title} <span className="soft">{line.section.count}</span>
+                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {visible(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
                   </button>
                 </div>
               </div>

@@ -5,6 +5,7 @@ import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
+import { visible } from "@/format/visible";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
 
@@ -24,7 +25,7 @@ function Took({ row }: { row: Row }) {
 function Clickable({ column, value, add }: { column: string; value: string; add: (column: string, value: string) => void }) {
   return (
     <button type="button" className="sort-button" title={`Show only ${column} = ${value}`} onClick={() => add(column, value)}>
-      {value}
+      {visible(value)}
     </button>
   );
 }
@@ -36,12 +37,12 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "Name",
     width: 260,
     draw: (row) => (
-      <Link to={`/experiments/${row.id}`} title={row.name}>
-        {row.name || `experiment ${row.id}`}
+      <Link to={`/experiments/${row.id}`} title={visible(row.name)}>
+        {visible(row.name) || `experiment ${row.id}`}
       </Link>
     ),
   },
-  description: { title: "Description", width: 220, draw: (row) => <span title={row.description}>{row.description}</span> },
+  description: { title: "Description", width: 220, draw: (row) => <span title={visible(row.description)}>{visible(row.description)}</span> },
   state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
   progress: {
     title: "Progress",
@@ -54,11 +55,11 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
         <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{row.searcherMetric}</small>
+          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{visible(row.searcherMetric)}</small>
         </span>
       ),
   },
-  searcherMetric: { title: "Metric", width: 150, draw: (row) => row.searcherMetric },
+  searcherMetric: { title: "Metric", width: 150, draw: (row) => visible(row.searcherMetric) },
   searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
   duration: { title: "Duration", width: 120, draw: (row) => <Took row={row} /> },
   startTime: { title: "Started", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
@@ -71,7 +72,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
       <span>
         {row.labels.map((label) => (
           <button key={label} type="button" className="tag" title={`Show only tag ${label}`} onClick={() => add("tags", label)}>
-            {label}
+            {visible(label)}
           </button>
         ))}
       </span>
@@ -91,7 +92,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
 
 /** A hyperparameter, a metric or a value of the configuration. */
 export function cellColumn(column: string): ColumnLook {
-  const title = column.replace(/^config\./, "").replace(/^hp\./, "");
+  const title = visible(column.replace(/^config\./, "").replace(/^hp\./, ""));
   return {
     title,
     width: Math.min(260, Math.max(110, title.length * 8 + 40)),

@@ -72,18 +72,21 @@ export function useSections(state: ListState, filter: Filter | null) {
   const sections = useMemo<Section[]>(() => {
     if (state.group === "") return [{ key: "", title: null, finding: whole, count: first.data?.total ?? 0 }];
     return (groups.data ?? []).map(({ value, count }) => {
-      const operator = value === null ? ("isEmpty" as const) : state.group === "tags" ? ("contains" as const) : ("=" as const);
+      const operator = value === null ? ("isEmpty" as const) : ("=" as const);
       const own: Filter = { kind: "field", column: state.group, operator, value };
       const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
       const title = value === null || value === "" ? `no ${state.group}` : state.group === "state" ? stateLook(String(value)).word : `${state.group} ${value}`;
       return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
     });
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
-  const shape = useMemo(() => shapeOf(sections, closed), [sections, closed]);
+  const { error: failure, isPending, isSuccess, isPlaceholderData } = state.group === "" ? first : groups;
+  const [answered, setAnswered] = useState<Section[]>([]);
+  if (isSuccess && !isPlaceholderData && sections !== answered) setAnswered(sections);
+  // Where the master refuses a filter or does not answer, the list stays what it was.
+  const shown = failure ? answered : sections;
+  const shape = useMemo(() => shapeOf(shown, closed), [shown, closed]);
   const toggle = (key: string) => setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
-  const failure = state.group === "" ? first.error : groups.error;
-  const isPending = state.group === "" ? first.isPending : groups.isPending;
-  return { whole, asked, shape, toggle, failure, isPending, total: sections.reduce((sum, section) => sum + section.count, 0) };
+  return { whole, asked, shape, toggle, failure, isPending, total: shown.reduce((sum, section) => sum + section.count, 0) };
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */

@@ -6,6 +6,8 @@ export interface Selection {
   has: (id: number) => boolean;
   toggle: (id: number) => void;
   set: (ids: Iterable<number>) => void;
+  /** Without these; others that were selected meanwhile stay. */
+  drop: (ids: readonly number[]) => void;
   clear: () => void;
 }
 
@@ -19,6 +21,7 @@ export function useSelection(): Selection {
     });
   }, []);
   const set = useCallback((next: Iterable<number>) => setIds(new Set(next)), []);
+  const drop = useCallback((gone: readonly number[]) => setIds((now) => new Set([...now].filter((id) => !gone.includes(id)))), []);
   const clear = useCallback(() => setIds(new Set()), []);
-  return { ids, has: (id) => ids.has(id), toggle, set, clear };
+  return { ids, has: (id) => ids.has(id), toggle, set, drop, clear };
 }

@@ -14,7 +14,7 @@ const DONE: Record<BulkVerb, string> = {
   delete: "Deleting",
 };
 
-/** Does something to the experiments with these ids, says what came of it, and offers to take it back where it can be. */
+/** Does something to the experiments with these ids, says what came of it, and offers to take it back where it can be. Answers the ids to which it was done. */
 export function useBulk() {
   const queries = useQueryClient();
   const say = useSay();
@@ -25,19 +25,22 @@ export function useBulk() {
       if (done.length > 0) say({ text: `${what} ${named(done)}`, ...(undo ? { undo: { title: "Undo", run: () => undo(done) } } : {}) });
       for (const { error, id } of failed.slice(0, 3)) say({ text: `Experiment ${id}: ${error}`, kind: "failed" });
       if (failed.length > 3) say({ text: `${failed.length - 3} more were refused`, kind: "failed" });
+      return done;
     },
     [say],
   );
   const refresh = useCallback(() => queries.invalidateQueries({ queryKey: ["experiments"] }), [queries]);
   const act = useCallback(
-    async (verb: BulkVerb, ids: readonly number[]): Promise<void> => {
+    async (verb: BulkVerb, ids: readonly number[]): Promise<number[]> => {
+      let done: number[] = [];
       try {
         const results = await bulk(verb, ids, ids.length);
-        tell(DONE[verb], results, verb === "archive" ? (done) => void act("unarchive", done) : undefined);
+        done = tell(DONE[verb], results, verb === "archive" ? (archived) => void act("unarchive", archived) : undefined);
       } catch (error) {
         say({ text: `Nothing was done: ${messageOf(error)}`, kind: "failed" });
       }
       await refresh();
+      return done;
     },
     [tell, say, refresh],
   );

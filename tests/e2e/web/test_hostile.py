@@ -1,0 +1,209 @@
+"""Texts that would act, wherever a text can be put, seen wherever it is shown: they are text and nothing more."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.e2e.web import runs
+from tests.e2e.web.payloads import PAYLOADS, TERMINAL, file_name, user_name
+from tests.e2e.web.visits import visit
+from tests.e2e.web.watching import Watch
+from tests.support.live_cluster import LiveCluster, wait_until
+
+pytestmark = [pytest.mark.e2e]
+
+CONTEXT = Path(__file__).parent / "hostile"
+AGENT = "<svg onload=window.__ran=1>"
+MANY = 2000
+LONG = 10_000_000
+ALL = (*PAYLOADS, *TERMINAL)
+TAKE_ALL = (
+    "name",
+    "description",
+    "label",
+    "note",
+    "line of output",
+    "line of errors",
+    "content of a file",
+    "user",
+    "display name",
+    "failure",
+)
+TAKE_NAMES = ("metric", "hyperparameter", "its value", "file", "label of the whole", "part of the description")
+INPUTS = len(ALL) * len(TAKE_ALL) + len(PAYLOADS) * len(TAKE_NAMES) + len(("agent", "checkpoint", "the longest line"))
+
+
+@dataclass
+class Hostile:
+    experiment: int
+    trial: int
+    """Of the experiment that has everything."""
+    named: list[int]
+    """One a payload, which is its name, description, label and note."""
+
+
+@pytest.fixture(scope="module")
+def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Hostile:
+    folder = tmp_path_factory.mktemp("hostile") / "context"
+    shutil.copytree(CONTEXT, folder)
+    given = {"lines": ALL, "names": PAYLOADS, "many": MANY, "long": LONG // 2}
+    (folder / "payloads.json").write_text(json.dumps(given))
+    for payload in PAYLOADS:
+        # with a NUL it would be no text
+        (folder / file_name(payload)).write_text("\n".join(ALL).replace("\0", ""))
+    everything = runs.quick(
+        cluster,
+        PAYLOADS[0],
+        context=folder,
+        entry="hostile.py",
+        hyperparameters={payload: payload for payload in PAYLOADS},
+        labels=list(PAYLOADS),
+        description=" ".join(PAYLOADS),
+        environment={"environment_variables": [f"HOSTILE={payload}" for payload in PAYLOADS[:3]]},
+    )
+    named = []
+    for payload in ALL:
+        made = runs.quick(cluster, "to be named", activate=False)
+        change = {"name": payload, "description": payload, "notes": payload, "labels": [payload]}
+        cluster.session.request("PATCH", f"/api/v1/experiments/{made.id}", change)
+        user = {"username": user_name(payload), "displayName": payload, "admin": False, "active": True}
+        cluster.session.post("/api/v1/users", {"user": user, "password": "Long-enough-1", "isHashed": False})
+        named.append(made.id)
+    cluster.start_agent(AGENT, slots=1)
+    everything.ended("ERROR")
+    line = {"taskId": everything.task_id, "log": "one line: " + "x" * LONG, "timestamp": "2026-01-01T00:00:00Z"}
+    cluster.session.post("/api/v1/task/logs", {"logs": [line]})
+    known = {"kind": "hyperparameter", "query": "__proto__"}
+    wait_until(lambda: cluster.session.get("/detent/columns", known)["total"] > 0, what="the columns follow")
+    return Hostile(everything.id, everything.trial_id, named)
+
+
+@pytest.fixture(scope="module")
+def watched(browser: Browser, cluster: LiveCluster, hostile: Hostile) -> Iterator[Watch]:
+    with visit(browser, cluster) as made:
+        yield Watch(made)
+
+
+def test_nothing_runs(cluster: LiveCluster, hostile: Hostile, watched: Watch):
+    page = watched.visit.page()
+    whole, trial = f"/experiments/{hostile.experiment}", f"/trials/{hostile.trial}"
+    columns = "&col=".join(
+        ["id", "name", "description", "tags", "user", "hp.__proto__", "hp.constructor.prototype.polluted"]
+    )
+    for what, path in {
+        "list": f"/?col={columns}",
+        "list by labels": f"/?col={columns}&group=tags",
+        "list by users": f"/?col={columns}&group=user",
+        "filter": "/?q=name%20~%20%22%3Cimg%20src%3Dx%20onerror%3Dwindow.__ran%3D1%3E%22",
+        "wrong filter": "/?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.__ran%3D1%3E%20%3D",
+        **{
+            f"experiment {tab}": f"{whole}/{tab}"
+            for tab in ("overview", "trials", "metrics", "hyperparameters", "logs", "checkpoints", "config", "notes")
+        },
+        **{f"trial {tab}": f"{trial}/{tab}" for tab in ("curves", "hyperparameters", "attempts", "profile", "logs")},
+        "compare": f"/compare?experiments={hostile.experiment},{hostile.named[0]}",
+        "cluster": "/cluster",
+        "checkpoints": "/checkpoints",
+        "events": "/events",
+        "users": "/users",
+        "settings": "/settings",
+        "no such page": "/experiments/%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+        "saved address": "/compare?experiments=%3Cimg%20src=x%20onerror=alert(1)%3E",
+    }.items():
+        page.goto(cluster.url + path)
+        expect(page.locator("main").first).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        watched.look(page, what)
+    for number, payload in list(zip(hostile.named, ALL, strict=True))[::4]:
+        page.goto(f"{cluster.url}/experiments/{number}/notes")
+        expect(page.get_by_role("textbox", name="Notes")).to_have_value(payload.replace("\r", "\n"))
+        watched.look(page, f"named {payload!r}")
+    watched.found_nothing()
+
+
+def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched: Watch):
+    page = watched.visit.page()
+    page.get_by_role("gridcell").first.wait_for()
+    for box in page.get_by_role("checkbox", name="Select experiment").all()[:3]:
+        box.check()
+    watched.look(page, "selected")
+    page.keyboard.press("Control+k")
+    for typed in ("script", "img", "svg", "javascript", "__proto__"):
+        page.get_by_role("combobox").fill(typed)
+        expect(page.get_by_role("option").filter(has_text=typed).first).to_be_visible()
+        watched.look(page, f"palette {typed}")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("searchbox", name="Find a column").fill("script")
+    expect(page.get_by_role("dialog").get_by_text("hp.<script>").first).to_be_visible()
+    watched.look(page, "columns")
+    page.keyboard.press("Escape")
+    page.goto(f"{cluster.url}/experiments/{hostile.experiment}/code")
+    files = page.locator(".file-button").filter(has_not_text=re.compile("hostile.py|payloads.json"))
+    expect(files).to_have_count(len(PAYLOADS))
+    for number, file in enumerate(files.all()):
+        file.click()
+        expect(file).to_have_attribute("aria-current", "true")
+        expect(page.locator(".code-layout .source-line").nth(len(ALL) - 1)).to_be_visible()
+        watched.look(page, f"file {number}")
+    page.goto(f"{cluster.url}/experiments/{hostile.experiment}")
+    page.get_by_role("button", name="Fork").click()
+    expect(page.get_by_role("textbox", name="Configuration")).to_contain_text("Fork of <script>")
+    watched.look(page, "fork")
+    page.get_by_role("textbox", name="Configuration").fill(f"name: x\n{json.dumps(PAYLOADS[1])}: 1\n")
+    expect(page.locator(".remarks")).to_contain_text("<img src=x")
+    watched.look(page, "remarks")
+    page.get_by_role("button", name="Leave it").click()
+    page.get_by_role("button", name="Change the tags").click()
+    watched.look(page, "tags")
+    page.keyboard.press("Escape")
+    page.goto(f"{cluster.url}/trials/{hostile.trial}/logs")
+    page.get_by_role("searchbox", name="Find in the log").fill('<img src=x onerror="')
+    expect(page.locator(".log-line mark").first).to_be_visible()
+    watched.look(page, "searched log")
+    page.locator(".log-line").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    watched.look(page, "line")
+    page.goto(f"{cluster.url}/compare?experiments={hostile.experiment},{hostile.named[0]}")
+    for tab in ("Hyperparameters", "Configuration"):
+        page.get_by_role("button", name=tab).click()
+        expect(page.get_by_role("columnheader", name="Name")).to_be_visible()
+        watched.look(page, f"compared {tab}")
+    watched.found_nothing()
+    print(f"hostile: {INPUTS} inputs on {len(watched.places)} places, none ran")
+
+
+def test_a_line_of_ten_megabytes(hostile: Hostile, watched: Watch):
+    page = watched.visit.page(f"/trials/{hostile.trial}/logs")
+    line = page.locator(".log-line").filter(has_text="one line: ")
+    expect(line).to_contain_text("10,000,010 characters")
+    assert len(line.text_content() or "") < 11_000
+    line.click()
+    expect(page.get_by_role("dialog")).to_contain_text(
+        "The first 200,000 of 10,000,010 characters; the download has all."
+    )
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_what_no_axis_can_show(hostile: Hostile, watched: Watch):
+    page = watched.visit.page(f"/trials/{hostile.trial}")
+    card = page.get_by_role("region", name="odd", exact=True)
+    expect(card).to_contain_text("3 points are not drawn as a line: 1 NaN, 1 +∞, 1 −∞.")
+    expect(card.get_by_role("img")).to_have_attribute("aria-label", "odd: one line, 5 points to step 5")
+    page.get_by_role("searchbox", name="Find a metric").fill("__proto__")
+    expect(page.get_by_role("img", name="__proto__: one line, 3 points to step 3")).to_be_visible()
+
+
+def test_two_thousand_metrics(hostile: Hostile, watched: Watch):
+    page = watched.visit.page(f"/trials/{hostile.trial}")
+    find = page.get_by_role("searchbox", name="Find a metric")
+    expect(find).to_have_attribute("placeholder", f"Find one of {MANY + len(PAYLOADS) + 2} metrics")
+    assert page.get_by_role("img").count() < 20
+    find.fill("metric 1234")
+    expect(page.get_by_role("img", name="metric 1234: one line, 1 point to step 4")).to_be_visible()

@@ -1,0 +1,109 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Series } from "@/services/series";
+import { type BoardState, readBoard, writeBoard } from "./boardState";
+import { linesOf } from "./lines";
+import { panelsOf } from "./panels";
+
+describe("how curves are drawn", () => {
+  const number = fc.double({ noNaN: true, noDefaultInfinity: true });
+  const state: fc.Arbitrary<Omit<BoardState, "x">> = fc.record({
+    smoothing: fc.double({ min: 0, max: 0.99, noNaN: true }).map((value) => value + 0),
+    logX: fc.boolean(),
+    logY: fc.boolean(),
+    metrics: fc.array(fc.string()),
+    zoom: fc.option(fc.tuple(number, number).map(([a, b]): [number, number] => [a + 0, b + 0]), { nil: null }),
+  });
+
+  it("is in the address and comes back from it as it was", () => {
+    fc.assert(
+      fc.property(fc.constantFrom<BoardState["x"]>("batches", "epochs", "time"), state, (x, rest) => {
+        const address = writeBoard(writeBoard(new URLSearchParams("tab=curves"), { x }), rest).toString();
+        expect(readBoard(new URLSearchParams(address))).toEqual({ x, ...rest });
+        expect(address).toContain("tab=curves");
+      }),
+    );
+  });
+
+  it("leaves nothing in the address where it is as usual, and no stretch of steps on another axis", () => {
+    const zoomed = writeBoard(new URLSearchParams(), { zoom: [1, 2], smoothing: 0.5, logY: true });
+    expect(writeBoard(zoomed, { x: "time" }).has("zoom")).toBe(false);
+    expect(writeBoard(zoomed, { zoom: null, smoothing: 0, logY: false, metrics: [] }).toString()).toBe("");
+  });
+
+  it.each(["x=sideways", "smooth=7", "smooth=many", "zoom=1", "zoom=a..b", "zoom=1..Infinity"])("is as usual where the address says %s", (address) => {
+    expect(readBoard(new URLSearchParams(address))).toEqual(readBoard(new URLSearchParams()));
+  });
+});
+
+describe("panels", () => {
+  const metric = (group: string, name: string, type = "number") => ({ group, name, type });
+
+  it("lay validation over training, also where its names say that they are validation's", () => {
+    const panels = panelsOf([metric("training", "loss"), metric("validation", "validation_loss"), metric("validation", "accuracy"), metric("training", "accuracy")], "validation_loss");
+    expect(panels).toEqual([
+      { name: "loss", metrics: [{ group: "training", name: "loss" }, { group: "validation", name: "validation_loss" }] },
+      { name: "accuracy", metrics: [{ group: "validation", name: "accuracy" }, { group: "training", name: "accuracy" }] },
+    ]);
+  });
+
+  it("keep apart what only sounds alike, and other groups; leave out what is no number; counts come last", () => {
+    const names = [metric("validation", "batches"), metric("validation", "val_loss"), metric("gpu", "loss"), metric("training", "notes", "string"), metric("training", "lr")];
+    expect(panelsOf(names, "").map(({ name }) => name)).toEqual(["val_loss", "lr", "gpu/loss", "batches"]);
+  });
+
+  it("take any name", () => {
+    const panels = panelsOf([metric("training", "__proto__"), metric("validation", "__proto__"), metric("training", "constructor")], "");
+    expect(panels.map(({ name, metrics }) => [name, metrics.length])).toEqual([
+      ["__proto__", 2],
+      ["constructor", 1],
+    ]);
+  });
+
+  it("of two thousand names are there at once", () => {
+    const names = Array.from({ length: 2000 }, (_, index) => metric(index % 2 ? "training" : "validation", `layer${index >> 1}/gradient`));
+    const start = performance.now();
+    expect(panelsOf(names, "layer7/gradient")[0]?.name).toBe("layer7/gradient");
+    expect(performance.now() - start).toBeLessThan(500);
+  });
+});
+
+describe("lines", () => {
+  const series = (trialId: number, group: string, values: number[], batches = values.map((_, index) => index)): Series => ({ trialId, group, name: "loss", batches, times: batches, epochs: null, values, count: values.length });
+  const usual = { x: "batches" as const, smoothing: 0, banded: false };
+  const runs = [1, 2, 3].map((trialId) => ({ trialId, label: `trial ${trialId}`, group: trialId < 3 ? "lr=1" : "lr=2" }));
+
+  it("of several runs have the run's colour and the group's dash", () => {
+    const lines = linesOf([series(1, "training", [1]), series(1, "validation", [1]), series(2, "training", [1])], runs, usual);
+    expect(lines.map(({ label }) => label)).toEqual(["trial 1 training", "trial 1 validation", "trial 2 training"]);
+    const [one, over, two] = lines.map(({ stroke }) => stroke);
+    expect(one?.color).toBe(over?.color);
+    expect(one?.dash).not.toEqual(over?.dash);
+    expect(two?.color).not.toBe(one?.color);
+  });
+
+  it("of one run have the group's colour, and its name", () => {
+    const lines = linesOf([series(1, "training", [1]), series(1, "validation", [1])], runs.slice(0, 1), usual);
+    expect(lines.map(({ label }) => label)).toEqual(["training", "validation"]);
+    expect(lines[0]?.stroke.color).not.toBe(lines[1]?.stroke.color);
+  });
+
+  it("are of no run that was not asked for, and none without a point on the axis", () => {
+    expect(linesOf([series(9, "training", [1]), series(1, "training", [])], runs, usual)).toEqual([]);
+    expect(linesOf([series(1, "training", [1])], runs, { ...usual, x: "epochs" })).toEqual([]);
+  });
+
+  it("that are smoothed keep what was reported behind them", () => {
+    const [line] = linesOf([series(1, "training", [0, 10])], runs, { ...usual, smoothing: 0.9 });
+    expect(line?.raw).toEqual([0, 10]);
+    expect(line?.y[1]).toBeLessThan(10);
+  });
+
+  it("become bands of runs that differ by their seed alone", () => {
+    const bands = linesOf([series(1, "training", [1, 4]), series(2, "training", [3, 0]), series(3, "training", [7, 7])], runs, { ...usual, banded: true });
+    expect(bands.map(({ label, y, band }) => [label, y, band?.least, band?.greatest])).toEqual([
+      ["lr=1 (2)", [2, 2], [1, 0], [3, 4]],
+      ["lr=2 (1)", [7, 7], [7, 7], [7, 7]],
+    ]);
+  });
+});

@@ -1,0 +1,219 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Row } from "@/services/columns";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { type Asked, fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { rowOf } from "@/testing/samples";
+import { Home } from "./Home";
+
+const SEARCH = "POST /detent/experiments/search";
+const IDS = "POST /detent/experiments/search/ids";
+const GROUPS = "POST /detent/experiments/search/groups";
+const verb = (name: string) => `POST /api/v1/projects/0/experiments/${name}`;
+const DELETE = "DELETE /api/v1/projects/0/experiments/delete";
+
+interface BulkBody {
+  experimentIds: number[];
+}
+
+const allDone = ({ body }: Asked) => ({ results: (body as BulkBody).experimentIds.map((id) => ({ id, error: "" })) });
+
+/** Nine, eight… one; tags on the first two. */
+const ROWS: Row[] = Array.from({ length: 9 }, (_, index) => rowOf(9 - index, { labels: index < 2 ? ["base line"] : [] }));
+const answer = (rows: Row[]) => ({ total: rows.length, offset: 0, experiments: rows, unknownColumns: [] });
+
+/** With two columns, which are drawn sooner than nine. */
+const LIST = "/?col=name&col=tags";
+
+async function home(query = "") {
+  const master = fakeMaster({
+    [SEARCH]: answer(ROWS),
+    [IDS]: { ids: ROWS.map((row) => row.id), total: ROWS.length },
+    "GET /detent/columns": { columns: [], total: 0 },
+    "GET /api/v1/users/setting": { settings: [] },
+    ...Object.fromEntries(["pause", "activate", "archive", "unarchive"].map((name) => [verb(name), allDone])),
+    [DELETE]: allDone,
+  });
+  const shown = drawn(<Home />, LIST + query);
+  await pass();
+  return { master, ...shown };
+}
+
+const select = (...ids: number[]) => {
+  for (const id of ids) fireEvent.click(screen.getByLabelText(`Select experiment ${id}`));
+};
+const press = async (name: string) => {
+  await user.click(screen.getByText(name, { selector: "button, [role=menuitem] *" }));
+  await pass();
+};
+const keys = async (text: string) => {
+  await user.keyboard(text);
+  await pass();
+};
+const lines = () => screen.queryAllByRole("row").flatMap((row) => /run \d+/.exec(row.textContent ?? "")?.[0] ?? []);
+const cursor = () => /run (\d+)/.exec(document.querySelector(".grid-row.cursor")?.textContent ?? "")?.[1];
+const filterOf = ({ body }: Asked) => JSON.parse((body as { filter: string }).filter) as { filterGroup: { children: { columnName: string; operator: string; value: unknown }[] } };
+
+describe("what is done to what is selected", () => {
+  beforeEach(() => stopClock());
+
+  it("is sent with exactly these ids and their count", async () => {
+    const { master } = await home();
+    select(8, 3, 5, 3);
+    expect(screen.getByText("2 selected")).toBeVisible();
+    await press("Pause");
+    expect(master.of(verb("pause")).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
+    expect(screen.getByText("Asked to pause 2 experiments")).toBeVisible();
+  });
+
+  it("where the master refuses the count is said not to be done, and the selection stays", async () => {
+    const { master } = await home();
+    master.answers[DELETE] = new Refusal(412, "2 experiments were expected, 1 is there");
+    select(8, 5);
+    await press("More ▾");
+    await press("Delete…");
+    fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2" } });
+    await press("Delete");
+    expect(screen.getByText("Nothing was done: 2 experiments were expected, 1 is there")).toBeVisible();
+    expect(screen.getByText("2 selected")).toBeVisible();
+    expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+  });
+
+  it("when archived is brought back by Undo: those that were done and no others", async () => {
+    const { master } = await home();
+    master.answers[verb("archive")] = { results: [8, 5, 3].map((id) => ({ id, error: id === 5 ? "it has not ended" : "" })) };
+    select(8, 5, 3);
+    await press("More ▾");
+    await press("Archive");
+    expect(screen.getByText("Experiment 5: it has not ended")).toBeVisible();
+    await press("Undo");
+    expect(master.of(verb("unarchive")).map(({ body }) => body)).toEqual([{ experimentIds: [8, 3], projectId: 0, expectedCount: 2 }]);
+  });
+
+  it("is deleted only when its words were typed", async () => {
+    const { master } = await home();
+    select(8, 5);
+    await press("More ▾");
+    await press("Delete…");
+    const typed = screen.getByRole("textbox", { name: /Type/ });
+    fireEvent.change(typed, { target: { value: "delete 1" } });
+    await press("Delete");
+    await user.type(typed, "{Enter}");
+    expect(master.of(DELETE)).toEqual([]);
+    fireEvent.change(typed, { target: { value: "delete 2" } });
+    await press("Delete");
+    expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
+    expect(screen.queryByText("2 selected")).toBeNull();
+  });
+
+  it("may be all that match, which is a list of ids from then on", async () => {
+    const { master } = await home("&q=loss");
+    select(8);
+    await press("Select all 9");
+    expect(filterOf(master.of(IDS)[0]!).filterGroup.children).toMatchObject([{ columnName: "name", operator: "contains", value: "loss" }]);
+    // One more comes while the person reads "9 selected".
+    master.answers[IDS] = { ids: [10, 9, 8, 7, 6, 5, 4, 3, 2, 1], total: 10 };
+    await press("Activate");
+    expect(master.of(verb("activate"))[0]?.body).toEqual({ experimentIds: [9, 8, 7, 6, 5, 4, 3, 2, 1], projectId: 0, expectedCount: 9 });
+  });
+
+  it("stays what it was where the ids cannot be had, which is said", async () => {
+    const { master } = await home();
+    master.answers[IDS] = new Refusal(503, "the master is busy");
+    select(8);
+    await press("Select all 9");
+    expect(screen.getByText("the master is busy")).toBeVisible();
+    expect(screen.getByText("1 selected")).toBeVisible();
+  });
+});
+
+describe("the filter", () => {
+  beforeEach(() => stopClock());
+  const type = async (text: string) => {
+    fireEvent.change(screen.getByRole("combobox", { name: "Filter the experiments" }), { target: { value: text } });
+    await pass(300);
+  };
+
+  it("that cannot be read says where, and the list stays", async () => {
+    const { master } = await home();
+    const before = master.of(SEARCH).length;
+    await type("hp.lr < ");
+    expect(screen.getByRole("alert")).toHaveTextContent("a value is missing after “<” (place 9)");
+    expect(lines()).toHaveLength(9);
+    expect(master.of(SEARCH)).toHaveLength(before);
+  });
+
+  it("that the master refuses says why, and the list stays", async () => {
+    const { master, address } = await home();
+    master.answers[SEARCH] = (asked: Asked) => (filterOf(asked).filterGroup.children.length > 0 ? new Refusal(400, "no column hp.lrr; hp.lr?") : answer(ROWS));
+    await type("hp.lrr < 1");
+    expect(screen.getByRole("alert")).toHaveTextContent("no column hp.lrr; hp.lr?");
+    expect(lines()).toHaveLength(9);
+    expect(address()).toContain("hp.lrr");
+  });
+
+  it("grows by a tag that is clicked, exactly that tag", async () => {
+    const { master, address } = await home("&q=state+%3D+completed+or+hp.lr+%3D+1");
+    await user.click(screen.getAllByTitle("Show only tag base line")[0]!);
+    await pass();
+    expect(new URLSearchParams(address().slice(2)).get("q")).toBe('(state = completed or hp.lr = 1) and tags = "base line"');
+    expect(filterOf(master.of(SEARCH).at(-1)!).filterGroup.children.at(-1)).toMatchObject({ columnName: "tags", operator: "=", value: "base line" });
+  });
+});
+
+describe("groups", () => {
+  it("have a title with their count, rows of their own, and close", async () => {
+    stopClock();
+    const { master } = await home();
+    master.answers[GROUPS] = { groups: [{ value: "base line", count: 2 }, { value: null, count: 1 }] };
+    master.answers[SEARCH] = (asked: Asked) => answer(filterOf(asked).filterGroup.children[0]?.operator === "isEmpty" ? [rowOf(4)] : [rowOf(9), rowOf(8)]);
+    fireEvent.change(screen.getByLabelText("Group"), { target: { value: "tags" } });
+    await pass();
+    const titles = () => within(screen.getByRole("grid")).getAllByRole("button", { expanded: true }).map((each) => each.textContent);
+    expect(titles()).toEqual(["▾ tags base line 2", "▾ no tags 1"]);
+    expect(lines()).toEqual(["run 9", "run 8", "run 4"]);
+    expect(master.of(SEARCH).map((asked) => filterOf(asked).filterGroup.children[0]?.operator)).toContain("=");
+    await user.click(screen.getByRole("button", { name: /base line/ }));
+    await pass();
+    expect(lines()).toEqual(["run 4"]);
+  });
+});
+
+describe("the list by keys", () => {
+  beforeEach(() => stopClock());
+
+  it("moves, selects, acts on the selected else on the line, and forgets", async () => {
+    const { master } = await home();
+    await keys("jjjk");
+    expect(cursor()).toBe("8");
+    await keys("p");
+    await keys("xjx");
+    expect(screen.getByText("2 selected")).toBeVisible();
+    await keys("a");
+    await keys("{Escape}");
+    expect(screen.queryByText(/selected$/)).toBeNull();
+    expect(master.of(verb("pause"))[0]?.body).toMatchObject({ experimentIds: [8], expectedCount: 1 });
+    expect(master.of(verb("activate"))[0]?.body).toMatchObject({ experimentIds: [8, 7], expectedCount: 2 });
+  });
+
+  it("stays on the list at both ends", async () => {
+    await home();
+    await keys("kk");
+    expect(cursor()).toBe("9");
+    await keys("j".repeat(20));
+    expect(cursor()).toBe("1");
+  });
+
+  it("goes into the filter, where letters are letters", async () => {
+    const { master } = await home();
+    await keys("j/px");
+    expect(screen.getByRole("combobox", { name: "Filter the experiments" })).toHaveValue("px");
+    expect(master.of(verb("pause"))).toEqual([]);
+  });
+
+  it("opens the line", async () => {
+    const { address } = await home();
+    await keys("jj{Enter}");
+    expect(address()).toBe("/experiments/8");
+  });
+});

@@ -1,0 +1,40 @@
+import { screen } from "@testing-library/react";
+import { expect, it } from "vitest";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { fakeMaster } from "@/testing/fakeMaster";
+import { experimentOf, trialOf } from "@/testing/samples";
+import Trials from "./Trials";
+
+
+it("trials sort up and down by anything; those without a value come last either way", async () => {
+  stopClock();
+  fakeMaster({
+    "GET /api/v1/experiments/7/trials": {
+      trials: [
+        trialOf(1, { searcherMetricValue: 0.5, hparams: { lr: 1e-2, act: "relu" } }),
+        trialOf(2, { searcherMetricValue: null, hparams: { act: "gelu" } }),
+        trialOf(3, { searcherMetricValue: "NaN", hparams: { lr: 1e-10, act: "tanh" } }),
+        trialOf(4, { searcherMetricValue: "-Infinity", hparams: { lr: 9e-3, act: "gelu" } }),
+        trialOf(5, { searcherMetricValue: 0.25, hparams: { lr: 5 } }),
+      ],
+    },
+  });
+  const { address } = drawn(<Trials experiment={experimentOf({ bestTrialId: 5 })} />);
+  await pass();
+  const order = () => screen.getAllByRole("checkbox").map((box) => Number(box.getAttribute("aria-label")?.slice("Choose trial ".length)));
+  const sort = async (title: string) => {
+    await user.click(screen.getByRole("button", { name: new RegExp(`^${title}`) }));
+    return order();
+  };
+  expect(order()).toEqual([1, 2, 3, 4, 5]);
+  expect(await sort("loss")).toEqual([4, 5, 1, 2, 3]);
+  expect(await sort("loss")).toEqual([1, 5, 4, 2, 3]);
+  expect(await sort("lr")).toEqual([3, 4, 1, 5, 2]);
+  expect(await sort("lr")).toEqual([5, 1, 4, 3, 2]);
+  expect(await sort("act")).toEqual([2, 4, 1, 3, 5]);
+  await user.click(screen.getByLabelText("Choose trial 4"));
+  expect(screen.getByRole("button", { name: "Compare 1" })).toHaveAttribute("title", "choose two or more");
+  await user.click(screen.getByLabelText("Choose trial 2"));
+  await user.click(screen.getByRole("button", { name: "Compare 2" }));
+  expect(address()).toBe("/compare?trials=4,2");
+});
