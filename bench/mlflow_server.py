@@ -30,7 +30,12 @@ def mlflow(folder: Path) -> Iterator[str]:
     folder.mkdir()
     url = f"http://127.0.0.1:{_free_port()}"
     argv = [str(program()), "server", "--host", "127.0.0.1", "--port", url.rpartition(":")[2], "--workers", "1"]
-    argv += ["--backend-store-uri", f"sqlite:///{folder}/store.sqlite", "--default-artifact-root", str(folder / "files")]
+    argv += [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/store.sqlite",
+        "--default-artifact-root",
+        str(folder / "files"),
+    ]
     with subprocess.Popen(
         argv, cwd=folder, env=os.environ | _QUIET, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from bench import filling, long_series
 from bench.browser import chromium, context, visible
 from bench.figure import Figure
 from bench.servers import Running, master
-from playwright.sync_api import Page
 
 RUNS = 100
 POINTS = 100_000

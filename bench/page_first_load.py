@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import Browser
+
 from bench import mlflow_server
 from bench.browser import chromium, context, times, watched
 from bench.figure import Figure, paired
 from bench.servers import Running, cluster
 from bench.submitting import context_of, create, until_completed
-from playwright.sync_api import Browser
 
 NAMES = ["digits", "faces", "letters"]
 ROW = ".grid-row a"

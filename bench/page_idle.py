@@ -10,10 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from playwright.sync_api import BrowserContext, Page
+
 from bench.browser import visible, window
 from bench.figure import Figure
 from bench.running_search import A_SECOND, TRIALS, running_search
-from playwright.sync_api import BrowserContext, Page
 
 PAGES = 10
 SECONDS = 600.0
@@ -27,7 +28,9 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
         process = search.running.process.pid
         with window(Path(name) / "browser", search.running) as made:
             alone = _share(process, first * 2)
-            pages = [_opened(made, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)]
+            pages = [
+                _opened(made, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)
+            ]
             pages[0].wait_for_timeout(first * 1000)
             before = [_heap(page, made) for page in pages]
             with_pages = _share(process, seconds - first, pages[0])

@@ -5,10 +5,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from bench.browser import chromium, context, visible
 from bench.figure import Figure
 from bench.running_search import Search, running_search
-from playwright.sync_api import Page
 
 MILLISECONDS = 200
 TIMES = 20
@@ -30,7 +31,15 @@ def figures(times: int = TIMES) -> list[Figure]:
                 page, _ = visible(made, search.running.url + path.format(search.experiment), selector)
                 page.wait_for_timeout(1000)
                 taken = [_change(search, page, selector, number) for number in range(times)]
-                found.append(Figure(f"a change is seen on the page of the {place}", MILLISECONDS, taken, unit="ms", note=f"worst {max(taken):.0f} ms of {times}"))
+                found.append(
+                    Figure(
+                        f"a change is seen on the page of the {place}",
+                        MILLISECONDS,
+                        taken,
+                        unit="ms",
+                        note=f"worst {max(taken):.0f} ms of {times}",
+                    )
+                )
                 page.close()
     return found
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from playwright.sync_api import Page
+
 from bench.browser import chromium, context, visible
 from bench.figure import Figure
 from bench.many_experiments import EXPERIMENTS, METRICS, fill
 from bench.servers import master
-from playwright.sync_api import Page
 
 ROW = ".grid-row a"
 FRAME_MS = 50

@@ -26,7 +26,8 @@ def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "master" / "determined_master", master, ignore=shutil.ignore_patterns("__pycache__"))
     for name, (model, before, after) in RENAMED.items():
         head, found, body = (master / name).read_text().partition(model)
-        assert found and before in body
+        assert found
+        assert before in body
         (master / name).write_text(head + found + body.replace(before, after, 1))
     roots = [str(tmp_path / "master"), *(str(ROOT / root) for root in ("launch", "harness", "agent", "cli"))]
     shutil.copytree(ROOT / "migrations", tmp_path / "migrations")

@@ -24,6 +24,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const navigate = useNavigate();
   const { data: config, error } = useQuery(configQuery(parentId));
   const [text, setText] = useState<string | null>(null);
+  const [edited, setEdited] = useState(false);
   const [found, setFound] = useState<readonly ConfigDiagnostic[]>([]);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -43,6 +44,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       return [];
     }
   }, []);
+  const edit = (value: string) => {
+    setText(value);
+    setEdited(true);
+  };
   const errors = found.filter((each) => each.severity === "error");
   const why = errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
   const send = async (activate: boolean) => {
@@ -57,14 +62,14 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     }
   };
   return (
-    <Dialog open onClose={onClose} wide title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
+    <Dialog open onClose={onClose} wide kept={edited} title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
       {error ? (
         <Failure error={error} />
       ) : text === null ? (
         <Loading what="the configuration" />
       ) : (
         <>
-          <YamlEditor label="Configuration" value={text} onChange={setText} check={check} />
+          <YamlEditor label="Configuration" value={text} onChange={edit} check={check} />
           <ul className="remarks" aria-live="polite">
             {found.map((each, index) => (
               <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
