@@ -46,7 +46,7 @@ def make(cluster: LiveCluster) -> Run:
         for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (paused, "COMPLETED")):
             each.ended(state, within=300)
         runs.forever(other, "long run", labels=["overnight"]).at_step(40)
-        runs.forever(cluster, "waits for room", resources={"slots_per_trial": 3})
+        runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
         note = "The rate decides; the width hardly matters.\n\nNext: the same with twice the steps."
         cluster.session.request("PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"})
         made = (first, paused, failed, search)
