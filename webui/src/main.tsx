@@ -5,7 +5,10 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
+import { startFirstLook } from "./app/firstLook";
+import { whenIdle } from "./app/idle";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
+import { fetchTheRest } from "./app/rest";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
@@ -28,6 +31,7 @@ const queries = new QueryClient({
   },
 });
 
+startFirstLook(queries, window.location);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
@@ -39,3 +43,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
+whenIdle(() => void fetchTheRest());

@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen
+from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen, held
 from determined_master.web.feed import Feed
 from determined_master.web.prefix import prefix_of
 
@@ -79,7 +79,9 @@ def file(asset: Asset, asked: Headers) -> Response:
         encoding = chosen(asked.get("accept-encoding", ""), asset.compressed)
         if encoding is not None:
             headers["content-encoding"], path = encoding, asset.compressed[encoding]
-    return FileResponse(path, media_type=asset.media_type, headers=headers | protection())
+    if not asset.is_immutable:
+        return FileResponse(path, media_type=asset.media_type, headers=headers | protection())
+    return Response(held(path), media_type=asset.media_type, headers=headers | protection())
 
 
 def redirect(path: str, query: str, prefix: str) -> Response:

@@ -8,7 +8,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { LiveProvider } from "@/live/LiveProvider";
 import { SignInForm } from "@/routes/SignInForm";
-import { fetchSession, type Session, sessionKey } from "@/services/session";
+import { type Session, sessionQuery } from "@/services/session";
 import { Dialog } from "@/components/base/Dialog";
 
 const Current = createContext<Session | null>(null);
@@ -23,7 +23,7 @@ export function useSession(): Session {
 export function SessionGate({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const [ended, setEnded] = useState(false);
-  const { data, error, isPending, refetch } = useQuery({ queryKey: sessionKey, queryFn: fetchSession, retry: false, staleTime: Infinity });
+  const { data, error, isPending, refetch } = useQuery(sessionQuery);
   useEffect(() => sessionEnded.listen(() => setEnded(true)), []);
   const signedIn = () => {
     setEnded(false);

@@ -67,7 +67,7 @@ describe("keys", () => {
     );
     await user.keyboard("p");
     expect(pause).not.toHaveBeenCalled();
-    expect(screen.getAllByRole("heading", { level: 3 }).map((each) => each.textContent)).toEqual(["Page", "Go to"]);
+    expect((await screen.findAllByRole("heading", { level: 3 })).map((each) => each.textContent)).toEqual(["Page", "Go to"]);
     expect(screen.getByText("What g e does").nextElementSibling).toHaveTextContent("ge");
     expect(screen.queryByText("Without keys")).toBeNull();
     await user.keyboard("{Escape}");

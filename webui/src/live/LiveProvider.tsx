@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { sessionEnded } from "@/api/sessionEnded";
+import { whenIdle } from "@/app/idle";
 import { staleBy } from "./changes";
 import { openSource } from "./source";
 import { LiveStream, type StreamState } from "./stream";
@@ -49,17 +50,6 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
 /** A tab behind others only remembers what is stale: it is asked for when somebody looks. */
 function asking(): "active" | "none" {
   return document.hidden ? "none" : "active";
-}
-
-const LATEST_MS = 500;
-
-function whenIdle(work: () => void): () => void {
-  if (typeof requestIdleCallback === "undefined") {
-    const timer = setTimeout(work, 0);
-    return () => clearTimeout(timer);
-  }
-  const handle = requestIdleCallback(work, { timeout: LATEST_MS });
-  return () => cancelIdleCallback(handle);
 }
 
 const OUTSIDE: StreamState = { connection: "connecting", since: null, outdated: false };

@@ -1,6 +1,7 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
+import { fetchTheRest } from "@/app/rest";
 
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
@@ -33,6 +34,9 @@ if (typeof window !== "undefined") {
   };
   Element.prototype.scrollIntoView ??= () => undefined;
 }
+
+// What a first look leaves for later is here by the time that somebody presses something.
+if (typeof window !== "undefined") await fetchTheRest();
 
 afterEach(() => {
   if (typeof window !== "undefined") cleanup();

@@ -1,7 +1,6 @@
-import * as Radix from "@radix-ui/react-dialog";
-import type { ReactNode } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 
-interface Props {
+export interface DialogProps {
   open: boolean;
   onClose: () => void;
   title: string;
@@ -13,26 +12,14 @@ interface Props {
   children: ReactNode;
 }
 
-export function Dialog({ open, onClose, title, description, wide = false, kept = false, children }: Props) {
-  return (
-    <Radix.Root open={open} onOpenChange={(next) => !next && onClose()}>
-      <Radix.Portal>
-        <Radix.Overlay className="dialog-overlay" />
-        <Radix.Content {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})} className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
-          <header className="dialog-head">
-            <Radix.Title className="dialog-title">{title}</Radix.Title>
-            <Radix.Close className="button button-quiet" aria-label="Close">
-              ✕
-            </Radix.Close>
-          </header>
-          {description && <Radix.Description className="dialog-description">{description}</Radix.Description>}
-          <div className="dialog-body">{children}</div>
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
-  );
-}
+const DialogWindow = lazy(() => import("./DialogWindow"));
 
-function stay(event: Event): void {
-  event.preventDefault();
+/** Over the page, which rests meanwhile: also while what draws it is on its way, so that no key acts on the page behind. */
+export function Dialog(props: DialogProps) {
+  if (!props.open) return null;
+  return (
+    <Suspense fallback={<div role="dialog" aria-label={props.title} aria-busy="true" className="visually-hidden" />}>
+      <DialogWindow {...props} />
+    </Suspense>
+  );
 }

@@ -1,5 +1,5 @@
-import * as Radix from "@radix-ui/react-dropdown-menu";
-import type { ReactNode } from "react";
+import { lazy, type ReactNode } from "react";
+import { OpensLater } from "./OpensLater";
 
 export interface MenuItem {
   title: string;
@@ -9,28 +9,19 @@ export interface MenuItem {
   keys?: string;
 }
 
+export interface MenuProps {
+  label: string;
+  items: readonly MenuItem[];
+  children: ReactNode;
+}
+
+const MenuList = lazy(() => import("./MenuList"));
+
 /** A button that opens a list of things to do. */
-export function Menu({ label, items, children }: { label: string; items: readonly MenuItem[]; children: ReactNode }) {
+export function Menu(props: MenuProps) {
   return (
-    <Radix.Root modal={false}>
-      <Radix.Trigger className="button button-plain" aria-label={label}>
-        {children}
-      </Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
-          {items.map((item) => (
-            <Radix.Item
-              key={item.title}
-              className={item.danger ? "menu-item menu-danger" : "menu-item"}
-              disabled={item.why !== undefined}
-              onSelect={item.run}
-            >
-              <span>{item.title}</span>
-              {item.why !== undefined ? <small>{item.why}</small> : item.keys ? <kbd>{item.keys}</kbd> : null}
-            </Radix.Item>
-          ))}
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+    <OpensLater label={props.label} popup="menu" trigger={props.children}>
+      <MenuList {...props} />
+    </OpensLater>
   );
 }

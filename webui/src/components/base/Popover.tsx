@@ -1,26 +1,19 @@
-import * as Radix from "@radix-ui/react-popover";
-import type { ReactNode } from "react";
+import { lazy, type ReactNode } from "react";
+import { OpensLater } from "./OpensLater";
 
-interface Props {
+export interface PopoverProps {
   label: string;
   trigger: ReactNode;
-  open?: boolean;
-  onOpenChange?: (open: boolean) => void;
   children: ReactNode;
 }
 
+const PopoverPanel = lazy(() => import("./PopoverPanel"));
+
 /** A button with a small panel of its own. */
-export function Popover({ label, trigger, children, ...state }: Props) {
+export function Popover(props: PopoverProps) {
   return (
-    <Radix.Root {...state}>
-      <Radix.Trigger className="button button-plain" aria-label={label}>
-        {trigger}
-      </Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content className="popover" align="end" sideOffset={4} collisionPadding={8} aria-label={label}>
-          {children}
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+    <OpensLater label={props.label} popup="dialog" trigger={props.trigger}>
+      <PopoverPanel {...props} />
+    </OpensLater>
   );
 }

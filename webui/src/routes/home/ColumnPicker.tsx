@@ -12,8 +12,16 @@ interface Props {
   onChange: (columns: string[]) => void;
 }
 
+export function ColumnPicker(props: Props) {
+  return (
+    <Popover label="Columns" trigger="Columns">
+      <Choice {...props} />
+    </Popover>
+  );
+}
+
 /** Shown columns in their order, and all others by a part of their name: there may be thousands. */
-export function ColumnPicker({ columns, onChange }: Props) {
+function Choice({ columns, onChange }: Props) {
   const [query, setQuery] = useState("");
   const { data } = useQuery(columnsQuery(query));
   const toggle = (column: string) => onChange(columns.includes(column) ? columns.filter((each) => each !== column) : [...columns, column]);
@@ -24,7 +32,7 @@ export function ColumnPicker({ columns, onChange }: Props) {
   };
   const others = (data?.columns ?? []).filter(({ column }) => !columns.includes(column));
   return (
-    <Popover label="Columns" trigger="Columns">
+    <>
       <input type="search" value={query} onChange={(event) => setQuery(event.target.value)} placeholder="Find a column" aria-label="Find a column" />
       <div className="column-list">
         <h3>Shown</h3>
@@ -52,7 +60,7 @@ export function ColumnPicker({ columns, onChange }: Props) {
         {data && others.length === 0 && <p className="hint">None that is not shown.</p>}
       </div>
       <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>
-    </Popover>
+    </>
   );
 }
 

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useIdle } from "@/app/idle";
 import { visible } from "@/format/visible";
 import { columnsQuery } from "@/services/columns";
 
@@ -6,7 +7,7 @@ const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedF
 
 /** By what the list is put into groups. */
 export function GroupMenu({ group, onChange }: { group: string; onChange: (group: string) => void }) {
-  const { data } = useQuery(columnsQuery("hp.", 100));
+  const { data } = useQuery({ ...columnsQuery("hp.", 100), enabled: useIdle() });
   const hyperparameters = (data?.columns ?? []).filter(({ kind }) => kind === "hyperparameter").map(({ column }) => column);
   const choices = [...OFTEN, ...hyperparameters];
   return (

@@ -3,19 +3,29 @@ import { type FormEvent, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
+import { Failure } from "@/components/base/Failure";
+import { Loading } from "@/components/base/Loading";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
 import { visible } from "@/format/visible";
 import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
 
-/** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
 export function SavedViews() {
+  return (
+    <Popover label="Saved views" trigger="Views">
+      <Views />
+    </Popover>
+  );
+}
+
+/** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
+function Views() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const say = useSay();
   const [params] = useSearchParams();
   const [name, setName] = useState("");
-  const { data: views = [] } = useQuery(savedViewsQuery);
+  const { data: views, error } = useQuery(savedViewsQuery);
   const keep = async (next: SavedView[]) => {
     try {
       await saveViews(next);
@@ -26,12 +36,14 @@ export function SavedViews() {
   };
   const add = (event: FormEvent) => {
     event.preventDefault();
-    if (!name.trim()) return;
+    if (!name.trim() || !views) return;
     void keep([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
     setName("");
   };
+  // What is saved replaces all of them: never before they are known.
+  if (!views) return error ? <Failure error={error} /> : <Loading what="the views" />;
   return (
-    <Popover label="Saved views" trigger="Views">
+    <>
       {views.length === 0 && <p className="hint">Save the filter, order, columns and groups of now under a name.</p>}
       <ul>
         {views.map((view) => (
@@ -49,6 +61,6 @@ export function SavedViews() {
         <input className="grow" value={name} onChange={(event) => setName(event.target.value)} placeholder="Name of this view" aria-label="Name of this view" maxLength={80} />
         <Button type="submit">Save</Button>
       </form>
-    </Popover>
+    </>
   );
 }

@@ -50,13 +50,23 @@ export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string
   return { sections: [...sections], length, lineAt };
 }
 
+function askedOf(columns: readonly string[]): string[] {
+  return columns.filter((column) => !Object.hasOwn(BUILT_IN, column));
+}
+
+function findingOf(filter: Filter | null, sort: ListState["sort"], showArchived: boolean): Finding {
+  return { filter: wireFilter(filter, showArchived), sort: sortText(sort), showArchived };
+}
+
+/** What the list asks first where it has no groups. */
+export function firstRows(state: ListState, filter: Filter | null) {
+  return rowsQuery(findingOf(filter, state.sort, state.showArchived), askedOf(state.columns), 0);
+}
+
 export function useSections(state: ListState, filter: Filter | null) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  const asked = useMemo(() => state.columns.filter((column) => !Object.hasOwn(BUILT_IN, column)), [state.columns]);
-  const whole = useMemo<Finding>(
-    () => ({ filter: wireFilter(filter, state.showArchived), sort: sortText(state.sort), showArchived: state.showArchived }),
-    [filter, state.sort, state.showArchived],
-  );
+  const asked = useMemo(() => askedOf(state.columns), [state.columns]);
+  const whole = useMemo(() => findingOf(filter, state.sort, state.showArchived), [filter, state.sort, state.showArchived]);
   const first = useQuery({ ...rowsQuery(whole, asked, 0), enabled: state.group === "" });
   const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
   const sections = useMemo<Section[]>(() => {

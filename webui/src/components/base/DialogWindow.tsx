@@ -1,0 +1,26 @@
+import * as Radix from "@radix-ui/react-dialog";
+import type { DialogProps } from "./Dialog";
+
+export default function DialogWindow({ onClose, title, description, wide = false, kept = false, children }: DialogProps) {
+  return (
+    <Radix.Root open onOpenChange={(next) => !next && onClose()}>
+      <Radix.Portal>
+        <Radix.Overlay className="dialog-overlay" />
+        <Radix.Content {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})} className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
+          <header className="dialog-head">
+            <Radix.Title className="dialog-title">{title}</Radix.Title>
+            <Radix.Close className="button button-quiet" aria-label="Close">
+              ✕
+            </Radix.Close>
+          </header>
+          {description && <Radix.Description className="dialog-description">{description}</Radix.Description>}
+          <div className="dialog-body">{children}</div>
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+function stay(event: Event): void {
+  event.preventDefault();
+}

@@ -1,0 +1,28 @@
+import * as Radix from "@radix-ui/react-dropdown-menu";
+import type { MenuProps } from "./Menu";
+
+/** Opened when it is first drawn. */
+export default function MenuList({ label, items, children }: MenuProps) {
+  return (
+    <Radix.Root modal={false} defaultOpen>
+      <Radix.Trigger className="button button-plain" aria-label={label}>
+        {children}
+      </Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
+          {items.map((item) => (
+            <Radix.Item
+              key={item.title}
+              className={item.danger ? "menu-item menu-danger" : "menu-item"}
+              disabled={item.why !== undefined}
+              onSelect={item.run}
+            >
+              <span>{item.title}</span>
+              {item.why !== undefined ? <small>{item.why}</small> : item.keys ? <kbd>{item.keys}</kbd> : null}
+            </Radix.Item>
+          ))}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}

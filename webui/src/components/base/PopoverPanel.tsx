@@ -1,0 +1,18 @@
+import * as Radix from "@radix-ui/react-popover";
+import type { PopoverProps } from "./Popover";
+
+/** Opened when it is first drawn. */
+export default function PopoverPanel({ label, trigger, children }: PopoverProps) {
+  return (
+    <Radix.Root defaultOpen>
+      <Radix.Trigger className="button button-plain" aria-label={label}>
+        {trigger}
+      </Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content className="popover" align="end" sideOffset={4} collisionPadding={8} aria-label={label}>
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
