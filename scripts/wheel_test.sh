@@ -34,6 +34,25 @@ printf '%s\n' 'name: wheel' 'entrypoint: python3 run.py' 'searcher: {name: singl
 "$det" experiment logs 1 | grep "trained from the wheel"
 "$det" down --data "$work/data"
 
+# The page of the wheel needs no Node and no network: none of either is there, and a browser sees the list and an
+# experiment. A namespace without a network needs root.
+if [ ! -x /usr/bin/chromium ]; then
+    echo "wheel: the page without a network is not looked at: no /usr/bin/chromium"
+elif ! unshare -n ip link set lo up 2>/dev/null; then
+    echo "wheel: the page without a network is not looked at: only root can take the network away (unshare -n, ip)"
+else
+    mkdir "$work/bin" && cp -rs /usr/bin/. "$work/bin" && rm -f "$work/bin/node" "$work/bin/nodejs" "$work/bin/npm" "$work/bin/npx"
+    cat > "$work/alone.sh" <<'SH'
+set -eu
+ip link set lo up
+if command -v node || ping -c 1 -W 1 1.1.1.1 >/dev/null 2>&1; then echo "wheel: Node or a network is there" >&2; exit 1; fi
+"$1" up --detach --port 0 --data "$2" 2>/dev/null
+"$3" "$4" "$("$1" master open)"
+"$1" down --data "$2"
+SH
+    PATH="$work/bin" unshare -n sh "$work/alone.sh" "$det" "$work/data" "$root/.venv/bin/python" "$root/tests/e2e/web/seen_alone.py"
+fi
+
 # Beside the older distribution, in either order of installation, every program of ours stops with the way out.
 for order in "ours older" "older ours"; do
     rm -rf "$work/both"

@@ -67,6 +67,11 @@ export function usePreferences(): Preferences {
   return useSyncExternalStore(subscribe, () => current);
 }
 
+/** Whether it is light or dark now, whoever chose it: what is drawn on a canvas has to be drawn anew. */
+export function useShownTheme(): string {
+  return useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? "light");
+}
+
 /** What Intl wants: undefined for this machine's own. */
 export function zone(preferences: Preferences): string | undefined {
   return preferences.timeZone === "local" ? undefined : preferences.timeZone;

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import { messageOf } from "@/api/problem";
-import { usePreferences } from "@/app/preferences";
+import { useShownTheme } from "@/app/preferences";
 import { useOnScreen } from "@/hooks/useOnScreen";
 import { seriesQuery } from "@/services/series";
 import type { MetricId } from "@/services/trials";
@@ -32,7 +32,7 @@ interface Props {
 export function Panel({ name, metrics, experimentId, runs, state, change, marks = [], banded = false, syncKey }: Props) {
   const queries = useQueryClient();
   const say = useSay();
-  const { theme } = usePreferences();
+  const theme = useShownTheme();
   const frame = useRef<HTMLElement>(null);
   const chart = useRef<ChartHandle>(null);
   // Thousands of metrics may have a panel; only those that were seen are asked for.

@@ -1,7 +1,7 @@
 import { type Ref, useEffect, useImperativeHandle, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, useShownTheme, zone } from "@/app/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
 import { align } from "./alignment";
@@ -34,6 +34,7 @@ interface Props {
 /** Lines over a common x. Box to zoom, double click for all of it, hover shared by name. */
 export function LineChart({ title, lines, marks = [], x, logX = false, logY = false, height = 240, syncKey, onZoom, ref }: Props) {
   const preferences = usePreferences();
+  const theme = useShownTheme();
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [hover, setHover] = useState<Hover | null>(null);
@@ -43,7 +44,7 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
     newest.current = { lines, marks, aligned, onZoom };
   });
   // Another set of lines needs another plot; other points of the same lines do not.
-  const shape = JSON.stringify([lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]), x, logX, logY, height, syncKey, preferences]);
+  const shape = JSON.stringify([lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]), x, logX, logY, height, syncKey, preferences, theme]);
   useEffect(() => {
     const element = place.current!;
     const made = new uPlot(

@@ -1,0 +1,153 @@
+"""Pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures docs/pictures [PART OF A NAME…]``."""
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+from playwright.sync_api import Page, expect, sync_playwright
+from tests.e2e.web import runs
+from tests.e2e.web.shrinking import shrink
+from tests.e2e.web.visits import NARROW, WIDE, Visit, launch, visit
+from tests.support.live_cluster import LiveCluster, live_cluster, log_in
+
+RATES = (0.02, 0.05, 0.1, 0.2)
+WIDTHS = (32, 64, 128)
+STEADY = {"learning_rate": 0.02, "dropout": 0.1}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the pictures are of."""
+
+    first: int
+    paused: int
+    failed: int
+    search: int
+    trials: dict[int, int]
+    """The only or the first trial of each."""
+
+
+def make(cluster: LiveCluster) -> Run:
+    """Two people's experiments: the digits trained, trained with a pause, and failing; a search; one that goes on."""
+    with log_in(cluster.url, cluster.data, "determined") as session:
+        other = SimpleNamespace(session=session, cluster_id=cluster.cluster_id)
+        first = runs.digits(cluster, batches=480, labels=["baseline"])
+        paused = runs.digits(other, batches=480, name="digits, less dropout", labels=["tuning"], hyperparameters=STEADY)
+        paused.at_step(100)
+        paused.pause()
+        first.ended()
+        paused.do("activate")
+        failed = runs.digits(other, batches=480, name="digits, too much dropout", labels=["tuning"], max_restarts=1, hyperparameters={"dropout": 7})
+        search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
+        for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (paused, "COMPLETED")):
+            each.ended(state, within=300)
+        runs.forever(other, "long run", labels=["overnight"]).at_step(40)
+        runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
+        note = "The rate decides; the width hardly matters.\n\nNext: the same with twice the steps."
+        cluster.session.request("PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"})
+        made = (first, paused, failed, search)
+        return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
+
+
+def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
+    """By the name of the picture: the address, and what is done there first."""
+    base, trial = f"/experiments/{run.search}", f"/trials/{run.trials[run.paused]}"
+    compare = f"/compare?experiments={run.first},{run.paused}"
+    found: dict[str, tuple[str, Callable[[Page], None] | None]] = {
+        "list": ("/", None),
+        "list-grouped": ("/?group=user&col=id&col=name&col=state&col=hp.learning_rate&col=hp.rate&col=searcherMetricsVal", None),
+        "list-filtered": ("/?q=tag%20~%20tuning%20and%20hp.dropout%20%3C%201", None),
+        "experiment-overview": (f"/experiments/{run.paused}/overview", None),
+        "experiment-logs": (f"/experiments/{run.failed}/logs", first_error),
+        "experiment-code": (f"/experiments/{run.first}/code", lambda page: page.get_by_role("button", name="model_def.py").click()),
+        "experiment-fork": (f"/experiments/{run.failed}", fork),
+        "trial-logs": (f"/trials/{run.trials[run.failed]}/logs", None),
+        "trial-attempts": (f"/trials/{run.trials[run.failed]}/attempts", None),
+        "compare-curves": (compare, None),
+        "compare-hyperparameters": (compare, lambda page: page.get_by_role("button", name="Hyperparameters").click()),
+        "compare-configuration": (compare, lambda page: page.get_by_role("button", name="Configuration").click()),
+        "palette": ("/", palette),
+        "keys": (base, lambda page: page.keyboard.press("?")),
+    }
+    found |= {f"experiment-{tab}": (f"{base}/{tab}", None) for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")}
+    found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
+    return found | {place: (f"/{place}", None) for place in ("cluster", "checkpoints", "events", "users", "settings")}
+
+
+def first_error(page: Page) -> None:
+    page.get_by_role("button", name="First error").click()
+    page.locator(".log-line[aria-current]").wait_for()
+
+
+def fork(page: Page) -> None:
+    page.get_by_role("button", name="Fork").click()
+    editor = page.get_by_role("textbox", name="Configuration")
+    expect(editor).to_contain_text("Fork of")
+    text = str(page.evaluate("document.querySelector('.cm-content').innerText"))
+    editor.fill(re.sub(r"max_restarts: \d+", "max_restarts: many", text))
+    page.locator(".cm-lintRange-error").wait_for()
+
+
+def palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("dig")
+    page.get_by_role("option", name=re.compile("digits")).first.wait_for()
+
+
+def settled(page: Page) -> None:
+    page.locator("main, [role=dialog]").first.wait_for()
+    expect(page.locator(".loading")).to_have_count(0)
+    page.wait_for_load_state("load")
+    expect(page.locator(".toast")).to_have_count(0)
+
+
+def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequence[str]) -> int:
+    """How many were made. Both widths and themes of one page from one visit of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    # Of its own, so that it is under no page's policy.
+    blank = stranger.context.new_page()
+    for name, (path, begin) in {**pages(run), "sign-in": ("/sign-in", None)}.items():
+        if wanted and not any(part in name for part in wanted):
+            continue
+        page = (stranger if name == "sign-in" else person).page(path)
+        settled(page)
+        if begin:
+            begin(page)
+        for size in (WIDE, NARROW):
+            for theme in ("light", "dark"):
+                page.set_viewport_size(size)  # type: ignore[arg-type]
+                page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+                page.locator(f"[data-theme={theme}]").wait_for()
+                settled(page)
+                # Curves are drawn on canvas in the frame after the change.
+                page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                path_of = folder / f"{name}-{theme}-{size['width']}.png"
+                page.screenshot(path=path_of, animations="disabled", caret="hide")
+                shrink(path_of, blank)
+                count += 1
+        page.close()
+    return count
+
+
+def main(folder: Path, wanted: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="pictures-") as name, live_cluster(Path(name), slots=2, cluster_name="lab") as cluster:
+        run = make(cluster)
+        with sync_playwright() as playwright:
+            browser = launch(playwright)
+            with visit(browser, cluster) as person:
+                count = draw(folder, person, Visit(browser, cluster.url), run, wanted)
+            browser.close()
+    sizes = sorted((path.stat().st_size, path.name) for path in folder.glob("*.png"))
+    print(f"{count} pictures in {folder}, {sum(size for size, _ in sizes) / 1e6:.1f} MB; the largest: {sizes[-1][1]}, {sizes[-1][0] // 1000} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    raise SystemExit(main(Path(sys.argv[1]), sys.argv[2:]))

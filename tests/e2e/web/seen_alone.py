@@ -1,0 +1,38 @@
+"""``seen_alone.py LINK``: signs in by the link and sees the list and its first experiment; for ``wheel_test.sh``, which
+runs it where there is neither Node nor a network. Stands alone: nothing of the checkout is imported."""
+
+import sys
+from urllib.parse import urlsplit
+
+from playwright.sync_api import expect, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+
+
+def main(link: str) -> None:
+    parts = urlsplit(link)
+    origin = f"{parts.scheme}://{parts.netloc}/"
+    expect.set_options(timeout=20_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        page = browser.new_page()
+        asked: list[str] = []
+        thrown: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: thrown.append(str(error)))
+        page.goto(link)
+        row = page.get_by_role("row").filter(has=page.get_by_role("link", name="wheel", exact=True))
+        expect(row).to_contain_text("completed")
+        row.get_by_role("link", name="wheel").click()
+        expect(page.get_by_role("heading", name="wheel")).to_be_visible()
+        page.get_by_role("link", name="Logs").click()
+        expect(page.get_by_role("log")).to_contain_text("trained from the wheel")
+        browser.close()
+    elsewhere = [url for url in asked if not url.startswith((origin, "data:", "blob:"))]
+    assert not elsewhere, elsewhere
+    assert not thrown, thrown
+    print(f"wheel: the page was seen without Node and without a network, in {len(asked)} requests")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,21 @@
+// @vitest-environment node
+import { describe, expect, it } from "vitest";
+import { figure } from "./number";
+import { visible } from "./visible";
+
+describe("what would act in a text", () => {
+  it.each([
+    ["turns of writing direction", "file\u202egnp.exe", "file\ufffdgnp.exe"],
+    ["isolates", "a\u2066b\u2069", "a\ufffdb\ufffd"],
+    ["a NUL", "a\u0000b", "a\u2400b"],
+    ["an escape", "a\u001b[31mb", "a\u241b[31mb"],
+    ["an escape of eight bits", "a\u009b31mb", "a\ufffd31mb"],
+    ["what cannot be seen", "ad\u200bmin\ufeff", "ad\ufffdmin\ufffd"],
+  ])("is shown as a sign: %s", (_, text, shown) => expect(visible(text)).toBe(shown));
+
+  it("leaves what people write with: tabs, lines, joined signs", () => {
+    for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"]) expect(visible(text)).toBe(text);
+  });
+
+  it("is shown in values as in names", () => expect(figure("\u202e9.0")).toBe("\ufffd9.0"));
+});
