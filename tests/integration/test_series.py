@@ -116,9 +116,9 @@ async def test_the_answer_does_not_depend_on_what_is_packed(one: Cluster, packed
         for step in range(9000)
         for value in [math.nan if step == 4321 else math.inf if step == 8000 else math.sin(step / 90) * step]
     ]
-    store(one, points[:packed])
+    await store(one, points[:packed])
     await packing(one, least=1)
-    store(one, points[packed:])
+    await store(one, points[packed:])
     for question in QUESTIONS:
         (found,) = (await series(one, **question))["series"]
         expected = oracle(points, **question)
@@ -129,7 +129,7 @@ async def test_the_answer_does_not_depend_on_what_is_packed(one: Cluster, packed
 async def test_a_crash_between_steps_loses_and_doubles_nothing(one: Cluster):
     await trial(one)
     points = [(step, step, float(step), None) for step in range(5000)]
-    store(one, points)
+    await store(one, points)
     await packing(one, least=1, steps=2)
     await packing(one, least=1)
     (found,) = (await series(one, maxPoints=5000))["series"]
@@ -156,7 +156,7 @@ async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
     await one.create()
     wish = (await agent.wished())[0]
     await agent.run(wish)
-    store(one, [(step, step, 1.0, None) for step in range(1, 3001)])
+    await store(one, [(step, step, 1.0, None) for step in range(1, 3001)])
     one.master.metrics.forget([1])
     await packing(one, least=1)
     body = {"uuid": "c", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2500}}

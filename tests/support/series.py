@@ -1,9 +1,11 @@
 """Curves asked for, packed and stored by hand; and what an answer has to be, told without any packing."""
 
+import asyncio
 import json
 import math
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.support.cluster import Cluster
@@ -33,13 +35,18 @@ async def packing(one: Cluster, *, least: int = packs.LEAST, steps: int = 1000) 
             return
 
 
-def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
-    """Reports of trial 1, run 1, past the writer: it forgets nothing that it would have known."""
+async def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
+    """Reports of trial 1, run 1, past the writer: it forgets nothing that it would have known. Beside the event loop,
+    which may have a transaction of the master's to end before this one can begin."""
     rows = [
         (at, steps, json.dumps({name: outward(value)} | ({} if epoch is None else {"epochs": epoch})))
         for steps, at, value, epoch in points
     ]
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite", timeout=30)
+    await asyncio.to_thread(_insert, one.master.settings.data / "master.sqlite", rows)
+
+
+def _insert(path: Path, rows: Sequence[tuple[int, int, str]]) -> None:
+    connection = sqlite3.connect(path, timeout=30)
     with connection:
         connection.executemany(
             'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
