@@ -1,5 +1,6 @@
-import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { whenIdle } from "@/app/idle";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
@@ -13,6 +14,9 @@ interface Props {
 }
 
 export function ColumnPicker(props: Props) {
+  const queries = useQueryClient();
+  // Here before it is opened, once nothing else is waited for.
+  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery(""))), [queries]);
   return (
     <Popover label="Columns" trigger="Columns">
       <Choice {...props} />

@@ -1,9 +1,9 @@
-import { type ColumnDef, flexRender, getCoreRowModel, type Header, type Row as TableRow, type SortingState, useReactTable } from "@tanstack/react-table";
+import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type RefObject, useEffect, useMemo, useRef } from "react";
+import { memo, type RefObject, useEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
-import { lookOf } from "./columns";
+import { type ColumnLook, lookOf } from "./columns";
 import type { ListState } from "./listState";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
@@ -23,13 +23,8 @@ interface Props {
   rowAt: RefObject<(line: number) => Row | undefined>;
 }
 
-/** A line of the screen and the experiment on it; undefined while it is on its way. */
-interface OnScreen {
-  line: number;
-  row: Row | undefined;
-}
-
 const CHECK = 40;
+const NO_ROWS: Row[] = [];
 
 /** The list. Only what is on the screen exists; rows come in pages. */
 export function RunGrid(props: Props) {
@@ -43,40 +38,28 @@ export function RunGrid(props: Props) {
     if (cursor >= 0) virtual.scrollToIndex(cursor);
   }, [virtual, cursor]);
   const items = virtual.getVirtualItems();
-  const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1);
+  const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1, virtual.isScrolling);
   useEffect(() => {
     props.rowAt.current = (line) => found.get(line);
   });
-  const columns = useMemo<ColumnDef<OnScreen>[]>(
+  const columns = useMemo<ColumnDef<Row>[]>(
     () =>
       state.columns.map((column) => {
         const look = lookOf(column);
-        return {
-          id: column,
-          header: look.title,
-          size: look.width,
-          minSize: 48,
-          cell: ({ row }) => (row.original.row ? look.draw(row.original.row, addFilter) : column === "name" ? <span className="soft">…</span> : null),
-        };
+        return { id: column, header: look.title, size: look.width, minSize: 48 };
       }),
-    [state.columns, addFilter],
+    [state.columns],
   );
   const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
-  const from = items[0]?.index ?? 0;
-  const to = items.at(-1)?.index ?? -1;
-  // The table takes other rows for news and draws again: they must be the same while nothing changed.
-  const data = useMemo(() => Array.from({ length: to - from + 1 }, (_, index): OnScreen => ({ line: from + index, row: found.get(from + index) })), [from, to, found]);
-  const table = useReactTable({
-    data,
-    columns,
-    autoResetAll: false,
-    state: { sorting },
-    manualSorting: true,
-    columnResizeMode: "onChange",
-    getCoreRowModel: getCoreRowModel(),
-    getRowId: (each) => String(each.line),
-  });
-  const rows = new Map(table.getRowModel().rows.map((row) => [row.original.line, row]));
+  // The table knows the columns alone: rows come in pages, and a model of each of them at each step of the wheel is what
+  // made scrolling stumble.
+  const table = useReactTable({ data: NO_ROWS, columns, autoResetAll: false, state: { sorting }, manualSorting: true, columnResizeMode: "onChange", getCoreRowModel: getCoreRowModel() });
+  const sizes = table.getState().columnSizing;
+  const cells = useMemo(
+    () => table.getVisibleLeafColumns().map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() })),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
+    [table, columns, sizes],
+  );
   return (
     <div className="grid-frame" ref={frame} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
@@ -102,8 +85,21 @@ export function RunGrid(props: Props) {
               </div>
             );
           }
-          const row = rows.get(item.index);
-          return row ? <Line key={item.key} row={row} top={item.start} isCursor={item.index === cursor} selection={selection} setCursor={props.setCursor} /> : null;
+          const row = found.get(item.index);
+          return (
+            <Line
+              key={item.key}
+              line={item.index}
+              row={row}
+              cells={cells}
+              top={item.start}
+              isCursor={item.index === cursor}
+              isSelected={row !== undefined && selection.has(row.id)}
+              toggle={selection.toggle}
+              setCursor={props.setCursor}
+              addFilter={addFilter}
+            />
+          );
         })}
       </div>
     </div>
@@ -111,38 +107,43 @@ export function RunGrid(props: Props) {
 }
 
 interface LineProps {
-  row: TableRow<OnScreen>;
+  line: number;
+  /** Undefined while it is on its way. */
+  row: Row | undefined;
+  cells: readonly { id: string; look: ColumnLook; width: number }[];
   top: number;
   isCursor: boolean;
-  selection: Selection;
+  isSelected: boolean;
+  toggle: (id: number) => void;
   setCursor: (line: number) => void;
+  addFilter: (column: string, value: string) => void;
 }
 
-function Line({ row, top, isCursor, selection, setCursor }: LineProps) {
-  const { line, row: experiment } = row.original;
+/** Drawn again only where something on it is another: most lines stay as the list moves by. */
+const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, setCursor, addFilter }: LineProps) {
   return (
     <div
       className={isCursor ? "grid-row cursor" : "grid-row"}
       role="row"
       aria-rowindex={line + 2}
-      aria-selected={experiment ? selection.has(experiment.id) : undefined}
+      aria-selected={row ? isSelected : undefined}
       style={{ top }}
       onClick={() => setCursor(line)}
     >
       <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
-        {experiment && <input type="checkbox" aria-label={`Select experiment ${experiment.id}`} checked={selection.has(experiment.id)} onChange={() => selection.toggle(experiment.id)} />}
+        {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}
       </div>
-      {row.getVisibleCells().map((cell) => (
-        <div key={cell.id} className={lookOf(cell.column.id).number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width: cell.column.getSize() }}>
-          {flexRender(cell.column.columnDef.cell, cell.getContext())}
+      {cells.map(({ id, look, width }) => (
+        <div key={id} className={look.number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width }}>
+          {row ? look.draw(row, addFilter) : id === "name" ? <span className="soft">…</span> : null}
         </div>
       ))}
     </div>
   );
-}
+});
 
 interface HeadProps {
-  header: Header<OnScreen, unknown>;
+  header: Header<Row, unknown>;
   /** Among the columns that the list is sorted by; -1 for none. */
   place: number;
   count: number;

@@ -1,5 +1,5 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import type { Filter } from "@/filter/language";
 import { wireFilter } from "@/filter/wire";
 import { stateLook } from "@/format/states";
@@ -90,7 +90,7 @@ export function useSections(state: ListState, filter: Filter | null) {
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */
-export function useRows(shape: ListShape, asked: readonly string[], from: number, to: number): Map<number, Row> {
+export function useRows(shape: ListShape, asked: readonly string[], from: number, to: number, isScrolling: boolean): Map<number, Row> {
   const wanted = useMemo(() => {
     const pages = new Map<string, { section: Section; page: number }>();
     for (let line = from; line <= to; line += 1) {
@@ -101,7 +101,9 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
     }
     return [...pages.entries()];
   }, [shape, from, to]);
-  const answers = useQueries({ queries: wanted.map(([, { section, page }]) => rowsQuery(section.finding, asked, page)), combine: answersOf });
+  const rested = useRested(wanted);
+  const isAsked = (key: string) => !isScrolling || rested.has(key);
+  const answers = useQueries({ queries: wanted.map(([key, { section, page }]) => ({ ...rowsQuery(section.finding, asked, page), enabled: isAsked(key) })), combine: answersOf });
   return useMemo(() => {
     const rows = new Map<number, Row>();
     const byPage = new Map(wanted.map(([key], index) => [key, answers[index]]));
@@ -114,6 +116,19 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
     }
     return rows;
   }, [answers, wanted, shape, from, to]);
+}
+
+const REST_MS = 80;
+
+/** Pages that have been in sight for a moment. Others are flown past, and a hundred questions for them would come before the last. */
+function useRested(wanted: readonly [string, unknown][]): ReadonlySet<string> {
+  const now = wanted.map(([key]) => key).join("\n");
+  const [rested, setRested] = useState(now);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(now), REST_MS);
+    return () => clearTimeout(timer);
+  }, [now]);
+  return useMemo(() => new Set(rested.split("\n")), [rested]);
 }
 
 /** The same as before where no answer changed, so that nothing is drawn anew for nothing. */
