@@ -72,7 +72,7 @@ unit: install install-launchers webui-types ## the fast tests
 
 e2e: install install-launchers install-browser official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	@sh scripts/install_test_tools.sh
-	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/e2e
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
 e2e-long: install install-launchers ## longer forms of what make test shows
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests

@@ -11,6 +11,7 @@ from tests.e2e.web.visits import Visit, launch, visit
 from tests.support.live_cluster import LiveCluster, live_cluster
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each file stays on one worker: what it shows is made once."""
     for item in items:

@@ -41,14 +41,23 @@ def make(cluster: LiveCluster) -> Run:
         paused.pause()
         first.ended()
         paused.do("activate")
-        failed = runs.digits(other, batches=480, name="digits, too much dropout", labels=["tuning"], max_restarts=1, hyperparameters={"dropout": 7})
+        failed = runs.digits(
+            other,
+            batches=480,
+            name="digits, too much dropout",
+            labels=["tuning"],
+            max_restarts=1,
+            hyperparameters={"dropout": 7},
+        )
         search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
         for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (paused, "COMPLETED")):
             each.ended(state, within=300)
         runs.forever(other, "long run", labels=["overnight"]).at_step(40)
         runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
         note = "The rate decides; the width hardly matters.\n\nNext: the same with twice the steps."
-        cluster.session.request("PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"})
+        cluster.session.request(
+            "PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"}
+        )
         made = (first, paused, failed, search)
         return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
 
@@ -59,11 +68,17 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
     compare = f"/compare?experiments={run.first},{run.paused}"
     found: dict[str, tuple[str, Callable[[Page], None] | None]] = {
         "list": ("/", None),
-        "list-grouped": ("/?group=user&col=id&col=name&col=state&col=hp.learning_rate&col=hp.rate&col=searcherMetricsVal", None),
+        "list-grouped": (
+            "/?group=user&col=id&col=name&col=state&col=hp.learning_rate&col=hp.rate&col=searcherMetricsVal",
+            None,
+        ),
         "list-filtered": ("/?q=tag%20~%20tuning%20and%20hp.dropout%20%3C%201", None),
         "experiment-overview": (f"/experiments/{run.paused}/overview", None),
         "experiment-logs": (f"/experiments/{run.failed}/logs", first_error),
-        "experiment-code": (f"/experiments/{run.first}/code", lambda page: page.get_by_role("button", name="model_def.py").click()),
+        "experiment-code": (
+            f"/experiments/{run.first}/code",
+            lambda page: page.get_by_role("button", name="model_def.py").click(),
+        ),
         "experiment-fork": (f"/experiments/{run.failed}", fork),
         "trial-logs": (f"/trials/{run.trials[run.failed]}/logs", None),
         "trial-attempts": (f"/trials/{run.trials[run.failed]}/attempts", None),
@@ -73,7 +88,10 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
         "palette": ("/", palette),
         "keys": (base, lambda page: page.keyboard.press("?")),
     }
-    found |= {f"experiment-{tab}": (f"{base}/{tab}", None) for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")}
+    found |= {
+        f"experiment-{tab}": (f"{base}/{tab}", None)
+        for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")
+    }
     found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
     return found | {place: (f"/{place}", None) for place in ("cluster", "checkpoints", "events", "users", "settings")}
 
@@ -135,7 +153,10 @@ def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequenc
 
 
 def main(folder: Path, wanted: Sequence[str]) -> int:
-    with tempfile.TemporaryDirectory(prefix="pictures-") as name, live_cluster(Path(name), slots=2, cluster_name="lab") as cluster:
+    with (
+        tempfile.TemporaryDirectory(prefix="pictures-") as name,
+        live_cluster(Path(name), slots=2, cluster_name="lab") as cluster,
+    ):
         run = make(cluster)
         with sync_playwright() as playwright:
             browser = launch(playwright)
@@ -143,7 +164,9 @@ def main(folder: Path, wanted: Sequence[str]) -> int:
                 count = draw(folder, person, Visit(browser, cluster.url), run, wanted)
             browser.close()
     sizes = sorted((path.stat().st_size, path.name) for path in folder.glob("*.png"))
-    print(f"{count} pictures in {folder}, {sum(size for size, _ in sizes) / 1e6:.1f} MB; the largest: {sizes[-1][1]}, {sizes[-1][0] // 1000} kB")
+    print(
+        f"{count} pictures in {folder}, {sum(size for size, _ in sizes) / 1e6:.1f} MB; the largest: {sizes[-1][1]}, {sizes[-1][0] // 1000} kB"
+    )
     return 0
 
 

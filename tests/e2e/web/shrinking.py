@@ -41,7 +41,9 @@ def shrink(path: Path, page: Page) -> None:
     palette = b"".join(struct.pack("<I", colour & 0xFFFFFF)[:3] for colour in read["palette"])
     head = struct.pack(">IIBBBBB", read["width"], read["height"], 8, 3, 0, 0, 0)
     data = zlib.compress(base64.b64decode(read["lines"]), 9)
-    after = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", data), (b"IEND", b"")))
+    after = b"\x89PNG\r\n\x1a\n" + b"".join(
+        _chunk(*each) for each in ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", data), (b"IEND", b""))
+    )
     if len(after) < len(before):
         path.write_bytes(after)
 

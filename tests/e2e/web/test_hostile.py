@@ -134,8 +134,8 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     watched.look(page, "selected")
     page.keyboard.press("Control+k")
     for typed in ("script", "img", "svg", "javascript", "__proto__"):
-        page.get_by_role("combobox").fill(typed)
-        expect(page.get_by_role("option").filter(has_text=typed).first).to_be_visible()
+        page.get_by_role("dialog").get_by_role("combobox").fill(typed)
+        expect(page.get_by_role("dialog").get_by_role("option").filter(has_text=typed).first).to_be_visible()
         watched.look(page, f"palette {typed}")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Columns").click()

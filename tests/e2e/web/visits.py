@@ -32,7 +32,9 @@ class Visit:
         self.thrown: list[str] = []
         self.said: list[str] = []
         self.foreign: list[str] = []
-        self.context.on("weberror", lambda error: self.thrown.append(str(error.error)))
+        self.context.on(
+            "weberror", lambda error: self.thrown.append(f"{error.page.url if error.page else None}: {error.error}")
+        )
         self.context.on("console", self._on_console)
         self.context.on("request", self._on_request)
 
@@ -49,8 +51,8 @@ class Visit:
 
     def faultless(self) -> None:
         """Nothing was thrown, and nothing was asked of another origin."""
-        assert self.thrown == []
-        assert self.foreign == []
+        assert self.thrown == [], self.thrown
+        assert self.foreign == [], self.foreign
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
