@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -39,7 +40,7 @@ class OutputShipper:
     ) -> None:
         self._folder = folder
         self._client = client
-        self._path = f"/detent/agents/{agent_id}/output"
+        self._path = f"/detent/agents/{quote(agent_id, safe='')}/output"
         self._names = {"container_id": folder.path.name, "allocation_id": allocation_id, "task_id": task_id}
         self._on_done = on_done
         self._rung = asyncio.Event()

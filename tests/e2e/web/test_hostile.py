@@ -48,7 +48,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Hostile:
+def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     folder = tmp_path_factory.mktemp("hostile") / "context"
     shutil.copytree(CONTEXT, folder)
     given = {"lines": ALL, "names": PAYLOADS, "many": MANY, "long": LONG // 2}
@@ -80,7 +80,8 @@ def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> H
     cluster.session.post("/api/v1/task/logs", {"logs": [line]})
     known = {"kind": "hyperparameter", "query": "__proto__"}
     wait_until(lambda: cluster.session.get("/detent/columns", known)["total"] > 0, what="the columns follow")
-    return Hostile(everything.id, everything.trial_id, named)
+    yield Hostile(everything.id, everything.trial_id, named)
+    cluster.agents.pop(AGENT).end()
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +208,18 @@ def test_two_thousand_metrics(hostile: Hostile, watched: Watch):
     assert page.get_by_role("img").count() < 20
     find.fill("metric 1234")
     expect(page.get_by_role("img", name="metric 1234: one line, 1 point to step 4")).to_be_visible()
+
+
+def test_an_agent_of_any_name_ships_its_output(cluster: LiveCluster, hostile: Hostile, watched: Watch):
+    cluster.session.post("/api/v1/agents/agent-1/disable", {})
+    try:
+        made = runs.quick(cluster, "elsewhere")
+        made.ended()
+    finally:
+        cluster.session.post("/api/v1/agents/agent-1/enable", {})
+    page = watched.visit.page(f"/trials/{made.trial_id}/logs")
+    expect(page.get_by_role("log")).to_contain_text("step 20: loss")
+    page.get_by_role("link", name="Attempts").click()
+    expect(page.get_by_role("cell", name=AGENT)).to_be_visible()
+    watched.look(page, "attempt on the agent")
+    watched.found_nothing()
