@@ -16,6 +16,7 @@ from tests.support.live_cluster import LiveCluster, live_cluster, log_in
 
 RATES = (0.02, 0.05, 0.1, 0.2)
 WIDTHS = (32, 64, 128)
+BROKEN = Path(__file__).parent / "broken"
 STEADY = {"learning_rate": 0.02, "dropout": 0.1}
 
 
@@ -26,6 +27,7 @@ class Run:
     first: int
     paused: int
     failed: int
+    logged: int
     search: int
     trials: dict[int, int]
     """The only or the first trial of each."""
@@ -49,8 +51,10 @@ def make(cluster: LiveCluster) -> Run:
             max_restarts=1,
             hyperparameters={"dropout": 7},
         )
+        # Its log names no folder of the machine that the pictures are made on.
+        logged = runs.quick(cluster, "a batch without labels", context=BROKEN, entry="labels.py", labels=["tuning"])
         search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
-        for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (paused, "COMPLETED")):
+        for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (logged, "ERROR"), (paused, "COMPLETED")):
             each.ended(state, within=300)
         runs.forever(other, "long run", labels=["overnight"]).at_step(40)
         runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
@@ -58,7 +62,7 @@ def make(cluster: LiveCluster) -> Run:
         cluster.session.request(
             "PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"}
         )
-        made = (first, paused, failed, search)
+        made = (first, paused, failed, logged, search)
         return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
 
 
@@ -74,13 +78,13 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
         ),
         "list-filtered": ("/?q=tag%20~%20tuning%20and%20hp.dropout%20%3C%201", None),
         "experiment-overview": (f"/experiments/{run.paused}/overview", None),
-        "experiment-logs": (f"/experiments/{run.failed}/logs", first_error),
+        "experiment-logs": (f"/experiments/{run.logged}/logs", first_error),
         "experiment-code": (
             f"/experiments/{run.first}/code",
             lambda page: page.get_by_role("button", name="model_def.py").click(),
         ),
         "experiment-fork": (f"/experiments/{run.failed}", fork),
-        "trial-logs": (f"/trials/{run.trials[run.failed]}/logs", None),
+        "trial-logs": (f"/trials/{run.trials[run.logged]}/logs", None),
         "trial-attempts": (f"/trials/{run.trials[run.failed]}/attempts", None),
         "compare-curves": (compare, None),
         "compare-hyperparameters": (compare, lambda page: page.get_by_role("button", name="Hyperparameters").click()),
