@@ -156,6 +156,8 @@ def test_a_clock_that_is_off(cluster: LiveCluster, visitor: Come, held: Experime
     expect(page.get_by_text(f"1 h 00 min {'ahead of' if hours > 0 else 'behind'} the master's")).to_be_visible()
 
 
+# Now and then something is thrown in the page here whose source is not found yet: docs/next.md.
+@pytest.mark.long
 def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     experiment = runs.quick(cluster, "before", activate=False)
     page = visitor().page(f"/experiments/{experiment.id}")
