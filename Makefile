@@ -37,7 +37,7 @@ webui-types: install webui/node_modules/.package-lock.json
 webui: webui-types ## the web page, built into webui/dist; types from the master's own OpenAPI page
 	@sh scripts/webui.sh $(VENV) build
 
-demo: install ## train, pause, activate and finish a real experiment on a cluster of this machine
+demo: install webui ## train, pause, activate and finish a real experiment on a cluster of this machine
 	@$(BIN)/python examples/demo.py
 
 check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc and eslint
