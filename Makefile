@@ -8,7 +8,8 @@ OFFICIAL := .cache/official
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: check-style check-types check-types-3.10 check-pyright check-page help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official bench mutants clean
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e e2e-long wheel-test test official mlflow \
+	pictures bench mutants clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -74,7 +75,7 @@ e2e: install install-launchers install-browser official webui ## real master, ag
 	@sh scripts/install_test_tools.sh
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-e2e-long: install install-launchers ## longer forms of what make test shows
+e2e-long: install install-launchers install-browser webui ## longer forms of what make test shows
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
 wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder
@@ -88,10 +89,13 @@ $(OFFICIAL)/installed:
 	@sh scripts/install_official.sh $(PYTHON) $(OFFICIAL)
 	@touch $@
 
+mlflow: install ## MLflow in an environment of its own, which the page's first load is measured against
+	@[ -x .cache/mlflow/bin/mlflow ] || sh scripts/install_mlflow.sh $(PYTHON) .cache/mlflow
+
 pictures: install install-browser webui ## pictures of every page from a real run, into docs/pictures
 	$(BIN)/python -m tests.e2e.web.pictures docs/pictures
 
-bench: install ## every figure as a ratio to its reference, in one run
+bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
 mutants: install webui-types ## seeded breakages, each of which must turn its tests red
