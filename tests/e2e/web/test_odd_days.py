@@ -156,8 +156,16 @@ def test_a_clock_that_is_off(cluster: LiveCluster, visitor: Come, held: Experime
     expect(page.get_by_text(f"1 h 00 min {'ahead of' if hours > 0 else 'behind'} the master's")).to_be_visible()
 
 
-# Now and then something is thrown in the page here whose source is not found yet: docs/next.md.
-@pytest.mark.long
+def test_parts_that_are_fetched_ahead_may_be_missing(cluster: LiveCluster, visitor: Come):
+    """The master was away just then: nothing is thrown, which the end of the visit looks at."""
+    page = visitor().context.new_page()
+    asked = []
+    page.route("**/assets/DialogWindow*", lambda route: (asked.append(route.request.url), route.abort()))
+    page.goto(f"{cluster.url}/settings")
+    wait_until(lambda: page.title() and asked, what="the part is asked for")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+
+
 def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     experiment = runs.quick(cluster, "before", activate=False)
     page = visitor().page(f"/experiments/{experiment.id}")
