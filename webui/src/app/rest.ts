@@ -1,4 +1,8 @@
+import { DialogWindow } from "@/components/base/Dialog";
+import { MenuList } from "@/components/base/Menu";
+import { PopoverPanel } from "@/components/base/Popover";
+
 /** Code that a first look does without; here before somebody presses what needs it. */
 export async function fetchTheRest(): Promise<void> {
-  await Promise.all([import("@/components/base/DialogWindow"), import("@/components/base/PopoverPanel"), import("@/components/base/MenuList")]);
+  await Promise.all([DialogWindow, PopoverPanel, MenuList].map((part) => part.fetch()));
 }
