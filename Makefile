@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent cli/determined_cli
 # The official client, unmodified, in an environment of its own beside ours.
 OFFICIAL := .cache/official
+MLFLOW := .cache/mlflow
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: check-style check-types check-types-3.10 check-pyright check-page help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official bench mutants clean
+.PHONY: check-style check-types check-types-3.10 check-pyright check-page help install install-launchers demo check fmt test unit e2e e2e-long wheel-test official mlflow bench mutants clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -86,6 +87,12 @@ official: $(OFFICIAL)/installed
 
 $(OFFICIAL)/installed:
 	@sh scripts/install_official.sh $(PYTHON) $(OFFICIAL)
+	@touch $@
+
+mlflow: $(MLFLOW)/installed ## MLflow, whose page ours is measured against, in an environment of its own
+
+$(MLFLOW)/installed:
+	@sh scripts/install_mlflow.sh $(PYTHON) $(MLFLOW)
 	@touch $@
 
 pictures: install install-browser webui ## pictures of every page from a real run, into docs/pictures
