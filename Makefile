@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent cli/determined_cli
 # The official client, unmodified, in an environment of its own beside ours.
 OFFICIAL := .cache/official
+MLFLOW := .cache/mlflow
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -89,8 +90,11 @@ $(OFFICIAL)/installed:
 	@sh scripts/install_official.sh $(PYTHON) $(OFFICIAL)
 	@touch $@
 
-mlflow: install ## MLflow in an environment of its own, which the page's first load is measured against
-	@[ -x .cache/mlflow/bin/mlflow ] || sh scripts/install_mlflow.sh $(PYTHON) .cache/mlflow
+mlflow: $(MLFLOW)/installed ## MLflow, whose page ours is measured against, in an environment of its own
+
+$(MLFLOW)/installed:
+	@sh scripts/install_mlflow.sh $(PYTHON) $(MLFLOW)
+	@touch $@
 
 pictures: install install-browser webui ## pictures of every page from a real run, into docs/pictures
 	$(BIN)/python -m tests.e2e.web.pictures docs/pictures

@@ -13,14 +13,16 @@ from bench.running_search import Search, running_search
 
 MILLISECONDS = 200
 TIMES = 20
+LATEST_MS = 10_000
 PLACES = {"list": ("/", ".grid-row .state"), "experiment": ("/experiments/{}/overview", "header .state")}
 _SHOWN = """([selector, before]) => new Promise((done) => {
   const wall = () => performance.timeOrigin + performance.now();
   const text = () => document.querySelector(selector)?.textContent ?? before;
   // The frame after the one in which it is new has it on the screen.
+  setTimeout(() => done(null), LATEST_MS);
   const look = () => (text() === before ? requestAnimationFrame(look) : done(wall()));
   look();
-})"""
+})""".replace("LATEST_MS", str(LATEST_MS))
 
 
 def figures(times: int = TIMES) -> list[Figure]:
@@ -30,7 +32,7 @@ def figures(times: int = TIMES) -> list[Figure]:
             for place, (path, selector) in PLACES.items():
                 page, _ = visible(made, search.running.url + path.format(search.experiment), selector)
                 page.wait_for_timeout(1000)
-                taken = [_change(search, page, selector, number) for number in range(times)]
+                taken = [_change(search, page, selector) for _ in range(times)]
                 found.append(
                     Figure(
                         f"a change is seen on the page of the {place}",
@@ -44,13 +46,16 @@ def figures(times: int = TIMES) -> list[Figure]:
     return found
 
 
-def _change(search: Search, page: Page, selector: str, number: int) -> float:
+def _change(search: Search, page: Page, selector: str) -> float:
     """Milliseconds. Pausing and activating in turn."""
-    before = page.locator(selector).first.text_content()
+    before = page.locator(selector).first.text_content() or ""
+    verb = "pause" if "running" in before else "activate"
     page.evaluate(f"(asked) => void (window.benchShown = ({_SHOWN})(asked))", [selector, before])
-    search.session.post(f"/api/v1/experiments/{search.experiment}/{'activate' if number % 2 else 'pause'}")
+    search.session.post(f"/api/v1/experiments/{search.experiment}/{verb}")
     answered = time.time() * 1000
     shown = page.evaluate("window.benchShown")
+    if shown is None:
+        raise RuntimeError(f"{verb} was not shown within {LATEST_MS / 1000:g} s")
     # What the same change brings later (a trial's own state) is not to be taken for the next one.
     page.wait_for_timeout(700)
     return float(shown) - answered

@@ -6,7 +6,7 @@ import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
 import { startFirstLook } from "./app/firstLook";
-import { whenIdle } from "./app/idle";
+import { LOOKED, whenIdle } from "./app/idle";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { fetchTheRest } from "./app/rest";
 import { makeRouter } from "./app/router";
@@ -43,4 +43,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
-whenIdle(() => void fetchTheRest());
+whenIdle(() => void fetchTheRest(), LOOKED);

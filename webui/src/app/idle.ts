@@ -1,20 +1,23 @@
 import { useEffect, useState } from "react";
 
 const LATEST_MS = 1_000;
+/** A page that waits for the master is idle too; by then it has its answers, or they take long anyway. */
+export const LOOKED = 500;
 
-/** What can wait until the first look is over. Answers how it is forgotten. */
-export function whenIdle(work: () => void): () => void {
-  if (typeof requestIdleCallback === "undefined") {
-    const timer = setTimeout(work, 0);
-    return () => clearTimeout(timer);
-  }
-  const handle = requestIdleCallback(work, { timeout: LATEST_MS });
-  return () => cancelIdleCallback(handle);
+/** What can wait until nothing else is to be done, and for so many milliseconds. Answers how it is forgotten. */
+export function whenIdle(work: () => void, after = 0): () => void {
+  let forget = () => clearTimeout(timer);
+  const timer = setTimeout(() => {
+    if (typeof requestIdleCallback === "undefined") return work();
+    const handle = requestIdleCallback(work, { timeout: LATEST_MS });
+    forget = () => cancelIdleCallback(handle);
+  }, after);
+  return () => forget();
 }
 
 /** False while the first look goes on. */
 export function useIdle(): boolean {
   const [idle, setIdle] = useState(false);
-  useEffect(() => whenIdle(() => setIdle(true)), []);
+  useEffect(() => whenIdle(() => setIdle(true), LOOKED), []);
   return idle;
 }

@@ -1,8 +1,8 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { partialMatchKey, type Query, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { sessionEnded } from "@/api/sessionEnded";
 import { whenIdle } from "@/app/idle";
-import { staleBy } from "./changes";
+import { type Stale, staleBy } from "./changes";
 import { openSource } from "./source";
 import { LiveStream, type StreamState } from "./stream";
 import { Throttle } from "./throttle";
@@ -18,8 +18,7 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
       new LiveStream(openSource, {
         onChanges: (changes) => {
           for (const change of changes)
-            for (const { key, every } of staleBy(change))
-              throttle.run(key.join("/"), every, () => void queries.invalidateQueries({ queryKey: key, refetchType: asking() }));
+            for (const stale of staleBy(change)) throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
         onSignedOut: () => sessionEnded.tell(),
@@ -45,6 +44,13 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
     };
   }, [stream, throttle, queries, signedIn]);
   return <Live value={stream}>{children}</Live>;
+}
+
+async function renew(queries: QueryClient, { key, first }: Stale): Promise<void> {
+  const refetchType = asking();
+  if (first) await queries.invalidateQueries({ queryKey: first, refetchType });
+  const isRest = ({ queryKey }: Query) => !first || !partialMatchKey(queryKey, first);
+  await queries.invalidateQueries({ queryKey: key, refetchType, predicate: isRest });
 }
 
 /** A tab behind others only remembers what is stale: it is asked for when somebody looks. */

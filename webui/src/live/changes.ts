@@ -9,6 +9,8 @@ export interface Change {
 /** A set of queries to ask again, and the least time between two times, in milliseconds. */
 export interface Stale {
   key: QueryKey;
+  /** Of these, what is asked for before all others: the state that a person waits to see. */
+  first?: QueryKey;
   every: number;
 }
 
@@ -27,7 +29,7 @@ export function staleBy(change: Change): Stale[] {
   switch (change.kind) {
     case "experiment":
       return [
-        { key: ["experiment", id], every: AT_ONCE },
+        { key: ["experiment", id], first: ["experiment", id, "status"], every: AT_ONCE },
         { key: ["experiments"], every: AT_ONCE },
       ];
     case "metrics":

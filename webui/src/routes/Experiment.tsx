@@ -1,7 +1,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { useEffect } from "react";
 import { Navigate, Route, Routes, useParams } from "react-router";
 import { Problem } from "@/api/problem";
+import { later } from "@/app/later";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
@@ -11,14 +12,27 @@ import { Header } from "./experiment/Header";
 import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
 
-const Trials = lazy(() => import("./experiment/Trials"));
-const Metrics = lazy(() => import("./experiment/Metrics"));
-const Hyperparameters = lazy(() => import("./experiment/Hyperparameters"));
-const Logs = lazy(() => import("./experiment/Logs"));
-const Checkpoints = lazy(() => import("./experiment/Checkpoints"));
-const Code = lazy(() => import("./experiment/Code"));
-const Config = lazy(() => import("./experiment/Config"));
-const Notes = lazy(() => import("./experiment/Notes"));
+const waiting = () => <Loading what="this part" />;
+const Trials = later(() => import("./experiment/Trials"), waiting);
+const Metrics = later(() => import("./experiment/Metrics"), waiting);
+const Hyperparameters = later(() => import("./experiment/Hyperparameters"), waiting);
+const Logs = later(() => import("./experiment/Logs"), waiting);
+const Checkpoints = later(() => import("./experiment/Checkpoints"), waiting);
+const Code = later(() => import("./experiment/Code"), waiting);
+const Config = later(() => import("./experiment/Config"), waiting);
+const Notes = later(() => import("./experiment/Notes"), waiting);
+
+/** By what stands in the address. */
+const PARTS = new Map([
+  ["trials", Trials.fetch],
+  ["metrics", Metrics.fetch],
+  ["hyperparameters", Hyperparameters.fetch],
+  ["logs", Logs.fetch],
+  ["checkpoints", Checkpoints.fetch],
+  ["code", Code.fetch],
+  ["config", Config.fetch],
+  ["notes", Notes.fetch],
+]);
 
 const TABS = [
   { to: "overview", title: "Overview" },
@@ -38,8 +52,10 @@ export interface TabProps {
 }
 
 export function Component() {
-  const { experimentId = "" } = useParams();
+  const { experimentId = "", "*": tab = "" } = useParams();
   const id = Number(experimentId);
+  // With the first question, not after it.
+  useEffect(() => void PARTS.get(tab)?.().catch(() => undefined), [tab]);
   return Number.isInteger(id) && id > 0 ? <ExperimentPage key={id} id={id} /> : <NotFound />;
 }
 
@@ -60,24 +76,22 @@ function ExperimentPage({ id }: { id: number }) {
       {failed}
       <Header experiment={experiment} status={status} />
       <TabLinks label="Parts of the experiment" tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))} />
-      <Suspense fallback={<Loading what="this part" />}>
-        <Routes>
-          <Route index element={<Navigate replace to="overview" />} />
-          <Route path="overview" element={<Overview experiment={experiment} status={status} />} />
-          <Route path="trials" element={<Trials {...tab} />} />
-          <Route path="metrics" element={<Metrics {...tab} />} />
-          <Route path="hyperparameters" element={<Hyperparameters {...tab} />} />
-          <Route path="logs" element={<Logs {...tab} />} />
-          <Route path="checkpoints" element={<Checkpoints {...tab} />} />
-          <Route path="code" element={<Code {...tab} />} />
-          <Route path="config" element={<Config {...tab} />} />
-          <Route path="notes" element={<Notes {...tab} />} />
-          {/* Tabs of the older page. */}
-          <Route path="visualization" element={<Navigate replace to="../metrics" />} />
-          <Route path="configuration" element={<Navigate replace to="../config" />} />
-          <Route path="*" element={<Navigate replace to="overview" />} />
-        </Routes>
-      </Suspense>
+      <Routes>
+        <Route index element={<Navigate replace to="overview" />} />
+        <Route path="overview" element={<Overview experiment={experiment} status={status} />} />
+        <Route path="trials" element={<Trials {...tab} />} />
+        <Route path="metrics" element={<Metrics {...tab} />} />
+        <Route path="hyperparameters" element={<Hyperparameters {...tab} />} />
+        <Route path="logs" element={<Logs {...tab} />} />
+        <Route path="checkpoints" element={<Checkpoints {...tab} />} />
+        <Route path="code" element={<Code {...tab} />} />
+        <Route path="config" element={<Config {...tab} />} />
+        <Route path="notes" element={<Notes {...tab} />} />
+        {/* Tabs of the older page. */}
+        <Route path="visualization" element={<Navigate replace to="../metrics" />} />
+        <Route path="configuration" element={<Navigate replace to="../config" />} />
+        <Route path="*" element={<Navigate replace to="overview" />} />
+      </Routes>
     </main>
   );
 }

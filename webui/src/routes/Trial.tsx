@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { Problem } from "@/api/problem";
+import { later } from "@/app/later";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -17,13 +18,23 @@ import { statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
-import { Curves } from "./trial/Curves";
 
-const Attempts = lazy(() => import("./trial/Attempts"));
-const Hyperparameters = lazy(() => import("./trial/Hyperparameters"));
-const Profile = lazy(() => import("./trial/Profile"));
-const Logs = lazy(() => import("./trial/Logs"));
-const ForkDialog = lazy(() => import("./experiment/ForkDialog"));
+const waiting = () => <Loading what="this part" />;
+const Curves = later(() => import("./trial/Curves"), waiting);
+const Attempts = later(() => import("./trial/Attempts"), waiting);
+const Hyperparameters = later(() => import("./trial/Hyperparameters"), waiting);
+const Profile = later(() => import("./trial/Profile"), waiting);
+const Logs = later(() => import("./trial/Logs"), waiting);
+const ForkDialog = later(() => import("./experiment/ForkDialog"), () => null);
+
+/** By what stands in the address. */
+const PARTS = new Map([
+  ["curves", Curves.fetch],
+  ["hyperparameters", Hyperparameters.fetch],
+  ["attempts", Attempts.fetch],
+  ["profile", Profile.fetch],
+  ["logs", Logs.fetch],
+]);
 
 const TABS = [
   { to: "curves", title: "Curves" },
@@ -39,8 +50,10 @@ export interface TrialTabProps {
 }
 
 export function Component() {
-  const { trialId = "" } = useParams();
+  const { trialId = "", "*": tab = "" } = useParams();
   const id = Number(trialId);
+  // With the first question, not after it.
+  useEffect(() => void PARTS.get(tab || "curves")?.().catch(() => undefined), [tab]);
   return Number.isInteger(id) && id > 0 ? <Found key={id} id={id} /> : <NotFound />;
 }
 
@@ -119,23 +132,19 @@ function TrialPage({ first }: { first: Trial }) {
         {own?.waiting && <p className="warning">It waits: {own.waiting}</p>}
       </header>
       <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
-      <Suspense fallback={<Loading what="this part" />}>
-        <Routes>
-          <Route index element={<Navigate replace to={`${base}/curves`} />} />
-          <Route path="curves" element={<Curves trial={trial} />} />
-          <Route path="hyperparameters" element={<Hyperparameters trial={trial} />} />
-          <Route path="attempts" element={<Attempts trial={trial} />} />
-          <Route path="profile" element={<Profile trial={trial} />} />
-          <Route path="logs" element={<Logs trial={trial} />} />
-          {/* Tabs of the older page. */}
-          <Route path="profiler" element={<Navigate replace to={`${base}/profile`} />} />
-          <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />
-        </Routes>
-      </Suspense>
+      <Routes>
+        <Route index element={<Navigate replace to={`${base}/curves`} />} />
+        <Route path="curves" element={<Curves trial={trial} />} />
+        <Route path="hyperparameters" element={<Hyperparameters trial={trial} />} />
+        <Route path="attempts" element={<Attempts trial={trial} />} />
+        <Route path="profile" element={<Profile trial={trial} />} />
+        <Route path="logs" element={<Logs trial={trial} />} />
+        {/* Tabs of the older page. */}
+        <Route path="profiler" element={<Navigate replace to={`${base}/profile`} />} />
+        <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />
+      </Routes>
       {forking && (
-        <Suspense fallback={null}>
-          <ForkDialog parentId={experimentId} trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }} onClose={() => setForking(false)} />
-        </Suspense>
+        <ForkDialog parentId={experimentId} trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }} onClose={() => setForking(false)} />
       )}
     </main>
   );

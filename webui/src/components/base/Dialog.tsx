@@ -1,4 +1,5 @@
-import { lazy, type ReactNode, Suspense } from "react";
+import type { ReactNode } from "react";
+import { later } from "@/app/later";
 
 export interface DialogProps {
   open: boolean;
@@ -12,14 +13,12 @@ export interface DialogProps {
   children: ReactNode;
 }
 
-const DialogWindow = lazy(() => import("./DialogWindow"));
+export const DialogWindow = later<DialogProps>(
+  () => import("./DialogWindow"),
+  ({ title }) => <div role="dialog" aria-label={title} aria-busy="true" className="visually-hidden" />,
+);
 
 /** Over the page, which rests meanwhile: also while what draws it is on its way, so that no key acts on the page behind. */
 export function Dialog(props: DialogProps) {
-  if (!props.open) return null;
-  return (
-    <Suspense fallback={<div role="dialog" aria-label={props.title} aria-busy="true" className="visually-hidden" />}>
-      <DialogWindow {...props} />
-    </Suspense>
-  );
+  return props.open ? <DialogWindow {...props} /> : null;
 }

@@ -1,5 +1,6 @@
-import { lazy, type ReactNode } from "react";
-import { OpensLater } from "./OpensLater";
+import { type ReactNode, useState } from "react";
+import { later } from "@/app/later";
+import { PlainTrigger } from "./PlainTrigger";
 
 export interface MenuItem {
   title: string;
@@ -15,13 +16,22 @@ export interface MenuProps {
   children: ReactNode;
 }
 
-const MenuList = lazy(() => import("./MenuList"));
+export const MenuList = later<MenuProps>(
+  () => import("./MenuList"),
+  ({ label, children }) => (
+    <PlainTrigger label={label} popup="menu">
+      {children}
+    </PlainTrigger>
+  ),
+);
 
 /** A button that opens a list of things to do. */
 export function Menu(props: MenuProps) {
+  const [wanted, setWanted] = useState(false);
+  if (wanted) return <MenuList {...props} />;
   return (
-    <OpensLater label={props.label} popup="menu" trigger={props.children}>
-      <MenuList {...props} />
-    </OpensLater>
+    <PlainTrigger label={props.label} popup="menu" onPress={() => setWanted(true)}>
+      {props.children}
+    </PlainTrigger>
   );
 }

@@ -1,5 +1,6 @@
-import { lazy, type ReactNode } from "react";
-import { OpensLater } from "./OpensLater";
+import { type ReactNode, useState } from "react";
+import { later } from "@/app/later";
+import { PlainTrigger } from "./PlainTrigger";
 
 export interface PopoverProps {
   label: string;
@@ -7,13 +8,22 @@ export interface PopoverProps {
   children: ReactNode;
 }
 
-const PopoverPanel = lazy(() => import("./PopoverPanel"));
+export const PopoverPanel = later<PopoverProps>(
+  () => import("./PopoverPanel"),
+  ({ label, trigger }) => (
+    <PlainTrigger label={label} popup="dialog">
+      {trigger}
+    </PlainTrigger>
+  ),
+);
 
 /** A button with a small panel of its own. */
 export function Popover(props: PopoverProps) {
+  const [wanted, setWanted] = useState(false);
+  if (wanted) return <PopoverPanel {...props} />;
   return (
-    <OpensLater label={props.label} popup="dialog" trigger={props.trigger}>
-      <PopoverPanel {...props} />
-    </OpensLater>
+    <PlainTrigger label={props.label} popup="dialog" onPress={() => setWanted(true)}>
+      {props.trigger}
+    </PlainTrigger>
   );
 }

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { Link, useNavigate } from "react-router";
+import { later } from "@/app/later";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { ProgressBar } from "@/components/ProgressBar";
@@ -15,7 +16,7 @@ import { EditableName } from "./EditableName";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
 
-const ForkDialog = lazy(() => import("./ForkDialog"));
+const ForkDialog = later(() => import("./ForkDialog"), () => null);
 
 interface Props {
   experiment: Experiment;
@@ -88,9 +89,7 @@ export function Header({ experiment, status }: Props) {
         <Labels id={id} labels={experiment.labels} />
       </div>
       {forking && (
-        <Suspense fallback={null}>
-          <ForkDialog parentId={id} onClose={() => setForking(false)} />
-        </Suspense>
+        <ForkDialog parentId={id} onClose={() => setForking(false)} />
       )}
       <TypedConfirmation
         open={deleting}

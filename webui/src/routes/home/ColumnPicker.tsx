@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { whenIdle } from "@/app/idle";
+import { LOOKED, whenIdle } from "@/app/idle";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
@@ -16,7 +16,7 @@ interface Props {
 export function ColumnPicker(props: Props) {
   const queries = useQueryClient();
   // Here before it is opened, once nothing else is waited for.
-  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery(""))), [queries]);
+  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery("")), LOOKED), [queries]);
   return (
     <Popover label="Columns" trigger="Columns">
       <Choice {...props} />

@@ -14,7 +14,7 @@ export function isProfile(group: string): boolean {
 }
 
 /** What the trial reported, with what happened to it marked where it happened. */
-export function Curves({ trial }: TrialTabProps) {
+export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const { data: marks = [] } = useQuery(marksQuery(trial.experimentId, trial.id));
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);

@@ -1,0 +1,33 @@
+import { type ComponentType, type ReactNode, useEffect, useState } from "react";
+
+export interface Later<P> {
+  (props: P): ReactNode;
+  /** Fetched before it is drawn. */
+  fetch: () => Promise<void>;
+}
+
+/**
+ * A part of the page that is fetched when it is first drawn, or before. As React's `lazy`, but shown as soon as it is
+ * here: a boundary that has once shown what is there meanwhile holds the part itself back for 300 ms.
+ */
+export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode): Later<P> {
+  let Found: ComponentType<P> | null = null;
+  const fetch = async () => {
+    Found ??= (await load()).default;
+  };
+  function Part(props: P) {
+    const [here, setHere] = useState(Found !== null);
+    const [failure, setFailure] = useState<{ error: unknown } | null>(null);
+    useEffect(() => {
+      // Also where somebody else has fetched it since this was drawn.
+      if (!here)
+        fetch().then(
+          () => setHere(true),
+          (error: unknown) => setFailure({ error }),
+        );
+    }, [here]);
+    if (failure) throw failure.error;
+    return Found ? <Found {...props} /> : meanwhile(props);
+  }
+  return Object.assign(Part, { fetch });
+}
