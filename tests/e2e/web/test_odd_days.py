@@ -22,7 +22,7 @@ AT_ONCE = 200
 
 @pytest.fixture(scope="module")
 def held(cluster: LiveCluster) -> Iterator[Experiment]:
-    made = runs.forever(cluster, "held")
+    made = runs.forever(cluster, "held on odd days")
     made.at_step(3)
     yield made
     cluster.mend()
@@ -132,7 +132,7 @@ def test_words_of_a_newer_master(cluster: LiveCluster, visitor: Come, held: Expe
     page.goto(f"{cluster.url}/experiments/{held.id}")
     expect(page.locator("header .state")).to_contain_text("day dreaming")
     page.get_by_role("link", name="Experiments").first.click()
-    expect(page.get_by_role("row").filter(has_text="held").get_by_text("day dreaming")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="held on odd days").get_by_text("day dreaming")).to_be_visible()
     page.get_by_role("link", name="Cluster").click()
     expect(page.get_by_role("region", name="Queue").get_by_text("day dreaming")).to_be_visible()
 
@@ -149,7 +149,7 @@ def test_a_clock_that_is_off(cluster: LiveCluster, visitor: Come, held: Experime
     page = person.page(f"/experiments/{held.id}")
     expect(page.locator("header").get_by_text(re.compile(r"for ([0-9]|[1-5][0-9]|\d min \d\d) s"))).to_be_visible()
     page.goto(f"{cluster.url}/")
-    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="held", exact=True))
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="held on odd days", exact=True))
     expect(row).to_contain_text(re.compile(r"(\d s|\d min) ago|just now"))
     expect(row).not_to_contain_text(re.compile(r"\d h"))
     page.goto(f"{cluster.url}/settings")
@@ -211,8 +211,8 @@ def test_behind_a_path(cluster: LiveCluster, browser: Browser, held: Experiment)
         person = Visit(browser, f"{proxy.url}/some/prefix")
         page = person.context.new_page()
         page.goto(person.url + link_for(cluster).removeprefix(cluster.url))
-        expect(page.get_by_role("link", name="held", exact=True)).to_be_visible()
-        page.get_by_role("link", name="held", exact=True).click()
+        expect(page.get_by_role("link", name="held on odd days", exact=True)).to_be_visible()
+        page.get_by_role("link", name="held on odd days", exact=True).click()
         expect(page).to_have_url(f"{person.url}/experiments/{held.id}/overview")
         page.goto(f"{person.url}/trials/{held.trial_id}")
         expect(page.get_by_role("region", name="Curves")).to_be_visible()
@@ -228,7 +228,7 @@ def test_behind_a_path(cluster: LiveCluster, browser: Browser, held: Experiment)
 
 def test_addresses_of_the_older_page(cluster: LiveCluster, visitor: Come, held: Experiment):
     page = visitor().page(f"/det/experiments/{held.id}")
-    expect(page.get_by_role("heading", name="held")).to_be_visible()
+    expect(page.get_by_role("heading", name="held on odd days")).to_be_visible()
     expect(page).to_have_url(f"{cluster.url}/experiments/{held.id}/overview")
     page.goto(f"{cluster.url}/det/trials/{held.trial_id}/logs")
     expect(page.get_by_role("log")).to_contain_text(re.compile(r"step \d+: loss"))
