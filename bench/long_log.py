@@ -3,10 +3,7 @@
 ``python -m bench.long_log FOLDER [LINES]`` fills FOLDER/master.sqlite and asks for pages of it.
 """
 
-import asyncio
-import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,19 +12,13 @@ import httpx
 
 from bench import filling
 from bench.filling import START
-from determined_master.app import create_app
-from determined_master.lifespan import lifespan
-from determined_master.master import build
 
 ERROR = "RuntimeError: the one line that is looked for"
 
 
 def fill(folder: Path, lines: int = 1_000_000, *, error_at: int = 654_321, ranks: int = 8) -> None:
     """One ended trial; its line number ``error_at`` (from 0) is ERROR, all others tell of steps."""
-    filling.with_users(folder)
-    connection = sqlite3.connect(folder / "master.sqlite")
-    connection.execute("PRAGMA synchronous=OFF")
-    with connection:
+    with filling.database(folder) as connection:
         experiment = filling.experiment(connection, "long log", "loss")
         filling.trial(connection, experiment, 1)
         connection.executemany(
@@ -35,7 +26,6 @@ def fill(folder: Path, lines: int = 1_000_000, *, error_at: int = 654_321, ranks
             " source, log, is_error) VALUES (?, ?, 'one', '0123456789abcdef', ?, ?, ?, 'stdout', 'task', ?, ?)",
             _lines(f"{experiment}.1", lines, error_at, ranks),
         )
-    connection.close()
 
 
 def _lines(task: str, count: int, error_at: int, ranks: int) -> Iterator[tuple[str, str, int, int, str, str, bool]]:
@@ -47,46 +37,32 @@ def _lines(task: str, count: int, error_at: int, ranks: int) -> Iterator[tuple[s
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
     """Prints the seconds of each question, through the whole app."""
-    app = create_app(build(filling.settings(folder)))
-    async with lifespan(app):
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://master", timeout=120) as client:
-            await filling.log_in(client)
-            page = "/detent/trials/1/logs"
-            extent = (await client.get(f"{page}/extent")).json()
-            middle = (extent["firstId"] + extent["lastId"]) // 2
-            asked: dict[str, tuple[str, dict[str, Any]]] = {
-                "newest page": (page, {}),
-                "newest page of 2000": (page, {"limit": 2000}),
-                "page before the middle": (page, {"before": middle}),
-                "page after the middle": (page, {"after": middle}),
-                "page around the middle": (page, {"around": middle}),
-                "first error": (f"{page}/first-error", {}),
-                "extent, counted before": (f"{page}/extent", {}),
-                "errors among 50,000": (page, {"levels": "ERROR"}),
-                "search, in vain": (page, {"search": "nowhere to be found"}),
-                "search, at once": (page, {"search": "LOSS"}),
-                "expression, in vain": (page, {"search": "nowhere .* found$", "regex": True}),
-            }
-            for name, (path, query) in asked.items():
-                await filling.measured(name, lambda p=path, q=query: client.get(p, params=q), rounds)  # type: ignore[misc]
+    async with filling.asking(folder) as (master, client):
+        page = "/detent/trials/1/logs"
+        extent = (await client.get(f"{page}/extent")).json()
+        middle = (extent["firstId"] + extent["lastId"]) // 2
+        asked: dict[str, tuple[str, dict[str, Any]]] = {
+            "newest page": (page, {}),
+            "newest page of 2000": (page, {"limit": 2000}),
+            "page before the middle": (page, {"before": middle}),
+            "page after the middle": (page, {"after": middle}),
+            "page around the middle": (page, {"around": middle}),
+            "first error": (f"{page}/first-error", {}),
+            "extent, counted before": (f"{page}/extent", {}),
+            "errors among 50,000": (page, {"levels": "ERROR"}),
+            "search, in vain": (page, {"search": "nowhere to be found"}),
+            "search, at once": (page, {"search": "LOSS"}),
+            "expression, in vain": (page, {"search": "nowhere .* found$", "regex": True}),
+        }
+        for name, (path, query) in asked.items():
+            await filling.measured(name, lambda p=path, q=query: client.get(p, params=q), rounds)  # type: ignore[misc]
 
-            async def first_extent() -> httpx.Response:
-                app.state.master.log_counts.__init__()
-                return await client.get(f"{page}/extent")
+        async def first_extent() -> httpx.Response:
+            master.log_counts.__init__()
+            return await client.get(f"{page}/extent")
 
-            await filling.measured("extent, first", first_extent, rounds)
-
-
-def main(arguments: list[str]) -> None:
-    folder = Path(arguments[0])
-    if not (folder / "master.sqlite").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        start = time.perf_counter()
-        fill(folder, *map(int, arguments[1:2]))
-        print(f"filled in {time.perf_counter() - start:.0f} s")
-    asyncio.run(measure(folder))
+        await filling.measured("extent, first", first_extent, rounds)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    filling.main(sys.argv[1:], fill, measure)

@@ -3,25 +3,18 @@
 ``python -m bench.long_series FOLDER [RUNS [POINTS]]`` fills FOLDER/master.sqlite and asks for all of them at once.
 """
 
-import asyncio
 import json
 import math
 import random
 import resource
 import sqlite3
 import sys
-import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
-
 from bench import filling
 from bench.filling import START
-from determined_master.app import create_app
-from determined_master.lifespan import lifespan
-from determined_master.master import build
 from determined_master.metrics.packing import chunk_rows_of
 from determined_master.metrics.points import Points
 from determined_master.metrics.thinning import SIZE
@@ -30,15 +23,10 @@ from determined_master.metrics.thinning import SIZE
 def fill(folder: Path, runs: int = 100, points: int = 100_000, *, metric: str = "loss", reports: bool = True) -> None:
     """One experiment of ``runs`` ended trials, each of ``points`` reports, packed as the master packs them. Without
     ``reports`` the packed points alone, in a tenth of the time; curves look the same."""
-    filling.with_users(folder)
-    connection = sqlite3.connect(folder / "master.sqlite")
-    connection.execute("PRAGMA synchronous=OFF")
-    connection.execute("PRAGMA cache_size=-200000")
-    with connection:
+    with filling.database(folder) as connection:
         experiment = filling.experiment(connection, "long series", metric)
         for run in range(runs):
             _run(connection, experiment, run, points, metric, reports)
-    connection.close()
 
 
 def _run(connection: sqlite3.Connection, experiment: int, run: int, count: int, metric: str, reports: bool) -> None:
@@ -98,36 +86,22 @@ def _rows(trial: int, first: int, points: Points, metric: str) -> Iterator[tuple
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
     """Prints the seconds of each question, through the whole app, and the longest that the event loop stood still."""
-    app = create_app(build(filling.settings(folder)))
-    async with lifespan(app):
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://master", timeout=120) as client:
-            await filling.log_in(client)
-            names = (await client.get("/detent/experiments/1/metric-names")).json()["metrics"]
-            metrics = [{key: names[0][key] for key in ("group", "name")}]
-            trials = (await client.get("/api/v1/experiments/1")).json()["experiment"]["trialIds"][:100]
-            asked = {
-                "all, whole": {"trialIds": trials},
-                "all, a tenth": {"trialIds": trials, "start": 1001, "end": names[0]["count"] / len(trials) / 10 + 1000},
-                "all, by time": {"trialIds": trials, "x": "time"},
-                "one, whole": {"trialIds": trials[:1]},
-                "one, 5000 points": {"trialIds": trials[:1], "maxPoints": 5000},
-            }
-            for name, body in asked.items():
-                question = {"metrics": metrics, "x": "batches", "maxPoints": 500, **body}
-                await filling.measured(name, lambda asked=question: client.post("/detent/series", json=asked), rounds)  # type: ignore[misc]
+    async with filling.asking(folder) as (_master, client):
+        names = (await client.get("/detent/experiments/1/metric-names")).json()["metrics"]
+        metrics = [{key: names[0][key] for key in ("group", "name")}]
+        trials = (await client.get("/api/v1/experiments/1")).json()["experiment"]["trialIds"][:100]
+        asked = {
+            "all, whole": {"trialIds": trials},
+            "all, a tenth": {"trialIds": trials, "start": 1001, "end": names[0]["count"] / len(trials) / 10 + 1000},
+            "all, by time": {"trialIds": trials, "x": "time"},
+            "one, whole": {"trialIds": trials[:1]},
+            "one, 5000 points": {"trialIds": trials[:1], "maxPoints": 5000},
+        }
+        for name, body in asked.items():
+            question = {"metrics": metrics, "x": "batches", "maxPoints": 500, **body}
+            await filling.measured(name, lambda asked=question: client.post("/detent/series", json=asked), rounds)  # type: ignore[misc]
     print(f"memory at its most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 
-def main(arguments: list[str]) -> None:
-    folder = Path(arguments[0])
-    if not (folder / "master.sqlite").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        start = time.perf_counter()
-        fill(folder, *map(int, arguments[1:3]))
-        print(f"filled in {time.perf_counter() - start:.0f} s")
-    asyncio.run(measure(folder))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    filling.main(sys.argv[1:], fill, measure)
