@@ -2,18 +2,19 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { bytes, figure } from "@/format/number";
 import { checkpointsQuery } from "@/services/checkpoints";
-import { Button } from "./base/Button";
 import { CopyText } from "./base/CopyText";
 import { EmptyState } from "./base/EmptyState";
 import { Failure } from "./base/Failure";
 import { Loading } from "./base/Loading";
+import { OlderOnes } from "./base/OlderOnes";
 import { StateBadge } from "./StateBadge";
 import { TimeText } from "./TimeText";
 import { visible } from "@/format/visible";
 
 /** Checkpoints, newest first: of one experiment or of all. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
-  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(checkpointsQuery(experimentId));
+  const list = useInfiniteQuery(checkpointsQuery(experimentId));
+  const { data, error } = list;
   if (error) return <Failure error={error} />;
   if (!data) return <Loading what="the checkpoints" />;
   const all = data.pages.flatMap((page) => page.checkpoints);
@@ -71,11 +72,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
           </tbody>
         </table>
       </div>
-      {hasNextPage && (
-        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          Older ones
-        </Button>
-      )}
+      <OlderOnes list={list} />
     </section>
   );
 }

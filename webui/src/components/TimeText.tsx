@@ -1,5 +1,6 @@
 import { usePreferences, zone } from "@/app/preferences";
 import { ago } from "@/format/duration";
+import { exact } from "@/format/moment";
 import { useNow } from "@/hooks/useNow";
 
 /** A moment: how long ago, and exactly on hover. */
@@ -20,9 +21,4 @@ export function ExactTime({ at }: { at: string | null | undefined }) {
   const timeZone = zone(usePreferences());
   if (!at) return null;
   return <time dateTime={at}>{exact(Date.parse(at), timeZone)}</time>;
-}
-
-export function exact(then: number, timeZone?: string): string {
-  if (!Number.isFinite(then)) return "";
-  return new Date(then).toLocaleString("sv-SE", { timeZone }) + (timeZone ? ` ${timeZone}` : "");
 }

@@ -1,3 +1,5 @@
+import { day } from "./moment";
+
 /** `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`. */
 export function duration(milliseconds: number): string {
   if (!Number.isFinite(milliseconds)) return "";
@@ -18,7 +20,7 @@ export function ago(then: number, now: number, timeZone?: string): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
   if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
-  return new Date(then).toLocaleDateString(undefined, { timeZone, year: "numeric", month: "short", day: "numeric" });
+  return day(then, timeZone);
 }
 
 function two(value: number): string {

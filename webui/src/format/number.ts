@@ -24,8 +24,11 @@ export function figure(value: unknown): string {
   return String(Number(value.toPrecision(5))).replace("-", "−");
 }
 
+const GROUPED = new Intl.NumberFormat("en-US");
+
+/** `1,234,567`. */
 export function grouped(value: number): string {
-  return value.toLocaleString("en-US").replace("-", "−");
+  return GROUPED.format(value).replace("-", "−");
 }
 
 export function bytes(size: number): string {

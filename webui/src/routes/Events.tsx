@@ -1,9 +1,9 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearchParams } from "react-router";
-import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import { OlderOnes } from "@/components/base/OlderOnes";
 import { ExactTime } from "@/components/TimeText";
 import { visible } from "@/format/visible";
 import { usePageTitle } from "@/hooks/usePageTitle";
@@ -21,7 +21,8 @@ export function Component() {
   usePageTitle("Events");
   const [params, setParams] = useSearchParams();
   const filter = Object.fromEntries(FIELDS.map(({ name }) => [name, params.get(name) ?? undefined]));
-  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(eventsQuery(filter));
+  const list = useInfiniteQuery(eventsQuery(filter));
+  const { data, error } = list;
   const set = (name: string, value: string) =>
     setParams(
       (now) => {
@@ -82,11 +83,7 @@ export function Component() {
           </table>
         </div>
       )}
-      {hasNextPage && (
-        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          Older ones
-        </Button>
-      )}
+      <OlderOnes list={list} />
     </main>
   );
 }

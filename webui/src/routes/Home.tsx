@@ -7,6 +7,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { useSay } from "@/components/base/Toasts";
 import { asTyped } from "@/filter/tokens";
+import { grouped } from "@/format/number";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { fetchIds, type Row } from "@/services/columns";
@@ -101,7 +102,7 @@ export function Home() {
             rowAt={rowAt}
           />
           <p className="small soft" role="status">
-            {total === 1 ? "1 experiment" : `${total.toLocaleString("en-US")} experiments`}
+            {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}
           </p>
         </>
       )}

@@ -2,7 +2,7 @@ import type uPlot from "uplot";
 import { usePreferences, zone } from "@/app/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
-import { exact } from "../TimeText";
+import { exact } from "@/format/moment";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
 import { visible } from "@/format/visible";

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { grouped } from "@/format/number";
 import { visible } from "@/format/visible";
 import { fetchWholeLine, type LogLine } from "@/services/logs";
 import { CopyText } from "../base/CopyText";
@@ -33,7 +34,7 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
         </dd>
       </dl>
       <pre className="log-whole">{visible(text.slice(0, MOST))}</pre>
-      {text.length > MOST && <p className="hint">The first {MOST.toLocaleString("en-US")} of {line.length.toLocaleString("en-US")} characters; the download has all.</p>}
+      {text.length > MOST && <p className="hint">The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.</p>}
     </Dialog>
   );
 }

@@ -1,6 +1,8 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
+import { clock } from "@/format/moment";
+import { grouped } from "@/format/number";
 import type { LogLine } from "@/services/logs";
 import { LogText } from "./LogText";
 import { indexOf, type LogWindow } from "./window";
@@ -82,22 +84,18 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
               aria-current={isTarget || undefined}
             >
               <time className="log-time" title={line.time}>
-                {clock(line.time, timeZone)}
+                {clock(Date.parse(line.time), timeZone)}
               </time>
               <span className="log-rank">{line.rank === null ? "" : `r${line.rank}`}</span>
               <span className="log-level">{sign(line)}</span>
               <LogText text={line.text} search={search} />
-              {line.length > line.text.length && <span className="tag">{line.length.toLocaleString("en-US")} characters</span>}
+              {line.length > line.text.length && <span className="tag">{grouped(line.length)} characters</span>}
             </div>
           );
         })}
       </div>
     </div>
   );
-}
-
-function clock(time: string, timeZone: string | undefined): string {
-  return new Date(time).toLocaleTimeString("sv-SE", { timeZone });
 }
 
 function sign(line: LogLine): string {

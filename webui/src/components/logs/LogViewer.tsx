@@ -1,6 +1,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
+import { grouped } from "@/format/number";
 import { useActions } from "@/keyboard/actions";
 import { downloadUrl, fetchFirstError, type LogFilter, type LogLine } from "@/services/logs";
 import { Button } from "../base/Button";
@@ -127,7 +128,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
             />
           </label>
         )}
-        <span className="soft number">{extent ? `${extent.count.toLocaleString("en-US")} lines` : ""}</span>
+        <span className="soft number">{extent ? `${grouped(extent.count)} lines` : ""}</span>
         <a className="button button-quiet" href={downloadUrl(trialId)} download>
           Download
         </a>
@@ -139,11 +140,11 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
       )}
       {log.searching !== null && (
         <p className="row" role="status">
-          Searched up to line {log.searching.toLocaleString("en-US")}… <Button onClick={log.stop}>Stop</Button>
+          Searched up to line {grouped(log.searching)}… <Button onClick={log.stop}>Stop</Button>
         </p>
       )}
       {log.window.lines.length === 0 && !log.busy ? (
-        <EmptyState title={log.stopped !== null ? `Nothing found up to line ${log.stopped.toLocaleString("en-US")}, where it was stopped` : extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
+        <EmptyState title={log.stopped !== null ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped` : extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
       ) : (
         <LogLines
           window={log.window}

@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { usePreferences, zone } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
 import { strokeOf } from "@/components/charts/palette";
-import { exact } from "@/components/TimeText";
+import { exact } from "@/format/moment";
 import { duration } from "@/format/duration";
 import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
