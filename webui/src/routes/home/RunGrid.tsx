@@ -133,11 +133,18 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
       <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
         {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}
       </div>
-      {cells.map(({ id, look, width }) => (
-        <div key={id} className={look.number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width }}>
-          {row ? look.draw(row, addFilter) : id === "name" ? <span className="soft">…</span> : null}
+      {row ? (
+        cells.map(({ id, look, width }) => (
+          <div key={id} className={look.number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width }}>
+            {look.draw(row, addFilter)}
+          </div>
+        ))
+      ) : (
+        // One cell for all: hundreds of these are flown past.
+        <div className="grid-cell soft" role="gridcell">
+          …
         </div>
-      ))}
+      )}
     </div>
   );
 });
