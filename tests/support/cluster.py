@@ -116,7 +116,8 @@ async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> 
     """A master over a fresh copy of a database that the migrations built once."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
-    values = {"data": data, "initial_user_password": PASSWORD, **settings}
+    # No page but a test's own, also where one was built: an address that is nobody's is 404 then.
+    values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
     template = _template.get("path")
     if template is not None and template.exists() and not (data / "master.sqlite").exists():
         shutil.copy(template, data / "master.sqlite")
