@@ -7,8 +7,6 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 WORKERS ?= 2
-# These wait for processes more than they compute.
-E2E_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e e2e-long wheel-test test official mlflow \
@@ -76,7 +74,7 @@ unit: install install-launchers webui-types ## the fast tests
 
 e2e: install install-launchers install-browser official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	@sh scripts/install_test_tools.sh
-	$(BIN)/pytest -n $(E2E_WORKERS) --dist loadgroup -q -m "not long" tests/e2e
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
 e2e-long: install install-launchers install-browser webui ## longer forms of what make test shows
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support import ordinary_user
+from tests.support.live_cluster import wait_until
 from tests.support.recording_proxy import recording
 
 from determined.client.session import Session
@@ -115,12 +115,8 @@ class OfficialCluster:
 
 
 def until(question: Callable[[], T | None], *, within: float = ANSWER) -> T:
-    """The first answer that is true; the wait between two questions is no synchronisation, only politeness."""
-    deadline = time.monotonic() + within
-    while not (answer := question()):
-        assert time.monotonic() < deadline, f"did not come true within {within} s"
-        time.sleep(0.05)
-    return answer
+    """The first answer that is true; the official client and its library take their time."""
+    return wait_until(question, within=within)
 
 
 def _run(

@@ -69,7 +69,7 @@ def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
         tmp_path,
         files={"sleeps__py": SLEEPS},
         entrypoint=entrypoint,
-        launch={"hang_timeout": "4s"},
+        launch={"hang_timeout": "10s"},
         max_restarts=0,
     )
     experiment.ended("ERROR", within=90)
