@@ -26,7 +26,7 @@ class ProfilerContext:
         self._thread: threading.Thread | None = None
 
     def on(self, sampling_interval: float = 1.0, samples_per_report: int = 10) -> None:
-        """Begins to sample."""
+        """Begins to sample. An average of what was sampled is reported each ``samples_per_report`` samples and at the end."""
         if sampling_interval < SHORTEST_INTERVAL:
             raise ValueError(f"sampling_interval is at least {SHORTEST_INTERVAL} s")
         if samples_per_report < 1:
@@ -60,9 +60,14 @@ class ProfilerContext:
             samples.append((100.0 * (1 - idle / total) if total else 0.0, _free_gigabytes()))
             before = after
             if len(samples) == count:
-                self._report("cpu", {"cpu_util_simple": sum(item[0] for item in samples) / count})
-                self._report("memory", {"memory_free": sum(item[1] for item in samples) / count})
+                self._average(samples)
                 samples = []
+        if samples:
+            self._average(samples)
+
+    def _average(self, samples: list[tuple[float, float]]) -> None:
+        self._report("cpu", {"cpu_util_simple": sum(item[0] for item in samples) / len(samples)})
+        self._report("memory", {"memory_free": sum(item[1] for item in samples) / len(samples)})
 
     def _report(self, group: str, values: dict[str, float]) -> None:
         metrics = {

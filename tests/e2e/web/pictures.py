@@ -38,7 +38,14 @@ def make(cluster: LiveCluster) -> Run:
     with log_in(cluster.url, cluster.data, "determined") as session:
         other = SimpleNamespace(session=session, cluster_id=cluster.cluster_id)
         first = runs.digits(cluster, batches=480, labels=["baseline"])
-        paused = runs.digits(other, batches=480, name="digits, less dropout", labels=["tuning"], hyperparameters=STEADY)
+        paused = runs.digits(
+            other,
+            batches=480,
+            name="digits, less dropout",
+            labels=["tuning"],
+            hyperparameters=STEADY,
+            profiling={"enabled": True},
+        )
         paused.at_step(100)
         paused.pause()
         first.ended()
@@ -97,7 +104,13 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
         for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")
     }
     found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
-    return found | {place: (f"/{place}", None) for place in ("cluster", "checkpoints", "events", "users", "settings")}
+    found["cluster"] = ("/cluster", quarter_of_an_hour)
+    return found | {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
+
+
+def quarter_of_an_hour(page: Page) -> None:
+    for button in page.get_by_role("button", name="15 min").all():
+        button.click()
 
 
 def first_error(page: Page) -> None:

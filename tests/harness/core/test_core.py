@@ -169,6 +169,18 @@ def test_profiler_reports_groups_by_time(master):
     assert all("stepsCompleted" not in body["metrics"] for body in master.bodies("/metrics"))
 
 
+def test_what_a_short_run_sampled_is_reported_at_its_end(master, monkeypatch):
+    sampled = threading.Event()
+    monkeypatch.setattr("determined.core._profiler._free_gigabytes", lambda: sampled.set() or 2.0)
+    with core.init() as context:
+        context.profiler.on(sampling_interval=0.1, samples_per_report=1000)
+        assert sampled.wait(20)
+        assert master.bodies("/metrics") == []
+    reported = {body["group"]: body["metrics"]["metrics"]["avgMetrics"] for body in master.bodies("/metrics")}
+    assert reported["memory"] == {"memory_free": 2.0}
+    assert set(reported) == {"cpu", "memory"}
+
+
 def test_off_the_cluster(monkeypatch, tmp_path):
     monkeypatch.delenv("DET_MASTER", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

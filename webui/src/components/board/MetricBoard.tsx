@@ -7,6 +7,7 @@ import { useBoardState } from "./boardState";
 import type { Run } from "./lines";
 import { Panel } from "./Panel";
 import { type PanelOf, panelsOf } from "./panels";
+import { isProfile } from "./profile";
 
 interface Props {
   experimentId: number | "many";
@@ -28,7 +29,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marksFo
   const [query, setQuery] = useState("");
   const [shown, setShown] = useState(FIRST);
   const [banded, setBanded] = useState(false);
-  const panels = useMemo(() => panelsOf(names, searcherMetric), [names, searcherMetric]);
+  const panels = useMemo(() => panelsOf(names.filter(({ group }) => !isProfile(group)), searcherMetric), [names, searcherMetric]);
   const wanted = query.trim().toLowerCase();
   const matching = panels.filter((panel) => (wanted ? panel.name.toLowerCase().includes(wanted) : state.metrics.length === 0 || state.metrics.includes(panel.name)));
   const visible: PanelOf[] = matching.slice(0, Math.min(shown, MOST));

@@ -4,6 +4,7 @@ import type { Series } from "@/services/series";
 import { type BoardState, readBoard, writeBoard } from "./boardState";
 import { linesOf } from "./lines";
 import { panelsOf } from "./panels";
+import { isProfile } from "./profile";
 
 describe("how curves are drawn", () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true });
@@ -106,4 +107,9 @@ describe("lines", () => {
       ["lr=2 (1)", [7, 7], [7, 7], [7, 7]],
     ]);
   });
+});
+
+it("tells figures of the machine from those of the model by their group", () => {
+  for (const group of ["cpu", "memory", "gpu", "system_metrics"]) expect(isProfile(group)).toBe(true);
+  for (const group of ["training", "validation", "cpu_bound", "inference"]) expect(isProfile(group)).toBe(false);
 });

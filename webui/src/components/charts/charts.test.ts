@@ -7,8 +7,17 @@ import type { ChartLine } from "./line";
 import { pointsOf } from "./line";
 import { strokeOf } from "./palette";
 import { smoothed } from "./smoothing";
+import { spanOf } from "./xSpan";
 
 const line = (key: string, x: number[], y: number[]): ChartLine => ({ key, label: key, x, y, stroke: strokeOf(0) });
+
+describe("the span of an axis", () => {
+  it("goes from the first point to the last", () => expect(spanOf(3, 8, "batches")).toEqual([3, 8]));
+  it("is a minute around a lonely moment, and two steps around a lonely step", () => {
+    expect(spanOf(1000, 1000, "time")).toEqual([970, 1030]);
+    expect(spanOf(0, 0, "batches")).toEqual([-1, 1]);
+  });
+});
 
 describe("smoothing", () => {
   it("leaves a level line level from its first point on", () => {

@@ -4,6 +4,7 @@ import type { XAxis } from "@/services/series";
 import type { Aligned } from "./alignment";
 import type { Hover } from "./HoverNote";
 import type { ChartLine, ChartMark } from "./line";
+import { spanOf } from "./xSpan";
 
 interface Current {
   lines: readonly ChartLine[];
@@ -53,7 +54,7 @@ export function options(wanted: Wanted): uPlot.Options {
     series,
     bands,
     scales: {
-      x: { time: wanted.x === "time", distr: wanted.logX ? 3 : 1 },
+      x: { time: wanted.x === "time", distr: wanted.logX ? 3 : 1, ...(wanted.logX ? {} : { range: (_: uPlot, least: number, greatest: number) => spanOf(least, greatest, wanted.x) }) },
       y: { distr: wanted.logY ? 3 : 1 },
     },
     ...(wanted.timeZone ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), wanted.timeZone!) } : {}),

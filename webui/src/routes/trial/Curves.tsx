@@ -7,12 +7,6 @@ import { ExactTime } from "@/components/TimeText";
 import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "../Trial";
 
-const PROFILER = /^system_|^profiler|^(cpu|gpu|memory|disk|network)$/;
-
-export function isProfile(group: string): boolean {
-  return PROFILER.test(group);
-}
-
 /** What the trial reported, with what happened to it marked where it happened. */
 export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
@@ -26,10 +20,9 @@ export default function Curves({ trial }: TrialTabProps) {
   );
   if (names.error) return <Failure error={names.error} />;
   if (!names.data) return <Loading what="the figures" />;
-  const own = names.data.metrics.filter(({ group }) => !isProfile(group));
   return (
     <>
-      <MetricBoard experimentId={trial.experimentId} runs={runs} names={own} searcherMetric={names.data.searcherMetric} marksFor={marksFor} />
+      <MetricBoard experimentId={trial.experimentId} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} marksFor={marksFor} />
       {marks.length > 0 && (
         <details className="card">
           <summary>

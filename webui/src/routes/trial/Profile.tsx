@@ -6,9 +6,9 @@ import { Loading } from "@/components/base/Loading";
 import { useBoardState } from "@/components/board/boardState";
 import { Panel } from "@/components/board/Panel";
 import { panelsOf } from "@/components/board/panels";
+import { isProfile } from "@/components/board/profile";
 import { trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "../Trial";
-import { isProfile } from "./Curves";
 
 /** What the machine did while the trial ran. */
 export default function Profile({ trial }: TrialTabProps) {
