@@ -26,7 +26,7 @@ class ProfilerContext:
         self._thread: threading.Thread | None = None
 
     def on(self, sampling_interval: float = 1.0, samples_per_report: int = 10) -> None:
-        """Begins to sample; the average of each ``samples_per_report`` samples is reported, and of the rest at the end."""
+        """Begins to sample; the average of each ``samples_per_report`` is reported, and of the rest at the end."""
         if sampling_interval < SHORTEST_INTERVAL:
             raise ValueError(f"sampling_interval is at least {SHORTEST_INTERVAL} s")
         if samples_per_report < 1:
