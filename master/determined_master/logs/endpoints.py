@@ -1,6 +1,5 @@
 """Logs of trials and tasks, streamed."""
 
-import re
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
@@ -43,12 +42,6 @@ class LogQuery(Wire):
     follow: bool = False
 
     def selection(self) -> Selection:
-        regex = None
-        if self.enable_regex and self.search_text:
-            try:
-                regex = re.compile(self.search_text)
-            except re.error as error:
-                raise BadRequest(f"the search text is no regular expression: {error}") from error
         return Selection(
             allocation_ids=tuple(self.allocation_ids),
             agent_ids=tuple(self.agent_ids),
@@ -59,8 +52,7 @@ class LogQuery(Wire):
             stdtypes=tuple(self.stdtypes),
             before=self.timestamp_before,
             after=self.timestamp_after,
-            text=self.search_text,
-            regex=regex,
+            text="" if self.enable_regex else self.search_text,
         )
 
 
@@ -104,6 +96,8 @@ async def _shown(
         master.database,
         task_id,
         asked.selection(),
+        master.matchers,
+        expression=asked.search_text if asked.enable_regex else "",
         limit=max(0, asked.limit),
         newest_first=is_descending(asked.order_by),
         follow=asked.follow,

@@ -1,16 +1,20 @@
 """Reads a task's log in pages and, where asked, follows it until the task has ended and all of it is here."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
+from determined.errors import BadRequest
 from determined_master import hints
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import LogRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository
+from determined_master.logs.matching import Matchers, OutOfTime
 from determined_master.logs.repository import Selection
 from determined_master.trials import repository as trial_rows
 
 PAGE = 500
+PAGE_MATCHED = 5000
+"""Lines that one program matches: starting it takes as long as some thousand of them."""
 GRACE_SECONDS = 5.0
 
 
@@ -18,35 +22,51 @@ async def read(
     database: Database,
     task_id: str,
     selection: Selection,
+    matchers: Matchers,
     *,
+    expression: str = "",
     limit: int = 0,
     newest_first: bool = False,
     follow: bool = False,
 ) -> AsyncIterator[LogRow]:
-    """Every page comes from a session of its own; none lives through the stream."""
-    after_id = 0
-    sent = 0
+    """Every page comes from a session of its own; none lives through the stream. Raises BadRequest where ``expression``
+    is no regular expression, or takes too long on a page of lines."""
+    most = PAGE_MATCHED if expression else PAGE
+    after_id = sent = 0
+    is_first = True
     waited_since_end = False
     async with database.hints.listen(hints.logs(task_id)) as listener:
         while True:
             async with database.read() as session:
                 ended, drained = await _ended(session, task_id)
                 rows = await repository.page(
-                    session, task_id, selection, after_id=after_id, most=PAGE, newest_first=newest_first
+                    session, task_id, selection, after_id=after_id, most=most, newest_first=newest_first
                 )
-            for row in rows:
-                after_id = row.id
-                if selection.keeps(row):
-                    yield row
-                    sent += 1
-                    if limit and sent >= limit:
-                        return
-            if len(rows) == PAGE:
+            if rows:
+                after_id = rows[-1].id
+            # Of an empty log too an expression that is none is told.
+            kept = await _matching(matchers, expression, rows) if expression and (rows or is_first) else rows
+            is_first = False
+            for row in kept:
+                yield row
+                sent += 1
+                if limit and sent >= limit:
+                    return
+            if len(rows) == most:
                 continue
             if not follow or newest_first or database.hints.closing or (ended and (drained or waited_since_end)):
                 return
             woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
             waited_since_end = ended and not woken
+
+
+async def _matching(matchers: Matchers, expression: str, rows: Sequence[LogRow]) -> Sequence[LogRow]:
+    async with matchers.of(expression) as match:
+        try:
+            places = await match.matching([row.log for row in rows])
+        except OutOfTime:
+            raise BadRequest("the regular expression takes too long on these lines; make it simpler") from None
+    return [row for place, row in enumerate(rows) if place in places]
 
 
 async def _ended(session: ReadSession, task_id: str) -> tuple[bool, bool]:

@@ -1,8 +1,7 @@
 """SQL about lines of output, for reading."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, or_, select
@@ -31,7 +30,6 @@ class Selection:
     text: str = ""
     words: str = ""
     """As ``text``, in capitals or not."""
-    regex: re.Pattern[str] | None = field(default=None)
 
     def where(self) -> list[ColumnElement[bool]]:
         found: list[ColumnElement[bool]] = []
@@ -54,20 +52,17 @@ class Selection:
             found.append(LogRow.timestamp <= self.before)
         if self.after is not None:
             found.append(LogRow.timestamp > self.after)
-        if self.text and self.regex is None:
+        if self.text:
             found.append(LogRow.log.contains(self.text, autoescape=True))
         if self.words:
             found.append(LogRow.log.icontains(self.words, autoescape=True))
         return found
 
-    def keeps(self, row: LogRow) -> bool:
-        return self.regex is None or self.regex.search(row.log) is not None
-
 
 async def page(
     session: AsyncSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
 ) -> Sequence[LogRow]:
-    """Up to ``most`` lines beyond ``after_id`` in the asked-for direction, before the regular expression is applied."""
+    """Up to ``most`` lines beyond ``after_id`` in the asked-for direction."""
     query = select(LogRow).where(LogRow.task_id == task_id, *selection.where())
     if newest_first:
         query = query.where(LogRow.id < after_id) if after_id else query
