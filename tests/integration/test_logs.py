@@ -5,6 +5,8 @@ import json
 
 from tests.support.cluster import Cluster
 
+from determined_master.logs import follow
+
 
 async def setup(one: Cluster):
     agent = await one.join()
@@ -74,6 +76,16 @@ async def test_filters(one: Cluster):
     assert (
         await one.client.get("/api/v1/trials/1/logs", params={"searchText": "(", "enableRegex": True})
     ).text.startswith('{"error"')
+
+
+async def test_an_expression_goes_through_all_pages(one: Cluster, monkeypatch):
+    monkeypatch.setattr(follow, "PAGE_MATCHED", 2)
+    _, wish = await setup(one)
+    for number, text in enumerate(("a1", "b", "a2", "a3", "b", "a4")):
+        await ship(one, wish, number, number + 1, text)
+    found = {"searchText": "^a.$", "enableRegex": True}
+    assert [line["log"] for line in await read(one, **found)] == ["a1", "a2", "a3", "a4"]
+    assert [line["log"] for line in await read(one, **found, limit=3, orderBy="ORDER_BY_DESC")] == ["a4", "a3", "a2"]
 
 
 async def test_an_expression_that_never_ends_holds_nobody_up(one: Cluster):

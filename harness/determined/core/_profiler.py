@@ -60,12 +60,12 @@ class ProfilerContext:
             samples.append((100.0 * (1 - idle / total) if total else 0.0, _free_gigabytes()))
             before = after
             if len(samples) == count:
-                self._average(samples)
+                self._report_average(samples)
                 samples = []
         if samples:
-            self._average(samples)
+            self._report_average(samples)
 
-    def _average(self, samples: list[tuple[float, float]]) -> None:
+    def _report_average(self, samples: list[tuple[float, float]]) -> None:
         self._report("cpu", {"cpu_util_simple": sum(item[0] for item in samples) / len(samples)})
         self._report("memory", {"memory_free": sum(item[1] for item in samples) / len(samples)})
 

@@ -163,6 +163,7 @@ def test_parts_that_are_fetched_ahead_may_be_missing(cluster: LiveCluster, visit
     asked = []
     page.route("**/assets/DialogWindow*", lambda route: (asked.append(route.request.url), route.abort()))
     page.goto(f"{cluster.url}/settings")
+    # Asking for the title lets the page's own requests be answered.
     wait_until(lambda: page.title() and asked, what="the part is asked for")
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
 

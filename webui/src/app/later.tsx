@@ -1,4 +1,5 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from "react";
+import { Loading } from "@/components/base/Loading";
 
 export interface Later<P> {
   (props: P): ReactNode;
@@ -10,7 +11,7 @@ export interface Later<P> {
  * A part of the page that is fetched when it is first drawn, or before. As React's `lazy`, but shown as soon as it is
  * here: a boundary that has once shown what is there meanwhile holds the part itself back for 300 ms.
  */
-export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode): Later<P> {
+export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />): Later<P> {
   let Found: ComponentType<P> | null = null;
   const fetch = async () => {
     Found ??= (await load()).default;
@@ -30,4 +31,9 @@ export function later<P extends object>(load: () => Promise<{ default: Component
     return Found ? <Found {...props} /> : meanwhile(props);
   }
   return Object.assign(Part, { fetch });
+}
+
+/** Fetches the part that an address names, if it names one: with the page's first question and not after it. */
+export function useFetched<P>(parts: ReadonlyMap<string, Later<P>>, name: string): void {
+  useEffect(() => void parts.get(name)?.fetch().catch(() => undefined), [parts, name]);
 }

@@ -1,5 +1,3 @@
-/** Moments in a time zone (undefined: this machine's own). A formatter costs a hundred times what it is used for once, so
- * each is made once. */
 type Shape = keyof typeof SHAPES;
 
 const SHAPES = {
@@ -8,6 +6,7 @@ const SHAPES = {
   day: { locale: undefined, options: { year: "numeric", month: "short", day: "numeric" } },
 } as const;
 
+/** A formatter costs far more to make than to use. Time zone undefined: this machine's own. */
 const made = new Map<string, Intl.DateTimeFormat>();
 
 function formatted(shape: Shape, then: number, timeZone: string | undefined): string {

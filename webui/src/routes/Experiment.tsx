@@ -1,8 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { Navigate, Route, Routes, useParams } from "react-router";
 import { Problem } from "@/api/problem";
-import { later } from "@/app/later";
+import { type Later, later, useFetched } from "@/app/later";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
@@ -12,26 +11,16 @@ import { Header } from "./experiment/Header";
 import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
 
-const waiting = () => <Loading what="this part" />;
-const Trials = later(() => import("./experiment/Trials"), waiting);
-const Metrics = later(() => import("./experiment/Metrics"), waiting);
-const Hyperparameters = later(() => import("./experiment/Hyperparameters"), waiting);
-const Logs = later(() => import("./experiment/Logs"), waiting);
-const Checkpoints = later(() => import("./experiment/Checkpoints"), waiting);
-const Code = later(() => import("./experiment/Code"), waiting);
-const Config = later(() => import("./experiment/Config"), waiting);
-const Notes = later(() => import("./experiment/Notes"), waiting);
-
 /** By what stands in the address. */
-const PARTS = new Map([
-  ["trials", Trials.fetch],
-  ["metrics", Metrics.fetch],
-  ["hyperparameters", Hyperparameters.fetch],
-  ["logs", Logs.fetch],
-  ["checkpoints", Checkpoints.fetch],
-  ["code", Code.fetch],
-  ["config", Config.fetch],
-  ["notes", Notes.fetch],
+const PARTS = new Map<string, Later<TabProps>>([
+  ["trials", later(() => import("./experiment/Trials"))],
+  ["metrics", later(() => import("./experiment/Metrics"))],
+  ["hyperparameters", later(() => import("./experiment/Hyperparameters"))],
+  ["logs", later(() => import("./experiment/Logs"))],
+  ["checkpoints", later(() => import("./experiment/Checkpoints"))],
+  ["code", later(() => import("./experiment/Code"))],
+  ["config", later(() => import("./experiment/Config"))],
+  ["notes", later(() => import("./experiment/Notes"))],
 ]);
 
 const TABS = [
@@ -54,8 +43,7 @@ export interface TabProps {
 export function Component() {
   const { experimentId = "", "*": tab = "" } = useParams();
   const id = Number(experimentId);
-  // With the first question, not after it.
-  useEffect(() => void PARTS.get(tab)?.().catch(() => undefined), [tab]);
+  useFetched(PARTS, tab);
   return Number.isInteger(id) && id > 0 ? <ExperimentPage key={id} id={id} /> : <NotFound />;
 }
 
@@ -79,14 +67,9 @@ function ExperimentPage({ id }: { id: number }) {
       <Routes>
         <Route index element={<Navigate replace to="overview" />} />
         <Route path="overview" element={<Overview experiment={experiment} status={status} />} />
-        <Route path="trials" element={<Trials {...tab} />} />
-        <Route path="metrics" element={<Metrics {...tab} />} />
-        <Route path="hyperparameters" element={<Hyperparameters {...tab} />} />
-        <Route path="logs" element={<Logs {...tab} />} />
-        <Route path="checkpoints" element={<Checkpoints {...tab} />} />
-        <Route path="code" element={<Code {...tab} />} />
-        <Route path="config" element={<Config {...tab} />} />
-        <Route path="notes" element={<Notes {...tab} />} />
+        {[...PARTS].map(([path, Part]) => (
+          <Route key={path} path={path} element={<Part {...tab} />} />
+        ))}
         {/* Tabs of the older page. */}
         <Route path="visualization" element={<Navigate replace to="../metrics" />} />
         <Route path="configuration" element={<Navigate replace to="../config" />} />

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { Problem } from "@/api/problem";
-import { later } from "@/app/later";
+import { type Later, later, useFetched } from "@/app/later";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -19,21 +19,15 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
 
-const waiting = () => <Loading what="this part" />;
-const Curves = later(() => import("./trial/Curves"), waiting);
-const Attempts = later(() => import("./trial/Attempts"), waiting);
-const Hyperparameters = later(() => import("./trial/Hyperparameters"), waiting);
-const Profile = later(() => import("./trial/Profile"), waiting);
-const Logs = later(() => import("./trial/Logs"), waiting);
 const ForkDialog = later(() => import("./experiment/ForkDialog"), () => null);
 
 /** By what stands in the address. */
-const PARTS = new Map([
-  ["curves", Curves.fetch],
-  ["hyperparameters", Hyperparameters.fetch],
-  ["attempts", Attempts.fetch],
-  ["profile", Profile.fetch],
-  ["logs", Logs.fetch],
+const PARTS = new Map<string, Later<TrialTabProps>>([
+  ["curves", later(() => import("./trial/Curves"))],
+  ["attempts", later(() => import("./trial/Attempts"))],
+  ["hyperparameters", later(() => import("./trial/Hyperparameters"))],
+  ["profile", later(() => import("./trial/Profile"))],
+  ["logs", later(() => import("./trial/Logs"))],
 ]);
 
 const TABS = [
@@ -52,8 +46,7 @@ export interface TrialTabProps {
 export function Component() {
   const { trialId = "", "*": tab = "" } = useParams();
   const id = Number(trialId);
-  // With the first question, not after it.
-  useEffect(() => void PARTS.get(tab || "curves")?.().catch(() => undefined), [tab]);
+  useFetched(PARTS, tab || "curves");
   return Number.isInteger(id) && id > 0 ? <Found key={id} id={id} /> : <NotFound />;
 }
 
@@ -134,11 +127,9 @@ function TrialPage({ first }: { first: Trial }) {
       <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>
         <Route index element={<Navigate replace to={`${base}/curves`} />} />
-        <Route path="curves" element={<Curves trial={trial} />} />
-        <Route path="hyperparameters" element={<Hyperparameters trial={trial} />} />
-        <Route path="attempts" element={<Attempts trial={trial} />} />
-        <Route path="profile" element={<Profile trial={trial} />} />
-        <Route path="logs" element={<Logs trial={trial} />} />
+        {[...PARTS].map(([path, Part]) => (
+          <Route key={path} path={path} element={<Part trial={trial} />} />
+        ))}
         {/* Tabs of the older page. */}
         <Route path="profiler" element={<Navigate replace to={`${base}/profile`} />} />
         <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />

@@ -61,12 +61,12 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
   useEffect(() => {
     if (lines.length === 0) return undefined;
     // In the next frame: where a jump goes to is not yet where the list is.
-    const frame = requestAnimationFrame(() => {
+    const soon = requestAnimationFrame(() => {
       const shown = virtual.getVirtualItems();
       if ((shown[0]?.index ?? 0) < NEAR && !window.atStart) void older();
       if ((shown.at(-1)?.index ?? 0) > lines.length - NEAR && !window.atEnd) void newer();
     });
-    return () => cancelAnimationFrame(frame);
+    return () => cancelAnimationFrame(soon);
   }, [top, bottom, lines.length, window, older, newer, virtual]);
   return (
     <div ref={frame} className="log-frame" tabIndex={0} role="log" aria-label="Log lines" aria-live="off" onWheel={(event) => event.deltaY < 0 && onScrolledUp()}>
