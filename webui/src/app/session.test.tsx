@@ -1,5 +1,7 @@
 import { act, fireEvent, screen } from "@testing-library/react";
+import { useState } from "react";
 import { beforeEach, describe, expect, it } from "vitest";
+import { Dialog } from "@/components/base/Dialog";
 import Notes from "@/routes/experiment/Notes";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
@@ -20,6 +22,18 @@ async function page() {
   await pass();
   fireEvent.change(screen.getByLabelText("Notes", { selector: "textarea" }), { target: { value: "a long thought" } });
   return { master, streams };
+}
+
+function Opener() {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button onClick={() => setOpen(true)}>Fork</button>
+      <Dialog open={open} onClose={() => setOpen(false)} title="A fork">
+        what is forked
+      </Dialog>
+    </>
+  );
 }
 
 async function signIn(name = "ana") {
@@ -58,6 +72,26 @@ describe("a session that ends in mid-click", () => {
     await pass();
     expect(screen.getByRole("dialog", { name: "Your session has ended" })).toBeVisible();
     expect(typed()).toHaveValue("a long thought");
+  });
+
+  it("is over what was just being opened, which opens when one is signed in", async () => {
+    const master = fakeMaster({ "GET /detent/session": sessionOf(), "POST /detent/sign-in": {} });
+    const streams = fakeStreams();
+    drawn(
+      <SessionGate>
+        <Opener />
+      </SessionGate>,
+    );
+    await pass();
+    act(() => {
+      screen.getByRole("button", { name: "Fork" }).click();
+      streams.newest().say("bye", { reason: "signed-out" });
+    });
+    await pass();
+    expect(screen.getByRole("dialog")).toHaveAccessibleName("Your session has ended");
+    master.answers["POST /detent/sign-in"] = {};
+    await signIn();
+    expect(screen.getByRole("dialog")).toHaveAccessibleName("A fork");
   });
 
   it("says why it was not begun", async () => {

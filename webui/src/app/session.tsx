@@ -9,7 +9,7 @@ import { Loading } from "@/components/base/Loading";
 import { LiveProvider } from "@/live/LiveProvider";
 import { SignInForm } from "@/routes/SignInForm";
 import { type Session, sessionQuery } from "@/services/session";
-import { Dialog } from "@/components/base/Dialog";
+import { Dialog, DialogsWait } from "@/components/base/Dialog";
 
 const Current = createContext<Session | null>(null);
 
@@ -45,7 +45,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
     <Current value={data}>
       {/* Drawn anew for somebody else, and not when the session ends: that would throw away what was typed. */}
       <LiveProvider key={data.user.id} signedIn={!ended}>
-        {children}
+        <DialogsWait value={ended}>{children}</DialogsWait>
       </LiveProvider>
       {/* Over the page and not instead of it: what was typed stays. */}
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">

@@ -15,8 +15,12 @@ export function useKeyboard(): void {
       const pressed = spell(event);
       if (!pressed) return;
       if (isTyping(event.target) && !pressed.startsWith("Mod+")) {
-        // Out of the field, and no further: "back to the list" would throw away what was typed.
-        if (pressed === "Escape" && !inDialog()) (event.target as HTMLElement).blur();
+        // Out of the field, and no further: "back to the list" would throw away what was typed, and so would the browser,
+        // which empties a field of search.
+        if (pressed === "Escape" && !inDialog()) {
+          event.preventDefault();
+          (event.target as HTMLElement).blur();
+        }
         return;
       }
       if (inDialog() && pressed !== "Mod+K") return;

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { createContext, type ReactNode } from "react";
 import { later } from "@/app/later";
 
 export interface DialogProps {
@@ -12,6 +12,12 @@ export interface DialogProps {
   kept?: boolean;
   children: ReactNode;
 }
+
+/**
+ * Whether what opens now waits: while one is asked to sign in, over everything. Two that open at once would each hide the
+ * other; what stood open before stays.
+ */
+export const DialogsWait = createContext(false);
 
 export const DialogWindow = later<DialogProps>(
   () => import("./DialogWindow"),

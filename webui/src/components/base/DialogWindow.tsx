@@ -1,7 +1,12 @@
 import * as Radix from "@radix-ui/react-dialog";
-import type { DialogProps } from "./Dialog";
+import { useContext, useState } from "react";
+import { type DialogProps, DialogsWait } from "./Dialog";
 
 export default function DialogWindow({ onClose, title, description, wide = false, kept = false, children }: DialogProps) {
+  const waits = useContext(DialogsWait);
+  const [begun, setBegun] = useState(!waits);
+  if (!begun && !waits) setBegun(true);
+  if (!begun) return null;
   return (
     <Radix.Root open onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>

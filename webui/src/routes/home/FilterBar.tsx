@@ -27,7 +27,6 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         className="filter-input"
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
-        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
         placeholder="Filter: a name, or state = running and hp.lr < 0.01"
         aria-label="Filter the experiments"
         aria-describedby={hint}
