@@ -1,8 +1,8 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, screen, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Row } from "@/services/columns";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
-import { type Asked, fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { type Asked, fakeMaster, held, Refusal } from "@/testing/fakeMaster";
 import { rowOf } from "@/testing/samples";
 import { Home } from "./Home";
 
@@ -209,6 +209,37 @@ describe("the list by keys", () => {
     await keys("j/px");
     expect(screen.getByRole("combobox", { name: "Filter the experiments" })).toHaveValue("px");
     expect(master.of(verb("pause"))).toEqual([]);
+  });
+
+  it("keeps its experiment when others come above it", async () => {
+    const { master, queries } = await home();
+    await keys("jj");
+    const grown = [rowOf(11), rowOf(10), ...ROWS];
+    master.answers[SEARCH] = answer(grown);
+    await act(() => queries.invalidateQueries());
+    await pass();
+    expect(lines().slice(0, 3)).toEqual(["run 11", "run 10", "run 9"]);
+    expect(cursor()).toBe("8");
+    await keys("p");
+    expect(master.of(verb("pause")).map(({ body }) => body)).toMatchObject([{ experimentIds: [8] }]);
+    master.answers[SEARCH] = answer(grown.filter((row) => row.id !== 8));
+    await act(() => queries.invalidateQueries());
+    await pass();
+    await keys("p");
+    expect(cursor()).toBe("7");
+    expect(master.of(verb("pause")).at(-1)?.body).toMatchObject({ experimentIds: [7] });
+  });
+
+  it("means what the filter finds that was just typed, not what stood there", async () => {
+    const { master } = await home();
+    const slow = held<object>();
+    master.answers[SEARCH] = (asked: Asked) => (filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS));
+    await keys("jj/loss{Escape}jxjp");
+    expect(cursor()).not.toBe("8");
+    slow.give(answer([rowOf(4), rowOf(2)]));
+    await pass();
+    expect(master.of(verb("pause")).map(({ body }) => body)).toEqual([{ experimentIds: [4], projectId: 0, expectedCount: 1 }]);
+    expect(cursor()).toBe("2");
   });
 
   it("opens the line", async () => {

@@ -10,13 +10,14 @@ import { asTyped } from "@/filter/tokens";
 import { grouped } from "@/format/number";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { fetchIds, type Row } from "@/services/columns";
+import { fetchIds } from "@/services/columns";
 import { BulkBar } from "./home/BulkBar";
 import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
 import { GroupMenu } from "./home/GroupMenu";
+import { useCursor } from "./home/cursor";
 import { DEFAULT_COLUMNS, PHONE_COLUMNS, pressed, readFilter, useListState } from "./home/listState";
-import { RunGrid } from "./home/RunGrid";
+import { type RowAt, RunGrid } from "./home/RunGrid";
 import { SavedViews } from "./home/SavedViews";
 import { useSections } from "./home/sections";
 import { useSelection } from "./home/selection";
@@ -34,13 +35,22 @@ export function Home() {
   const read = useMemo(() => readFilter(state.query), [state.query]);
   const lastGood = useRef(read.filter);
   if (!read.problem) lastGood.current = read.filter;
-  const { whole, asked, shape, toggle, failure, isPending, total } = useSections(state, read.problem ? lastGood.current : read.filter);
+  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(state, read.problem ? lastGood.current : read.filter);
   const selection = useSelection();
   const bulk = useBulk();
-  const [cursor, setCursor] = useState(-1);
-  const rowAt = useRef<(line: number) => Row | undefined>(() => undefined);
+  const [cursor, setCursor] = useCursor(state.query);
+  const rowAt = useRef<RowAt>(() => undefined);
   const filterInput = useRef<HTMLInputElement>(null);
-  const setQuery = useCallback((query: string) => change({ query }), [change]);
+  // Set while a text is on its way into the address.
+  const [leftFor, setLeftFor] = useState<string | null>(null);
+  if (leftFor !== null && leftFor !== state.query) setLeftFor(null);
+  const setQuery = useCallback(
+    (query: string) => {
+      if (query !== state.query) setLeftFor(state.query);
+      change({ query });
+    },
+    [change, state.query],
+  );
   const addFilter = useCallback(
     (column: string, value: string) => {
       const part = `${column} = ${asTyped(value)}`;
@@ -56,8 +66,9 @@ export function Home() {
       say({ text: messageOf(error), kind: "failed" });
     }
   };
-  useListKeys({
+  const onRows = useListKeys({
     shape,
+    isCurrent: isCurrent && leftFor === null,
     cursor,
     setCursor,
     rowAt,
@@ -100,6 +111,7 @@ export function Home() {
             onGroup={toggle}
             addFilter={addFilter}
             rowAt={rowAt}
+            onRows={onRows}
           />
           <p className="small soft" role="status">
             {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}

@@ -17,11 +17,11 @@ const PAUSE_MS = 350;
 /** Which lines are shown. */
 export function LogControls({ filter, change, ranks, attempts, inputRef }: Props) {
   const find = useCallback((search: string) => change({ search }), [change]);
-  const [typed, setTyped] = useLateText(filter.search, find, PAUSE_MS);
+  const [typed, setTyped, send] = useLateText(filter.search, find, PAUSE_MS);
   const toggle = (level: string) => change({ levels: filter.levels.includes(level) ? filter.levels.filter((each) => each !== level) : [...filter.levels, level] });
   return (
     <div className="row" role="group" aria-label="Which lines are shown">
-      <input ref={inputRef} type="search" className="grow" value={typed} onChange={(event) => setTyped(event.target.value)} placeholder="Find in the log" aria-label="Find in the log" spellCheck={false} />
+      <input ref={inputRef} type="search" className="grow" value={typed} onChange={(event) => setTyped(event.target.value)} onBlur={send} placeholder="Find in the log" aria-label="Find in the log" spellCheck={false} />
       <Button aria-pressed={filter.regex} onClick={() => change({ regex: !filter.regex })} title="Regular expression">
         .*
       </Button>

@@ -16,7 +16,7 @@ const PAUSE_MS = 250;
 
 /** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
 export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props) {
-  const [typed, setTyped] = useLateText(query, onChange, PAUSE_MS);
+  const [typed, setTyped, send] = useLateText(query, onChange, PAUSE_MS);
   const hint = useId();
   const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
   return (
@@ -27,6 +27,8 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         className="filter-input"
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
+        onBlur={send}
+        onKeyDown={(event) => event.key === "Enter" && send()}
         placeholder="Filter: a name, or state = running and hp.lr < 0.01"
         aria-label="Filter the experiments"
         aria-describedby={hint}

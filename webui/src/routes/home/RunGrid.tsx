@@ -1,26 +1,32 @@
 import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type RefObject, useEffect, useMemo, useRef } from "react";
+import { memo, type RefObject, useCallback, useEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
+import { type Cursor, followed } from "./cursor";
 import type { ListState } from "./listState";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 import { visible } from "@/format/visible";
+
+/** The row on a line of the screen; undefined where none is there. */
+export type RowAt = (line: number) => Row | "on its way" | undefined;
 
 interface Props {
   state: ListState;
   shape: ListShape;
   asked: readonly string[];
   selection: Selection;
-  cursor: number;
-  setCursor: (line: number) => void;
+  cursor: Cursor;
+  setCursor: (cursor: Cursor) => void;
   onSort: (column: string, add: boolean) => void;
   onGroup: (key: string) => void;
   addFilter: (column: string, value: string) => void;
   /** Hands out the row on a line, for what keys do. */
-  rowAt: RefObject<(line: number) => Row | undefined>;
+  rowAt: RefObject<RowAt>;
+  /** Told when other rows are there. */
+  onRows: () => void;
 }
 
 const CHECK = 40;
@@ -28,20 +34,26 @@ const NO_ROWS: Row[] = [];
 
 /** The list. Only what is on the screen exists; rows come in pages. */
 export function RunGrid(props: Props) {
-  const { state, shape, selection, cursor, addFilter } = props;
+  const { state, shape, selection, cursor, setCursor, onRows, addFilter } = props;
   const compact = usePreferences().density === "compact";
   const frame = useRef<HTMLDivElement>(null);
   const height = compact ? 28 : 36;
   const virtual = useVirtualizer({ count: shape.length, getScrollElement: () => frame.current, estimateSize: () => height, overscan: 12 });
   useEffect(() => virtual.measure(), [virtual, height]);
-  useEffect(() => {
-    if (cursor >= 0) virtual.scrollToIndex(cursor);
-  }, [virtual, cursor]);
   const items = virtual.getVirtualItems();
   const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1, virtual.isScrolling);
+  const at = followed(cursor, found);
   useEffect(() => {
-    props.rowAt.current = (line) => found.get(line);
+    if (at.line >= 0) virtual.scrollToIndex(at.line);
+  }, [virtual, at.line]);
+  useEffect(() => {
+    props.rowAt.current = (line) => found.get(line) ?? (items.some(({ index }) => index === line) && shape.lineAt(line)?.kind === "row" ? "on its way" : undefined);
   });
+  useEffect(() => {
+    if (at !== cursor) setCursor(at);
+  }, [at, cursor, setCursor]);
+  useEffect(onRows, [found, onRows]);
+  const stand = useCallback((line: number, id: number | null) => setCursor({ line, id }), [setCursor]);
   const columns = useMemo<ColumnDef<Row>[]>(
     () =>
       state.columns.map((column) => {
@@ -93,10 +105,10 @@ export function RunGrid(props: Props) {
               row={row}
               cells={cells}
               top={item.start}
-              isCursor={item.index === cursor}
+              isCursor={item.index === at.line}
               isSelected={row !== undefined && selection.has(row.id)}
               toggle={selection.toggle}
-              setCursor={props.setCursor}
+              stand={stand}
               addFilter={addFilter}
             />
           );
@@ -115,12 +127,12 @@ interface LineProps {
   isCursor: boolean;
   isSelected: boolean;
   toggle: (id: number) => void;
-  setCursor: (line: number) => void;
+  stand: (line: number, id: number | null) => void;
   addFilter: (column: string, value: string) => void;
 }
 
 /** Drawn again only where something on it is another: most lines stay as the list moves by. */
-const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, setCursor, addFilter }: LineProps) {
+const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, stand, addFilter }: LineProps) {
   return (
     <div
       className={isCursor ? "grid-row cursor" : "grid-row"}
@@ -128,7 +140,7 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
       aria-rowindex={line + 2}
       aria-selected={row ? isSelected : undefined}
       style={{ top }}
-      onClick={() => setCursor(line)}
+      onClick={() => stand(line, row?.id ?? null)}
     >
       <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
         {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}

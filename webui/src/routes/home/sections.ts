@@ -86,7 +86,8 @@ export function useSections(state: ListState, filter: Filter | null) {
   const shown = failure ? answered : sections;
   const shape = useMemo(() => shapeOf(shown, closed), [shown, closed]);
   const toggle = (key: string) => setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
-  return { whole, asked, shape, toggle, failure, isPending, total: shown.reduce((sum, section) => sum + section.count, 0) };
+  const isCurrent = !isPending && !isPlaceholderData;
+  return { whole, asked, shape, toggle, failure, isPending, isCurrent, total: shown.reduce((sum, section) => sum + section.count, 0) };
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */

@@ -1,15 +1,19 @@
-import type { RefObject } from "react";
+import { type RefObject, useCallback, useEffect, useReducer, useRef } from "react";
 import { type Action, useActions } from "@/keyboard/actions";
 import type { Row } from "@/services/columns";
+import type { Cursor } from "./cursor";
+import type { RowAt } from "./RunGrid";
 import type { ListShape } from "./sections";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
 
 interface Keys {
   shape: ListShape;
-  cursor: number;
-  setCursor: (line: number) => void;
-  rowAt: RefObject<(line: number) => Row | undefined>;
+  /** Whether the list is the one that was asked for last. */
+  isCurrent: boolean;
+  cursor: Cursor;
+  setCursor: (cursor: Cursor) => void;
+  rowAt: RefObject<RowAt>;
   selection: Selection;
   bulk: ReturnType<typeof useBulk>;
   filterInput: RefObject<HTMLInputElement | null>;
@@ -17,18 +21,26 @@ interface Keys {
   compare: (ids: number[]) => void;
 }
 
-/** The list by keys: they act on what is selected, else on the line of the cursor. */
-export function useListKeys({ shape, cursor, setCursor, rowAt, selection, bulk, filterInput, open, compare }: Keys): void {
-  const current = () => rowAt.current(cursor);
+/**
+ * The list by keys: they act on what is selected, else on the line of the cursor. What is pressed before the list is there
+ * that was asked for waits for it, in order: whoever types a filter and goes on means what it finds, not what stood there.
+ * Answers what is to be told when other rows are there.
+ */
+export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, selection, bulk, filterInput, open, compare }: Keys): () => void {
+  const rowOn = (line: number) => {
+    const found = rowAt.current(line);
+    return found === "on its way" ? undefined : found;
+  };
+  const current = () => rowOn(cursor.line);
   const targets = (): number[] => {
     if (selection.ids.size > 0) return [...selection.ids];
     const row = current();
     return row ? [row.id] : [];
   };
   const step = (by: number) => {
-    let next = Math.min(shape.length - 1, Math.max(0, cursor + by));
+    let next = Math.min(shape.length - 1, Math.max(0, cursor.line + by));
     while (shape.lineAt(next)?.kind === "group" && next + by >= 0 && next + by < shape.length) next += by;
-    setCursor(next);
+    setCursor({ line: next, id: rowOn(next)?.id ?? null });
   };
   const withTargets = (run: (ids: number[]) => void) => () => {
     const ids = targets();
@@ -38,8 +50,7 @@ export function useListKeys({ shape, cursor, setCursor, rowAt, selection, bulk, 
     const row = current();
     if (row) run(row);
   };
-  const actions: Action[] = [
-    { id: "filter", title: "Filter", keys: "/", group: "List", run: () => filterInput.current?.focus() },
+  const onLines: Action[] = [
     { id: "down", title: "Next line", keys: "j", group: "List", hidden: true, run: () => step(1) },
     { id: "up", title: "Line before", keys: "k", group: "List", hidden: true, run: () => step(-1) },
     { id: "select", title: "Select the line", keys: "x", group: "List", hidden: true, run: withRow((row) => selection.toggle(row.id)) },
@@ -47,7 +58,49 @@ export function useListKeys({ shape, cursor, setCursor, rowAt, selection, bulk, 
     { id: "pause", title: "Pause what is selected", keys: "p", group: "List", run: withTargets((ids) => void bulk.act("pause", ids)) },
     { id: "activate", title: "Activate what is selected", keys: "a", group: "List", run: withTargets((ids) => void bulk.act("activate", ids)) },
     { id: "compare", title: "Compare what is selected", keys: "c", group: "List", run: withTargets(compare) },
-    { id: "clear", title: "Select nothing", keys: "Escape", group: "List", hidden: true, run: () => selection.clear() },
   ];
-  useActions(actions);
+  const isThere = () => isCurrent && rowAt.current(cursor.line) !== "on its way";
+  const [, drawAgain] = useReducer((count: number) => count + 1, 0);
+  const waiting = useRef<string[]>([]);
+  const newest = useRef({ onLines, isThere });
+  const goOn = useCallback(() => {
+    if (waiting.current.length === 0 || !newest.current.isThere()) return;
+    const next = waiting.current.shift();
+    newest.current.onLines.find((action) => action.id === next)?.run();
+    // The one after it sees what this one did.
+    drawAgain();
+  }, []);
+  useEffect(() => {
+    newest.current = { onLines, isThere };
+    goOn();
+  });
+  const press = (id: string) => {
+    waiting.current.push(id);
+    goOn();
+  };
+  useActions([
+    {
+      id: "filter",
+      title: "Filter",
+      keys: "/",
+      group: "List",
+      run: () => {
+        waiting.current = [];
+        filterInput.current?.focus();
+      },
+    },
+    ...onLines.map((action) => ({ ...action, run: () => press(action.id) })),
+    {
+      id: "clear",
+      title: "Select nothing",
+      keys: "Escape",
+      group: "List",
+      hidden: true,
+      run: () => {
+        waiting.current = [];
+        selection.clear();
+      },
+    },
+  ]);
+  return goOn;
 }
