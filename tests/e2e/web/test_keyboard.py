@@ -125,10 +125,7 @@ def test_pause_from_the_list(page: Page, held: Experiment):
     held.running()
     keys(page, "/")
     page.keyboard.type('name = "by keys"')
-    expect(page.get_by_text("1 experiment", exact=True)).to_be_visible()
-    keys(page, "Escape", "j")
-    on_line(page, "by keys")
-    keys(page, "x", "p")
+    keys(page, "Escape", "j", "x", "p")  # without a look: they wait for what the filter finds
     row = page.get_by_role("row").filter(has_text="by keys")
     expect(row.get_by_text("paused")).to_be_visible()
     keys(page, "a")

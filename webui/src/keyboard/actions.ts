@@ -1,4 +1,4 @@
-import { createContext, useContext, useEffect, useRef } from "react";
+import { createContext, useContext, useLayoutEffect, useRef } from "react";
 
 /** Something a person can do here and now: by its keys, from the palette, and listed in the help. */
 export interface Action {
@@ -56,16 +56,19 @@ export class ActionRegistry {
 
 export const Actions = createContext<ActionRegistry>(new ActionRegistry());
 
-/** Offers these while the component is on the screen. Give them anew at each drawing; the newest closure runs. */
+/**
+ * Offers these while the component is on the screen, from its first moment: a key must not reach what was there before.
+ * Give them anew at each drawing; the newest closure runs.
+ */
 export function useActions(actions: readonly Action[]): void {
   const registry = useContext(Actions);
   const owner = useRef(Symbol("actions")).current;
   const newest = useRef(actions);
-  useEffect(() => {
+  useLayoutEffect(() => {
     newest.current = actions;
   });
   const shape = JSON.stringify(actions.map((a) => [a.id, a.title, a.keys, a.group, a.disabled, a.hidden]));
-  useEffect(() => {
+  useLayoutEffect(() => {
     registry.set(
       owner,
       newest.current.map((action) => ({
@@ -74,5 +77,5 @@ export function useActions(actions: readonly Action[]): void {
       })),
     );
   }, [registry, owner, shape]);
-  useEffect(() => () => registry.remove(owner), [registry, owner]);
+  useLayoutEffect(() => () => registry.remove(owner), [registry, owner]);
 }

@@ -1,6 +1,6 @@
 import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type RefObject, useCallback, useEffect, useMemo, useRef } from "react";
+import { memo, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
@@ -46,7 +46,7 @@ export function RunGrid(props: Props) {
   useEffect(() => {
     if (at.line >= 0) virtual.scrollToIndex(at.line);
   }, [virtual, at.line]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     props.rowAt.current = (line) => found.get(line) ?? (items.some(({ index }) => index === line) && shape.lineAt(line)?.kind === "row" ? "on its way" : undefined);
   });
   useEffect(() => {

@@ -1,4 +1,4 @@
-import { type RefObject, useCallback, useEffect, useReducer, useRef } from "react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useReducer, useRef } from "react";
 import { type Action, useActions } from "@/keyboard/actions";
 import type { Row } from "@/services/columns";
 import type { Cursor } from "./cursor";
@@ -63,17 +63,20 @@ export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, select
   const [, drawAgain] = useReducer((count: number) => count + 1, 0);
   const waiting = useRef<string[]>([]);
   const newest = useRef({ onLines, isThere });
+  const isDrawn = useRef(true);
   const goOn = useCallback(() => {
-    if (waiting.current.length === 0 || !newest.current.isThere()) return;
+    if (waiting.current.length === 0 || !isDrawn.current || !newest.current.isThere()) return;
     const next = waiting.current.shift();
     newest.current.onLines.find((action) => action.id === next)?.run();
-    // The one after it sees what this one did.
+    // The one after it has to see what this one did.
+    isDrawn.current = false;
     drawAgain();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     newest.current = { onLines, isThere };
-    goOn();
+    isDrawn.current = true;
   });
+  useEffect(goOn);
   const press = (id: string) => {
     waiting.current.push(id);
     goOn();
