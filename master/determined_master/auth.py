@@ -17,6 +17,8 @@ from determined_master.secrets import TASK_TOKEN_PREFIX, Secrets, token_hash
 from determined_master.users import repository as users
 
 TASK_HEADER = "grpc-metadata-x-allocation-token"
+COOKIE = "auth"
+"""Upstream's. Browsers keep one for all ports of a host; the page's is named after its cluster as well."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Authenticator:
         self._database = database
         self._secrets = secrets
         self._clock = clock
+        self.cookie = COOKIE
+        """The page's, once the cluster is known."""
         self._sessions: dict[str, _Known] = {}
         self._forgotten = 0
         self._tasks: dict[str, tuple[str, Principal]] = {}
@@ -51,7 +55,8 @@ class Authenticator:
 
     async def principal(self, connection: HTTPConnection) -> Principal:
         """Raises Unauthenticated. A user's token wins over a task's where both are sent."""
-        token = bearer(connection.headers.get("authorization")) or connection.cookies.get("auth")
+        cookies = connection.cookies
+        token = bearer(connection.headers.get("authorization")) or cookies.get(self.cookie) or cookies.get(COOKIE)
         task_token = bearer(connection.headers.get(TASK_HEADER))
         if token and not token.startswith(TASK_TOKEN_PREFIX + "."):
             return await self._user(token)

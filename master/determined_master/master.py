@@ -15,7 +15,7 @@ from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
-from determined_master.auth import Authenticator
+from determined_master.auth import COOKIE, Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
@@ -107,6 +107,7 @@ class Master:
         async with self.database.write() as session:
             row = await cluster_rows.raise_epoch(session)
         self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
+        self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Master:

@@ -133,6 +133,27 @@ async def test_signing_out_ends_the_session(one: Cluster):
     assert (await one.client.get("/detent/session", headers=headers)).status_code == 401
 
 
+async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path: Path):
+    """A browser's cookies are those of the host, whatever the port; what is set later takes the place of its like."""
+    body = {"username": "admin", "password": PASSWORD}
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    async with cluster(tmp_path / "a") as a, cluster(tmp_path / "b") as b:
+        kept: dict[str, str] = {}
+        for each in (a, b):
+            # The older sign-in keeps its name, and is the other master's for one of them.
+            for path in ("/api/v1/auth/login", "/detent/sign-in"):
+                name, _, value = (await each.post(path, body)).headers["set-cookie"].split(";")[0].partition("=")
+                kept[name] = value
+        headers = {"Authorization": "", "Cookie": "; ".join(f"{name}={value}" for name, value in kept.items())}
+        for each in (a, b):
+            each.client.cookies.clear()
+            assert (await each.client.get("/detent/session", headers=headers)).status_code == 200
+        out = await a.post("/detent/sign-out", {}, **headers | {"Sec-Fetch-Site": "same-origin"})
+        assert out.status_code == 200
+        assert (await b.client.get("/detent/session", headers=headers)).status_code == 200
+
+
 async def test_guessing_is_slow(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with cluster(tmp_path, clock) as one:

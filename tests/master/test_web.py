@@ -22,6 +22,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
         ("POST", {"host": "m"}, True),  # nobody is logged in by it
         ("POST", {"cookie": "other=1", "host": "m"}, True),
         ("POST", COOKIE, False),
+        ("POST", COOKIE | {"cookie": "auth_0123abcd=T"}, False),
         ("PUT", COOKIE, False),
         ("PATCH", COOKIE, False),
         ("DELETE", COOKIE, False),

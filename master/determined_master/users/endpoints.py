@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from determined.errors import BadRequest
-from determined_master.auth import Admin, Anyone, User
+from determined_master.auth import COOKIE, Admin, Anyone, User
 from determined_master.dependencies import Read, TheMaster
 from determined_master.users import repository, wire
 from determined_master.web import cookie
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/v1", tags=["users"])
 @router.post("/auth/login")
 async def login(body: wire.LoginBody, master: TheMaster, request: Request, response: Response) -> wire.LoginAnswer:
     token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
-    cookie.give(response, request, master.settings, token)
+    cookie.give(response, request, master, token, name=COOKIE)
     return wire.LoginAnswer(token=token, user=wire.user(row))
 
 

@@ -1,31 +1,31 @@
 """The cookie that a browser is signed in with: for this master alone, out of reach of every script."""
 
+from typing import Literal, TypedDict
+
 from fastapi import Request, Response
 
-from determined_master.settings import Settings
+from determined_master.auth import COOKIE
+from determined_master.master import Master
 from determined_master.users.service import SESSION_DAYS
 from determined_master.web.prefix import prefix_of
 
-NAME = "auth"
+
+def give(response: Response, request: Request, master: Master, token: str, *, name: str) -> None:
+    response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, master))
 
 
-def give(response: Response, request: Request, settings: Settings, token: str) -> None:
-    response.set_cookie(
-        NAME,
-        token,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-        path=prefix_of(request, settings.base_path) or "/",
-        max_age=SESSION_DAYS * 86400,
-    )
+def take(response: Response, request: Request, master: Master) -> None:
+    for name in (master.authenticator.cookie, COOKIE):
+        response.delete_cookie(name, **_bounds(request, master))
 
 
-def take(response: Response, request: Request, settings: Settings) -> None:
-    response.delete_cookie(
-        NAME,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-        path=prefix_of(request, settings.base_path) or "/",
-    )
+class _Bounds(TypedDict):
+    httponly: bool
+    samesite: Literal["strict"]
+    secure: bool
+    path: str
+
+
+def _bounds(request: Request, master: Master) -> _Bounds:
+    path = prefix_of(request, master.settings.base_path) or "/"
+    return {"httponly": True, "samesite": "strict", "secure": request.url.scheme == "https", "path": path}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from determined_master.auth import bearer
+from determined_master.auth import COOKIE, bearer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 PAGE_HEADER = "x-detent-page"
@@ -15,7 +15,7 @@ def refusal(method: str, headers: Mapping[str, str]) -> str | None:
 
     A token in a header is put there by whoever holds it; a cookie goes along by itself, also from another site's page.
     """
-    if method in SAFE or "auth=" not in headers.get("cookie", "") or bearer(headers.get("authorization")):
+    if method in SAFE or COOKIE not in headers.get("cookie", "") or bearer(headers.get("authorization")):
         return None
     if headers.get("sec-fetch-site") in ("same-origin", "none"):
         return None

@@ -46,7 +46,7 @@ async def sign_in(body: wire.SignInBody, request: Request, response: Response, m
     except Unauthenticated:
         patience.note_wrong(address, master.clock.now())
         raise
-    cookie.give(response, request, master.settings, token)
+    cookie.give(response, request, master, token, name=master.authenticator.cookie)
     return wire.SignInAnswer(user=shown(row))
 
 
@@ -54,7 +54,7 @@ async def sign_in(body: wire.SignInBody, request: Request, response: Response, m
 async def sign_out(user: User, request: Request, response: Response, master: TheMaster) -> Empty:
     """Its streams end with it."""
     await master.users.logout(user)
-    cookie.take(response, request, master.settings)
+    cookie.take(response, request, master)
     return Empty()
 
 

@@ -1,8 +1,7 @@
 import { useMemo, useState } from "react";
-import type { MetricId } from "@/services/trials";
+import type { MetricId, TrialMark } from "@/services/trials";
 import { Button } from "../base/Button";
 import { EmptyState } from "../base/EmptyState";
-import type { ChartMark } from "../charts/line";
 import { useBoardState } from "./boardState";
 import type { Run } from "./lines";
 import { Panel } from "./Panel";
@@ -14,8 +13,8 @@ interface Props {
   runs: readonly Run[];
   names: readonly (MetricId & { type?: string })[];
   searcherMetric: string;
-  /** Marks for the axis that is shown. */
-  marksFor?: (x: "batches" | "epochs" | "time") => readonly ChartMark[];
+  /** What happened to the one run that is drawn. */
+  marks?: readonly TrialMark[];
   /** Runs are in groups that may be drawn as bands. */
   groupable?: boolean;
 }
@@ -24,7 +23,7 @@ const FIRST = 6;
 const MOST = 60;
 
 /** Curves of all metrics, with what is common to them above. */
-export function MetricBoard({ experimentId, runs, names, searcherMetric, marksFor, groupable = false }: Props) {
+export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, groupable = false }: Props) {
   const [state, change] = useBoardState();
   const [query, setQuery] = useState("");
   const [shown, setShown] = useState(FIRST);
@@ -74,7 +73,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marksFo
             runs={runs}
             state={state.x === "time" && state.logX ? { ...state, logX: false } : state}
             change={change}
-            marks={marksFor?.(state.x) ?? []}
+            {...(marks ? { marks } : {})}
             banded={banded}
             syncKey={`board-${experimentId}`}
           />

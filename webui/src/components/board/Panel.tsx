@@ -4,16 +4,16 @@ import { messageOf } from "@/api/problem";
 import { useShownTheme } from "@/app/preferences";
 import { useOnScreen } from "@/hooks/useOnScreen";
 import { seriesQuery } from "@/services/series";
-import type { MetricId } from "@/services/trials";
+import type { MetricId, TrialMark } from "@/services/trials";
 import { Button } from "../base/Button";
 import { Failure } from "../base/Failure";
 import { useSay } from "../base/Toasts";
 import { csvOf, download } from "../charts/csv";
-import type { ChartMark } from "../charts/line";
 import { type ChartHandle, LineChart } from "../charts/LineChart";
 import type { BoardState } from "./boardState";
 import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
+import { NO_MARKS, placed } from "./marks";
 import { visible } from "@/format/visible";
 
 interface Props {
@@ -23,13 +23,13 @@ interface Props {
   runs: readonly Run[];
   state: BoardState;
   change: (change: Partial<BoardState>) => void;
-  marks?: readonly ChartMark[];
+  marks?: readonly TrialMark[];
   banded?: boolean;
   syncKey: string;
 }
 
 /** One metric: its curve for each run, training and validation laid over each other. */
-export function Panel({ name, metrics, experimentId, runs, state, change, marks = [], banded = false, syncKey }: Props) {
+export function Panel({ name, metrics, experimentId, runs, state, change, marks = NO_MARKS, banded = false, syncKey }: Props) {
   const queries = useQueryClient();
   const say = useSay();
   const theme = useShownTheme();
@@ -45,6 +45,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
     // eslint-disable-next-line react-hooks/exhaustive-deps -- colours are those of the theme
     [data, runs, state.x, state.smoothing, banded, theme],
   );
+  const shownMarks = useMemo(() => placed(marks, state.x, data ?? []), [marks, state.x, data]);
   const savePicture = async () => {
     try {
       if (chart.current) download(await chart.current.picture(), `${name}.png`);
@@ -82,7 +83,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
       ) : data && lines.length === 0 ? (
         <p className="hint chart-none">No point of {visible(name)} over {state.x} yet.</p>
       ) : (
-        <LineChart ref={chart} title={name} lines={lines} marks={marks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
+        <LineChart ref={chart} title={name} lines={lines} marks={shownMarks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
       )}
       <Legend lines={lines} />
       {thinned > 0 && <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>}

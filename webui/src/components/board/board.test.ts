@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Series } from "@/services/series";
 import { type BoardState, readBoard, writeBoard } from "./boardState";
 import { linesOf } from "./lines";
+import { placed } from "./marks";
 import { panelsOf } from "./panels";
 import { isProfile } from "./profile";
 
@@ -106,6 +107,23 @@ describe("lines", () => {
       ["lr=1 (2)", [2, 2], [1, 0], [3, 4]],
       ["lr=2 (1)", [7, 7], [7, 7], [7, 7]],
     ]);
+  });
+});
+
+describe("marks", () => {
+  const mark = (steps: number) => ({ kind: "pause" as const, text: `at ${steps}`, time: "2026-11-21T12:00:00Z", steps, runId: 1 });
+  const over = (batches: number[], epochs: number[] | null): Series => ({ trialId: 1, group: "training", name: "loss", batches, times: batches, epochs, values: batches, count: batches.length });
+  const places = (...given: Parameters<typeof placed>) => placed(...given).map(({ x }) => x);
+
+  it("stand at their step, at their moment, or at the epoch that the points around tell", () => {
+    expect(places([mark(25)], "batches", [])).toEqual([25]);
+    expect(places([mark(25)], "time", [])).toEqual([Date.parse("2026-11-21T12:00:00Z") / 1000]);
+    expect(places([mark(10), mark(25), mark(30)], "epochs", [over([20, 10], [1, 0.5]), over([30, 40], [1.5, NaN])])).toEqual([0.5, 1.25, 1.5]);
+  });
+
+  it("have no epoch outside of what is drawn, and none where none was reported", () => {
+    expect(places([mark(5), mark(35)], "epochs", [over([10, 30], [1, 3])])).toEqual([]);
+    expect(places([mark(5)], "epochs", [over([5], null)])).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { Loading } from "@/components/base/Loading";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { toNumber } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
-import { experimentMetricNamesQuery } from "@/services/trials";
+import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
 import type { TabProps } from "../Experiment";
 
 const MOST = 50;
@@ -24,13 +24,15 @@ export default function Metrics({ experiment }: TabProps) {
       .sort((a, b) => a.id - b.id)
       .map((trial) => ({ trialId: trial.id, label: `trial ${trial.id}` }));
   }, [trials.data, experiment.config]);
+  const only = runs.length === 1 ? runs[0]! : null;
+  const { data: marks } = useQuery({ ...marksQuery(experiment.id, only?.trialId ?? 0), enabled: only !== null });
   const failure = names.error ?? trials.error;
   if (failure) return <Failure error={failure} />;
   if (!names.data || !trials.data) return <Loading what="the figures" />;
   return (
     <>
       {trials.data.length > MOST && <p className="hint">The best {MOST} of {trials.data.length} trials.</p>}
-      <MetricBoard experimentId={experiment.id} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} />
+      <MetricBoard experimentId={experiment.id} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} {...(marks ? { marks } : {})} />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { MetricBoard } from "@/components/board/MetricBoard";
@@ -12,17 +12,11 @@ export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const { data: marks = [] } = useQuery(marksQuery(trial.experimentId, trial.id));
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
-  const marksFor = useCallback(
-    (x: "batches" | "epochs" | "time") =>
-      // An epoch's place is not known for a mark; it is left out there.
-      x === "epochs" ? [] : marks.map((mark) => ({ kind: mark.kind, text: mark.text, x: x === "time" ? Date.parse(mark.time) / 1000 : mark.steps })),
-    [marks],
-  );
   if (names.error) return <Failure error={names.error} />;
   if (!names.data) return <Loading what="the figures" />;
   return (
     <>
-      <MetricBoard experimentId={trial.experimentId} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} marksFor={marksFor} />
+      <MetricBoard experimentId={trial.experimentId} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} marks={marks} />
       {marks.length > 0 && (
         <details className="card">
           <summary>
