@@ -1,5 +1,8 @@
 """``det-master``: argv and environment → settings → one process that serves until it is told to stop."""
 
+import determined_master.uncollected  # noqa: F401  # before all else is imported
+
+# isort: split
 import ctypes
 import fcntl
 import gc
@@ -125,6 +128,7 @@ class _Server(uvicorn.Server):
         # What lives as long as the master is not looked at by every full collection: that held the loop for 0.1 s.
         gc.collect()
         gc.freeze()
+        gc.enable()
         if self.started and self.announcement:
             print(self.announcement, flush=True)
 

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import io
 import json
-import os
 import sys
 import tarfile
 import venv
@@ -18,6 +17,7 @@ from tests.support.eventually import eventually
 from tests.support.fake_link_master import FakeLinkMaster, serving
 
 from determined.link.messages import ContainerExit, ContainerWish, ContextRef
+from determined_agent import devices
 from determined_agent.isolation import can_mount
 
 SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
@@ -100,9 +100,14 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert any("library: determined of this cluster" in note for note in notes)
 
 
-async def test_cpu_slots_share_the_machine_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+async def test_slots_share_the_machine_unless_the_user_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "cores", lambda: 12)
     environment, _, _ = await environment_of(tmp_path / "a")
-    assert environment["OMP_NUM_THREADS"] == str(max(len(os.sched_getaffinity(0)) // 2, 1))
+    assert environment["OMP_NUM_THREADS"] == "6"
+    environment, _, _ = await environment_of(tmp_path / "two ranks", slots=[0, 1])
+    assert environment["OMP_NUM_THREADS"] == "6"
     environment, _, _ = await environment_of(tmp_path / "b", user_environment=["OMP_NUM_THREADS=7"])
     assert environment["OMP_NUM_THREADS"] == "7"
 

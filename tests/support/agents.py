@@ -45,7 +45,8 @@ def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", *
         "DET_TASK_TYPE": "TRIAL",
         **spec.pop("environment", {}),
     }
-    made = ContainerSpec(task_id="1.task", slots=[0], environment=environment, entrypoint=entrypoint, **spec)
+    given = {"slots": [0]} | spec
+    made = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **given)
     return ContainerWish(container_id=container_id, allocation_id="1.task.1", state="running", spec=made)
 
 

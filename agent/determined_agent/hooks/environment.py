@@ -29,7 +29,8 @@ class EnvironmentHook:
         environment.update(self._settings.base_environment)
         environment["PYTHONUNBUFFERED"] = "1"  # a line that is followed live must not wait for the next 8 KiB
         if spec.slots and self._slots:
-            environment["OMP_NUM_THREADS"] = str(max(devices.cores() * len(spec.slots) // self._slots, 1))
+            # A slot's share, for a rank has one slot: with the container's, its ranks would stand in each other's way.
+            environment["OMP_NUM_THREADS"] = str(max(devices.cores() // self._slots, 1))
         refused = assign(environment, spec.user_environment, spec.environment)
         if refused:
             draft.say(f"environment_variables: set by the cluster, not by users: {', '.join(refused)}", "WARNING")
