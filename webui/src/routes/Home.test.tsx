@@ -242,6 +242,20 @@ describe("the list by keys", () => {
     expect(cursor()).toBe("2");
   });
 
+  it("forgets what was pressed when the list comes too late", async () => {
+    const { master } = await home();
+    const slow = held<object>();
+    master.answers[SEARCH] = (asked: Asked) => (filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS));
+    await keys("/loss{Escape}jp");
+    await pass(5_100);
+    slow.give(answer([rowOf(4)]));
+    await pass();
+    expect(lines()).toEqual(["run 4"]);
+    await keys("j");
+    expect(cursor()).toBe("4");
+    expect(master.of(verb("pause"))).toEqual([]);
+  });
+
   it("opens the line", async () => {
     const { address } = await home();
     await keys("jj{Enter}");

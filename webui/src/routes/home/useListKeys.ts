@@ -7,6 +7,9 @@ import type { ListShape } from "./sections";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
 
+/** What was pressed longer ago is not done any more: nobody expects it then. */
+const WAIT_MS = 5_000;
+
 interface Keys {
   shape: ListShape;
   /** Whether the list is the one that was asked for last. */
@@ -61,13 +64,14 @@ export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, select
   ];
   const isThere = () => isCurrent && rowAt.current(cursor.line) !== "on its way";
   const [, drawAgain] = useReducer((count: number) => count + 1, 0);
-  const waiting = useRef<string[]>([]);
+  const waiting = useRef<{ id: string; pressed: number }[]>([]);
   const newest = useRef({ onLines, isThere });
   const isDrawn = useRef(true);
   const goOn = useCallback(() => {
     if (waiting.current.length === 0 || !isDrawn.current || !newest.current.isThere()) return;
+    if (waiting.current.some(({ pressed }) => Date.now() - pressed > WAIT_MS)) waiting.current = [];
     const next = waiting.current.shift();
-    newest.current.onLines.find((action) => action.id === next)?.run();
+    newest.current.onLines.find(({ id }) => id === next?.id)?.run();
     // The one after it has to see what this one did.
     isDrawn.current = false;
     drawAgain();
@@ -78,7 +82,7 @@ export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, select
   });
   useEffect(goOn);
   const press = (id: string) => {
-    waiting.current.push(id);
+    waiting.current.push({ id, pressed: Date.now() });
     goOn();
   };
   useActions([
