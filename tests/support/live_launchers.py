@@ -12,7 +12,6 @@ from pathlib import Path
 
 import yaml
 from tests.support import live_processes
-from tests.support.compiler import python_path
 from tests.support.live_cluster import LiveCluster, wait_until
 from tests.support.live_models import E2E, ROOT, Model
 from tests.support.live_trials import Experiment
@@ -88,7 +87,6 @@ def bare(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
         "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
-        "PYTHONPATH": python_path(),
         "DS_ACCELERATOR": "cpu",
         "DET_TRIAL_SEED": str(seed),
         "XDG_DATA_HOME": str(folder),

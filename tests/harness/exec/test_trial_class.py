@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.compiler import python_path
 from tests.support.fake_master import serving, task_environment
 
 pytestmark = pytest.mark.torch
@@ -46,7 +45,6 @@ def start(tmp_path):
             "INTER_TRAIN_PROCESS_COMM_PORT_1": "0" if slots == 1 else str(free_port()),
             "C10D_PORT": str(free_port()),
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": python_path(),
         }
         if latest:
             environ["DET_LATEST_CHECKPOINT"] = latest
