@@ -58,7 +58,7 @@ def test_a_session_that_ends_between_two_clicks(cluster: LiveCluster, visitor: C
     else:
         person.context.clear_cookies()
         # Not by the mouse: should the stream notice first, the dialog is over the button.
-        page.get_by_role("button", name="Save").dispatch_event("click")
+        page.get_by_role("button", name="Save", include_hidden=True).dispatch_event("click")
     dialog = page.get_by_role("dialog", name="Your session has ended")
     expect(dialog).to_contain_text("What you clicked last was not done.")
     dialog.get_by_label("User").fill("admin")
