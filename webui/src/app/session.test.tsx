@@ -74,6 +74,14 @@ describe("a session that ends in mid-click", () => {
     expect(typed()).toHaveValue("a long thought");
   });
 
+  it("is asked for where the stream cannot be opened any more", async () => {
+    const { master, streams } = await page();
+    master.answers["GET /detent/session"] = new Refusal(401, "sign in first");
+    act(() => streams.newest().say("error", {}));
+    await pass();
+    expect(screen.getByRole("dialog", { name: "Your session has ended" })).toBeVisible();
+  });
+
   it("is over what was just being opened, which opens when one is signed in", async () => {
     const master = fakeMaster({ "GET /detent/session": sessionOf(), "POST /detent/sign-in": {} });
     const streams = fakeStreams();

@@ -1,5 +1,6 @@
 import { partialMatchKey, type Query, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { api } from "@/api/client";
 import { sessionEnded } from "@/api/sessionEnded";
 import { whenIdle } from "@/app/idle";
 import { type Stale, staleBy } from "./changes";
@@ -22,6 +23,8 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
         onSignedOut: () => sessionEnded.tell(),
+        // Whose session ended while it was being opened is told so by any other answer.
+        onLost: () => void api.GET("/detent/session").catch(() => undefined),
       }),
     [queries, throttle],
   );

@@ -29,7 +29,7 @@ function made() {
       opened.push({ source, from });
       return source;
     },
-    { onChanges, onGap, onSignedOut },
+    { onChanges, onGap, onSignedOut, onLost: () => undefined },
   );
   stream.start();
   return { stream, opened, onChanges, onGap, onSignedOut, newest: () => opened.at(-1)!.source };

@@ -18,6 +18,8 @@ export interface StreamHandlers {
   onGap: () => void;
   /** The master closed it since its session is over. */
   onSignedOut: () => void;
+  /** It ended, or could not be opened; a browser does not tell why. */
+  onLost: () => void;
 }
 
 /** What EventSource gives us; tests bring their own. */
@@ -116,6 +118,7 @@ export class LiveStream {
     if (this.state.connection !== "lost") this.set({ connection: "lost", since: Date.now() });
     this.retry = setTimeout(this.start, this.wait);
     this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
+    this.handlers.onLost();
   }
 }
 
