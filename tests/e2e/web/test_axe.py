@@ -71,15 +71,14 @@ def settled(page: Page) -> None:
     expect(page.locator(".loading")).to_have_count(0)
 
 
-Look = tuple[dict[str, int], str, tuple[str, ...]]
-EACH: tuple[Look, ...] = ((WIDE, "light", ()), (NARROW, "dark", ()))
-"""Each rule under each width and each theme."""
-COLOURS: tuple[Look, ...] = ((WIDE, "dark", ("color-contrast",)), (NARROW, "light", ("color-contrast",)))
-"""The colours under the other two."""
-
-
-def looked_at(page: Page, what: str, found: list[str], looks: tuple[Look, ...] = EACH) -> None:
-    for width, theme, rules in looks:
+def looked_at(page: Page, what: str, found: list[str]) -> None:
+    """Both widths and both themes, each rule under each width, colours under all four."""
+    for width, theme, rules in (
+        (WIDE, "light", ()),
+        (WIDE, "dark", ("color-contrast",)),
+        (NARROW, "dark", ()),
+        (NARROW, "light", ("color-contrast",)),
+    ):
         page.set_viewport_size(width)  # type: ignore[arg-type]
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         expect(page.locator("html")).to_have_attribute("data-theme", theme)
@@ -98,7 +97,7 @@ def test_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page):
     for what, path in places.items():
         page.goto(cluster.url + path)
         settled(page)
-        looked_at(page, what, found, EACH + COLOURS)
+        looked_at(page, what, found)
     assert found == [], "\n".join(found)
 
 

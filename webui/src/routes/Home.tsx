@@ -46,7 +46,7 @@ export function Home() {
   if (leftFor !== null && leftFor !== state.query) setLeftFor(null);
   const setQuery = useCallback(
     (query: string) => {
-      if (query !== state.query) setLeftFor(state.query);
+      setLeftFor(query === state.query ? null : state.query);
       change({ query });
     },
     [change, state.query],

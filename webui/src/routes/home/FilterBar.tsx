@@ -28,7 +28,6 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
         onBlur={send}
-        onKeyDown={(event) => event.key === "Enter" && send()}
         placeholder="Filter: a name, or state = running and hp.lr < 0.01"
         aria-label="Filter the experiments"
         aria-describedby={hint}

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import { NO_MARKS } from "@/components/board/marks";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { ExactTime } from "@/components/TimeText";
 import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
@@ -10,7 +11,7 @@ import type { TrialTabProps } from "../Trial";
 /** What the trial reported, with what happened to it marked where it happened. */
 export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
-  const { data: marks = [] } = useQuery(marksQuery(trial.experimentId, trial.id));
+  const { data: marks = NO_MARKS } = useQuery(marksQuery(trial.experimentId, trial.id));
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
   if (names.error) return <Failure error={names.error} />;
   if (!names.data) return <Loading what="the figures" />;
