@@ -7,9 +7,11 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 WORKERS ?= 2
+# Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e e2e-long wheel-test test official mlflow \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e e2e-long wheel-test test official debian mlflow \
 	pictures bench mutants clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
@@ -29,6 +31,9 @@ $(VENV)/launchers: $(VENV)/installed scripts/install_launchers.sh constraints.tx
 
 install-browser: install ## the Chromium that the page's tests drive (adds Debian packages)
 	@sh scripts/install_browser.sh
+
+debian: install-browser  # what the other tests need of it
+	@sh scripts/install_test_tools.sh
 
 webui/node_modules/.package-lock.json: webui/package-lock.json $(VENV)/installed
 	@sh scripts/webui.sh $(VENV) install
@@ -67,13 +72,11 @@ fmt: install ## format and mend what can be mended
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
 
-unit: install install-launchers webui-types ## the fast tests
-	@sh scripts/install_test_tools.sh
+unit: install install-launchers debian webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/mutants
 
-e2e: install install-launchers install-browser official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
-	@sh scripts/install_test_tools.sh
+e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
 e2e-long: install install-launchers install-browser webui ## longer forms of what make test shows
@@ -83,7 +86,7 @@ wheel-test: install install-browser webui ## the wheel, by way of the sdist, in 
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: install ## everything
-	@$(MAKE) --no-print-directory -j2 check official  # the latter waits for its packages more than it works
+	@$(MAKE) --no-print-directory -j3 check official debian  # the latter two wait for packages more than they work
 	@$(MAKE) --no-print-directory unit e2e wheel-test
 
 official: $(OFFICIAL)/installed

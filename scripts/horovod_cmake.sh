@@ -7,4 +7,5 @@ esac
 for file in "$1/CMakeLists.txt" "$1/horovod/torch/CMakeLists.txt"; do
     sed -i 's/\(CMAKE_CXX_STANDARD\) 14/\1 20/' "$file"
 done
-exec cmake "$@" -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O2 -DNDEBUG'
+sed -i '1i set(CMAKE_UNITY_BUILD ON)\nset(CMAKE_UNITY_BUILD_BATCH_SIZE 8)' "$1/horovod/torch/CMakeLists.txt"
+exec cmake "$@" -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O1 -DNDEBUG'

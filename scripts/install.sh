@@ -11,12 +11,15 @@ python=$1 venv=$2
     exit 1
 }
 step() { printf '%s\n' "install: $*"; }
+# Most modules of torch are never imported, so each is compiled when it is.
+add() { "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
 step "an environment in $venv"
 "$python" -m venv "$venv"
 step "pip"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -U pip
+add -U pip
 step "torch (about 200 MB, the slow part)"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0 numpy
+add torch==2.13.0 numpy
 step "Detent and what it is built and tested with"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+add -e '.[dev]'
+"$venv/bin/python" -c 'import torch._dynamo'
 step "done"

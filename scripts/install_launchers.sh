@@ -8,7 +8,7 @@ step() { printf '%s\n' "launchers: $*"; }
 pip() { "$venv/bin/python" -m pip "$@" -q --disable-pip-version-check; }
 
 step "deepspeed"
-pip install -c "$here/../constraints.txt" 'deepspeed>=0.19,<0.20'
+pip install --no-compile -c "$here/../constraints.txt" 'deepspeed>=0.19,<0.20'
 
 key=$("$venv/bin/python" -c 'import sys, torch; print(f"py{sys.version_info[0]}.{sys.version_info[1]}-torch{torch.__version__}")')
 wheels=${DETENT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/detent}/wheels/$key
@@ -24,7 +24,7 @@ if ! ls "$wheels/horovod-$horovod"-*.whl >/dev/null 2>&1; then
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
     fi
-    step "builds horovod $horovod for $key (about two minutes, once)"
+    step "builds horovod $horovod for $key (about a minute, once)"
     pip install -c "$here/../constraints.txt" setuptools wheel packaging
     built=$(mktemp -d)
     trap 'rm -rf "$built"' EXIT

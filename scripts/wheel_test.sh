@@ -15,8 +15,13 @@ if [ -e "$root/webui/package.json" ] && ! "$python" -m zipfile -l "$(ls "$work"/
     echo "wheel: no page in it; make webui builds it" >&2
     exit 1
 fi
-"$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install -q --disable-pip-version-check -c "$root/constraints.txt" "$work"/wheel/*.whl
+install() {
+    into=$1
+    shift
+    "$root/.venv/bin/python" -m pip --python "$into/bin/python" install -q --disable-pip-version-check --no-compile "$@"
+}
+"$python" -m venv --without-pip "$work/venv"
+install "$work/venv" -c "$root/constraints.txt" "$work"/wheel/*.whl
 mkdir "$work/empty" "$work/context"
 cd "$work/empty"
 export XDG_CONFIG_HOME="$work/config"
@@ -56,11 +61,11 @@ fi
 # Beside the older distribution, in either order of installation, every program of ours stops with the way out.
 for order in "ours older" "older ours"; do
     rm -rf "$work/both"
-    "$python" -m venv "$work/both"
+    "$python" -m venv --without-pip "$work/both"
     for which in $order; do
         case $which in
-            ours) "$work/both/bin/python" -m pip install -q --disable-pip-version-check --no-deps "$work"/wheel/*.whl ;;
-            older) "$work/both/bin/python" -m pip install -q --disable-pip-version-check --no-deps determined==0.38.1 ;;
+            ours) install "$work/both" --no-deps "$work"/wheel/*.whl ;;
+            older) install "$work/both" --no-deps determined==0.38.1 ;;
         esac
     done
     for module in determined_cli determined_master determined_agent; do

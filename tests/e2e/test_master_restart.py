@@ -12,6 +12,7 @@ import pytest
 from tests.support.live_cluster import live_cluster, python, wait_until
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
+from tests.support.ready_masters import ready_masters
 
 from determined.client.session import Session
 
@@ -266,12 +267,13 @@ WRITES = {
 
 def test_killed_right_after_its_200(lonely):
     """One after the other: some need what another left."""
-    for name, (request, is_there) in WRITES.items():
-        method, path, body = request(lonely)
-        lonely.answer = lonely.session.request(method, path, body)
-        lonely.kill_master()
-        lonely.start_master()
-        assert is_there(lonely), name
+    with ready_masters(lonely.environment) as lonely.spawn_master:
+        for name, (request, is_there) in WRITES.items():
+            method, path, body = request(lonely)
+            lonely.answer = lonely.session.request(method, path, body)
+            lonely.kill_master()
+            lonely.start_master()
+            assert is_there(lonely), name
 
 
 def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):

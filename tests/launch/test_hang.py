@@ -121,6 +121,7 @@ def test_a_hang_on_one_machine(tmp_path):
 
 
 @pytest.mark.torch
+@pytest.mark.long  # tests/e2e/launchers/test_failures.py lets a rank sleep on the second machine
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_a_hang_across_machines(tmp_path):
     (tmp_path / "train.py").write_text(HANGING)

@@ -75,6 +75,7 @@ def assert_summed(ended, ranks, total):
         assert container.ranks("sum") == dict.fromkeys(own, f"{total} {ARGUMENTS!r}"), container.output
 
 
+@pytest.mark.long  # tests/e2e/launchers/test_matrix.py trains under each layer on two machines
 @pytest.mark.parametrize("layer", SCRIPTS)
 def test_an_all_reduce(two, tmp_path, layer):
     words = [f"determined.launch.{layer}", "--", script(tmp_path, SCRIPTS[layer]), *ARGUMENTS]

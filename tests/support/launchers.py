@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.support.compiler import python_path
 
 LAUNCHERS = ("torch_distributed", "horovod", "deepspeed")
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)
@@ -53,7 +54,8 @@ def environment(**more: str) -> dict[str, str]:
     """One thread a rank, this Python first on PATH, and nothing of a task or a launcher around this process."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_", "HOROVOD_"))}
     search = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-    return {**kept, "PATH": search, "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", **more}
+    variables = {"PATH": search, "PYTHONPATH": python_path(), "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"}
+    return {**kept, **variables, **more}
 
 
 def start(

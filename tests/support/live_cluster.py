@@ -1,19 +1,22 @@
 """A cluster of real processes: a master, agents beside it, and a login; each can be killed and started again."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tests.support import live_processes
 
 from determined.client.session import ONCE, Retry, Session
+from determined_master.db.migrate import bring_up
 
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
@@ -33,22 +36,44 @@ def wait_until(question: Callable[[], T | None], *, within: float = 30.0, what: 
         time.sleep(min(0.03 + waited / 20, 0.2))
 
 
-class Program:
-    """One child process whose output goes to a file."""
+class Process(Protocol):
+    """Of ``subprocess.Popen`` what is asked of it here."""
 
-    def __init__(self, argv: list[str], log: Path, environment: dict[str, str]) -> None:
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+Spawn = Callable[[list[str], Path, dict[str, str]], Process]
+"""Starts ``argv`` in the log's folder, in a session of its own, with this environment and its output added to the log."""
+
+
+def spawned(argv: list[str], log: Path, environment: dict[str, str]) -> Process:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=log.parent,
+            start_new_session=True,
+        )
+
+
+class Program:
+    """One process whose output goes to a file."""
+
+    def __init__(self, argv: list[str], log: Path, environment: dict[str, str], spawn: Spawn = spawned) -> None:
         self.log = log
         self._from = log.stat().st_size if log.exists() else 0
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=environment,
-                cwd=log.parent,
-                start_new_session=True,
-            )
+        self.process = spawn(argv, log, environment)
 
     @property
     def pid(self) -> int:
@@ -95,6 +120,7 @@ class LiveCluster:
         self.url = self.cluster_id = ""
         self.master: Program | None = None
         self.agents: dict[str, Program] = {}
+        self.spawn_master: Spawn = spawned
         self.session = Session("http://127.0.0.1:1")
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -103,8 +129,11 @@ class LiveCluster:
         return int(self.url.rsplit(":", 1)[1]) if self.url else 0
 
     def start_master(self) -> None:
+        if not self.data.exists():
+            self.data.mkdir(mode=0o700)
+            (self.data / "master.sqlite").write_bytes(_new_database())
         argv = python("determined_master", "--data", str(self.data), "--port", str(self.port), "--announce")
-        self.master = Program(argv, self.folder / "master.log", self.environment)
+        self.master = Program(argv, self.folder / "master.log", self.environment, self.spawn_master)
         self.url = self.master.announced("ready: ")
         if self.session.master != self.url:
             self.session.close()
@@ -167,6 +196,15 @@ def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[L
         yield cluster
     finally:
         cluster.close()
+
+
+@functools.cache
+def _new_database() -> bytes:
+    """What the migrations make of nothing. ``test_up`` has masters that begin with nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "master.sqlite"
+        bring_up(f"sqlite+aiosqlite:///{made}")
+        return made.read_bytes()
 
 
 def environment(folder: Path) -> dict[str, str]:

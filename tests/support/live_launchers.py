@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import yaml
 from tests.support import live_processes
+from tests.support.compiler import python_path
+from tests.support.launchers import free_port
 from tests.support.live_cluster import LiveCluster, wait_until
 from tests.support.live_models import E2E, ROOT, Model
 from tests.support.live_trials import Experiment
@@ -74,7 +77,11 @@ def finals(log: list[str]) -> tuple[str, ...]:
 BARE: dict[str, Callable[[int], list[str]]] = {
     "torch_distributed": lambda world: ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}"],
     "horovod": lambda world: ["-m", "horovod.runner.launch", "--gloo", "-np", str(world), sys.executable],
-    "deepspeed": lambda world: ["-m", "deepspeed.launcher.runner", "--num_gpus", str(world)],
+    "deepspeed": lambda world: [
+        *("-m", "deepspeed.launcher.runner", "--num_gpus", str(world)),
+        # Its own choice is always the same, and two runs that meet at one store wait for each other for good.
+        *("--master_port", str(free_port())),
+    ],
 }
 """The launchers' own command lines, without us."""
 
@@ -87,16 +94,35 @@ def bare(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
         "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
+        "PYTHONPATH": python_path(),
         "DS_ACCELERATOR": "cpu",
         "DET_TRIAL_SEED": str(seed),
         "XDG_DATA_HOME": str(folder),
     }
     argv = [sys.executable, *BARE[layer](world), script]
-    done = subprocess.run(argv, cwd=EXAMPLE, env=environ, capture_output=True, text=True, timeout=180)
-    text = done.stdout + done.stderr
-    assert done.returncode == 0, text[-4000:]
+    text, code = _output_of(argv, environ)
+    assert code == 0, text[-4000:]
     losses = [float(value) for value in _VALIDATION.findall(text)]
     return Outcome(finals(text.splitlines()), dict(enumerate(losses)))
+
+
+def _output_of(argv: list[str], environ: dict[str, str]) -> tuple[str, int]:
+    """Whatever happens, no rank outlives the launcher: it would hold the next one's port."""
+    launcher = subprocess.Popen(
+        argv,
+        cwd=EXAMPLE,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with launcher:
+        try:
+            return "".join(launcher.communicate(timeout=180)), launcher.returncode
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(launcher.pid, signal.SIGKILL)
 
 
 def seed_of(cluster: LiveCluster, experiment: Experiment) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.support.compiler import IDLE_COMPILER
 
 ROOT = Path(__file__).parents[2]
 E2E = ROOT / "tests" / "e2e"
@@ -26,7 +27,7 @@ class Model:
 
     def configured(self, gates: Path | None = None, **changes: Any) -> str:
         """The configuration as YAML; ``gates`` is the folder in which a test closes gates."""
-        variables = [*ONE_THREAD, *([f"GATES={gates}"] if gates else [])]
+        variables = [*ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else [])]
         config = self.config | {"environment": {"environment_variables": variables}} | changes
         return yaml.safe_dump(config, sort_keys=False)
 

@@ -1,4 +1,5 @@
-"""A trial class as real processes against a small master: paused, resumed, and over two slots."""
+"""A trial class as real processes against a small master: paused, resumed, and over two slots. With a real master
+``tests/e2e/test_pause.py`` and ``tests/e2e/launchers/test_pause.py`` show the same in every run."""
 
 import json
 import os
@@ -8,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.compiler import python_path
 from tests.support.fake_master import serving, task_environment
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 
@@ -45,6 +47,7 @@ def start(tmp_path):
             "INTER_TRAIN_PROCESS_COMM_PORT_1": "0" if slots == 1 else str(free_port()),
             "C10D_PORT": str(free_port()),
             "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": python_path(),
         }
         if latest:
             environ["DET_LATEST_CHECKPOINT"] = latest

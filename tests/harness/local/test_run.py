@@ -101,7 +101,7 @@ def test_failures(context: Path, capfd: pytest.CaptureFixture[str], script: str,
 def test_the_launchers_example(capfd: pytest.CaptureFixture[str]) -> None:
     """One batch of each kind of trial, a DeepSpeedTrial among them."""
     folder = Path(__file__).parents[3] / "examples" / "launchers"
-    for name in ("torch_distributed", "horovod", "deepspeed", "core_api"):
+    for name in ("torch_distributed", "deepspeed", "core_api"):  # horovod's trial is torch_distributed's
         text = (folder / f"{name}.yaml").read_text()
         assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
         assert capfd.readouterr().err.splitlines()[-1] == "test passed"

@@ -55,7 +55,13 @@ INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
 
 
 @launchers.needs("horovod")
-@pytest.mark.parametrize(("launcher", "other"), [("torch_distributed", "horovod"), ("horovod", "torch_distributed")])
+@pytest.mark.parametrize(
+    ("launcher", "other"),
+    [
+        ("torch_distributed", "horovod"),
+        pytest.param("horovod", "torch_distributed", marks=pytest.mark.long),  # tests/e2e pauses under horovod too
+    ],
+)
 def test_pytorch_trial(tmp_path, launcher, other):
     """A checkpoint goes on under the other framework with the same bits: nothing of either is in it."""
     (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other)
@@ -66,5 +72,6 @@ def test_pytorch_trial(tmp_path, launcher, other):
 
 
 @launchers.needs("deepspeed")
-def test_engines(tmp_path):
-    check("deepspeed", tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{"stage": 0}, {"stage": 1}])
+@pytest.mark.parametrize("stage", [pytest.param(0, marks=pytest.mark.long), 1])  # tests/e2e pauses at stage 0
+def test_engines(tmp_path, stage):
+    check("deepspeed", tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{"stage": stage}])

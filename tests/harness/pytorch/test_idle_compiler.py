@@ -1,0 +1,33 @@
+"""What the tests' training processes start with: torch without its compiler, until that is wanted."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.support.compiler import IDLE_COMPILER
+
+pytestmark = pytest.mark.torch
+STEP = """
+import sys, torch
+weight = torch.nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([weight], lr=0.5)
+def step():
+    optimizer.zero_grad()
+    (weight ** 2).sum().backward()
+    optimizer.step()
+"""
+TRAINS = "step(); print(weight.tolist(), 'torch._dynamo.convert_frame' in sys.modules)"
+COMPILES = """step()
+double = torch.compile(lambda x: 2 * x, backend="eager", fullgraph=True)
+print(double(torch.ones(1)).item(), 'torch._dynamo.convert_frame' in sys.modules)"""
+PART_OF_IT = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
+
+
+@pytest.mark.parametrize(
+    ("then", "printed"),
+    [(TRAINS, "[0.0, 0.0] False"), (COMPILES, "2.0 True"), (PART_OF_IT, "torch._dynamo.config True")],
+)
+def test_it_is_loaded_where_it_is_wanted(then: str, printed: str) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(IDLE_COMPILER)}
+    done = subprocess.run([sys.executable, "-c", STEP + then], env=environ, capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == (printed, "")

@@ -1,0 +1,118 @@
+"""Masters of which each is forked from a process that has imported all that a master is made of.
+
+For a test that kills and starts some dozens of them, one after the other: each start goes without its imports, and what
+is killed is a whole process all the same. Run as a program, it reads JSON of ``argv`` and ``log``, a line for each
+master; it writes the master's pid, and its exit code once it has ended.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class Forked:
+    """What a test asks of a ``subprocess.Popen``, for the child of another process."""
+
+    def __init__(self, parent: subprocess.Popen[bytes], order: dict[str, object]) -> None:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        self._answers = parent.stdout
+        self._code: int | None = None
+        parent.stdin.write(json.dumps(order).encode() + b"\n")
+        self.pid = int(self._answers.readline())
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked master", timeout or 0)
+            self._code = int(self._answers.readline())
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class ReadyMasters:
+    """Called like a program is spawned; the next one only after the last has ended."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        # Without a buffer, so that what ``select`` sees is all that was not yet read.
+        self._parent = subprocess.Popen(
+            [sys.executable, "-P", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._last: Forked | None = None
+
+    def __call__(self, argv: list[str], log: Path, environment: dict[str, str]) -> Forked:
+        arguments = argv[argv.index("determined_master") + 1 :]
+        self._last = Forked(self._parent, {"argv": arguments, "log": str(log), "environment": environment})
+        return self._last
+
+    def close(self) -> None:
+        if self._last is not None:
+            self._last.kill()
+            self._last.wait(20)
+        with self._parent as parent:  # its pipes are closed, and then it ends
+            pass
+        assert parent.returncode == 0
+
+
+@contextlib.contextmanager
+def ready_masters(environment: dict[str, str]) -> Iterator[ReadyMasters]:
+    made = ReadyMasters(environment)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def main() -> None:
+    import determined_master.__main__ as master
+
+    def serve(order: dict[str, Any]) -> int:
+        os.setsid()
+        os.chdir(Path(order["log"]).parent)
+        log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for file, number in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(file, number)
+        os.environ.clear()
+        os.environ.update(order["environment"])
+        try:
+            return master.main(order["argv"])
+        except BaseException:
+            traceback.print_exc()
+            return 1
+
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            os._exit(serve(order))
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
