@@ -28,10 +28,11 @@ if ! ls "$wheels/horovod-$horovod"-*.whl >/dev/null 2>&1; then
     pip install -c "$here/../constraints.txt" setuptools wheel packaging
     built=$(mktemp -d)
     trap 'rm -rf "$built"' EXIT
+    # pip's own cache does not know which torch a wheel was built for.
     if ! PATH="$venv/bin:$PATH" HOROVOD_CMAKE="$here/horovod_cmake.sh" MAKEFLAGS="-j$(nproc)" \
         HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
         HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
-        "$venv/bin/python" -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation \
+        "$venv/bin/python" -m pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
         --no-binary horovod -w "$built" "horovod==$horovod" >"$built/log" 2>&1; then
         tail -40 "$built/log" >&2
         exit 1

@@ -1,5 +1,6 @@
 """What a trial did when: cases that people know, and what holds whatever happened."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -58,6 +59,19 @@ def test_pause_and_activate():
         ("checkpoint", 500, 2, "checkpoint at step 500"),
     ]
     assert [m.kind for m in moments_of(history)][2:4] == ["checkpoint", "activate"]
+    assert [m.until for m in on_curve(moments_of(history))] == [at(40), None, None]
+
+
+def test_a_pause_is_over_when_the_trial_goes_on_or_ends():
+    stopped = Move(at(40), P, TrialState.CANCELED, "ann")
+    kept = History(7, at(0), P, moves=[Move(at(20), A, P, "ann")], tries=[Try(1, at(1), at(5), at(10), at(20), at(25))])
+    ended = replace(kept, state=TrialState.CANCELED, ended=at(41), moves=[*kept.moves, stopped])
+    again = replace(kept, moves=[Move(at(t), *((A, P) if t % 20 else (P, A)), "ann") for t in (30, 40, 50)])
+    assert [[m.until for m in on_curve(moments_of(each))] for each in (kept, ended, again)] == [
+        [None],
+        [at(41)],
+        [at(40), None],
+    ]
 
 
 def test_failures_back_off_and_restart():

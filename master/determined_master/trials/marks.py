@@ -15,10 +15,11 @@ SHOWN_REASON = 200
 
 
 class TrialMark(Wire):
-    """``steps``: where on a curve it stands."""
+    """``steps``: where on a curve it stands. ``until``: of a pause, when it was over; None while it lasts."""
 
     kind: CurveMarkKind
     time: Time
+    until: Time | None = None
     steps: int
     run_id: int
     text: str
@@ -59,11 +60,17 @@ def moments_of(history: History) -> list[Moment]:
 
 
 def on_curve(moments: Sequence[Moment]) -> list[TrialMark]:
-    return [
-        TrialMark(kind=each.kind, time=each.time, steps=each.steps or 0, run_id=each.run_id, text=each.text)
-        for each in moments
-        if each.kind in ("restart", "pause", "checkpoint")
-    ]
+    """``moments`` by their time."""
+    found = []
+    for at, each in enumerate(moments):
+        if each.kind not in ("restart", "pause", "checkpoint"):
+            continue
+        over = (after.time for after in moments[at:] if after.kind in ("activate", "ended"))
+        until = next(over, None) if each.kind == "pause" else None
+        steps = each.steps or 0
+        mark = TrialMark(kind=each.kind, time=each.time, until=until, steps=steps, run_id=each.run_id, text=each.text)
+        found.append(mark)
+    return found
 
 
 def on_timeline(trial_id: int, moments: Sequence[Moment]) -> list[TimelineMark]:

@@ -121,6 +121,12 @@ describe("marks", () => {
     expect(places([mark(10), mark(25), mark(30)], "epochs", [over([20, 10], [1, 0.5]), over([30, 40], [1.5, NaN])])).toEqual([0.5, 1.25, 1.5]);
   });
 
+  it("last over time where they are pauses, until they are over", () => {
+    const until = "2026-11-21T12:00:30Z";
+    expect(placed([{ ...mark(25), until }, mark(25), { ...mark(25), kind: "restart" }], "time", []).map((each) => each.until)).toEqual([Date.parse(until) / 1000, Infinity, undefined]);
+    expect(placed([{ ...mark(25), until }], "batches", [])[0]).not.toHaveProperty("until");
+  });
+
   it("have no epoch outside of what is drawn, and none where none was reported", () => {
     expect(places([mark(5), mark(35)], "epochs", [over([10, 30], [1, 3])])).toEqual([]);
     expect(places([mark(5)], "epochs", [over([5], null)])).toEqual([]);

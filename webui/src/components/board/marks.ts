@@ -4,14 +4,17 @@ import type { ChartMark } from "../charts/line";
 
 export const NO_MARKS: readonly TrialMark[] = [];
 
-/** Marks at their places on the axis. An epoch is read off the points around; what lies outside of them has no place. Pure. */
+/** Marks at their places on the axis; over time a pause lasts. An epoch is read off the points around; what lies outside of them has no place. Pure. */
 export function placed(marks: readonly TrialMark[], x: XAxis, drawn: readonly Series[]): ChartMark[] {
   const epochOf = x === "epochs" ? epochsBetween(drawn) : null;
-  return marks.flatMap(({ kind, text, time, steps }) => {
-    const at = epochOf ? epochOf(steps) : x === "time" ? Date.parse(time) / 1000 : steps;
+  return marks.flatMap(({ kind, text, time, until, steps }) => {
+    if (x === "time" && kind === "pause") return [{ kind, text, x: seconds(time), until: until ? seconds(until) : Infinity }];
+    const at = epochOf ? epochOf(steps) : x === "time" ? seconds(time) : steps;
     return at === null ? [] : [{ kind, text, x: at }];
   });
 }
+
+const seconds = (time: string) => Date.parse(time) / 1000;
 
 /** The epoch at a step: that of a point there, else on the straight line between the points beside it. */
 function epochsBetween(drawn: readonly Series[]): (step: number) => number | null {

@@ -19,6 +19,8 @@ export interface ChartMark {
   x: number;
   kind: string;
   text: string;
+  /** Where it was over, of what lasts; infinite while it does. */
+  until?: number;
 }
 
 /** x of a series, as the axis wants it; points without a place on it are left out by the caller. */

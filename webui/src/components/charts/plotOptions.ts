@@ -88,6 +88,12 @@ function zoomed(plot: uPlot, current: Current): void {
   current.onZoom?.(range);
 }
 
+/** A stretch in which nothing was trained, from one pixel to another; what is beside the chart is clipped. */
+function shade({ ctx, bbox }: uPlot, from: number, to: number): void {
+  ctx.fillStyle = `${style("--waiting")}22`;
+  ctx.fillRect(from, bbox.top, Math.max(0, to - from), bbox.height);
+}
+
 /** What happened, as lines from top to bottom with a sign; what cannot be drawn, as signs at the edge. */
 function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
   const { ctx, bbox } = plot;
@@ -100,6 +106,7 @@ function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   for (const mark of marks) {
     const x = plot.valToPos(mark.x, "x", true);
+    if (mark.until !== undefined) shade(plot, x, Number.isFinite(mark.until) ? plot.valToPos(mark.until, "x", true) : bbox.left + bbox.width);
     if (!Number.isFinite(x) || x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = mark.kind === "checkpoint" ? "#8a8a8a55" : style("--waiting");
     ctx.fillStyle = mark.kind === "checkpoint" ? "#8a8a8a" : style("--waiting");

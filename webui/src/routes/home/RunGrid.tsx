@@ -6,6 +6,7 @@ import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
 import { type Cursor, followed } from "./cursor";
 import type { ListState } from "./listState";
+import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 import { visible } from "@/format/visible";
@@ -67,19 +68,20 @@ export function RunGrid(props: Props) {
   // made scrolling stumble.
   const table = useReactTable({ data: NO_ROWS, columns, autoResetAll: false, state: { sorting }, manualSorting: true, columnResizeMode: "onChange", getCoreRowModel: getCoreRowModel() });
   const sizes = table.getState().columnSizing;
-  const cells = useMemo(
-    () => table.getVisibleLeafColumns().map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() })),
+  const cells = useMemo(() => {
+    const shown = table.getVisibleLeafColumns().map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() }));
+    const pins = pinnedAt(shown, CHECK);
+    return shown.map((cell, index) => ({ ...cell, left: pins[index] }));
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
-    [table, columns, sizes],
-  );
+  }, [table, columns, sizes]);
   return (
     <div className="grid-frame" ref={frame} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
-        <div className="grid-cell" role="columnheader" style={{ width: CHECK }}>
+        <div className="grid-cell pinned" role="columnheader" style={{ width: CHECK, left: 0 }}>
           <span className="visually-hidden">Selected</span>
         </div>
-        {table.getFlatHeaders().map((header) => (
-          <HeadCell key={header.id} header={header} place={state.sort.findIndex((each) => each.column === header.id)} count={state.sort.length} onSort={props.onSort} />
+        {table.getFlatHeaders().map((header, index) => (
+          <HeadCell key={header.id} header={header} left={cells[index]?.left} place={state.sort.findIndex((each) => each.column === header.id)} count={state.sort.length} onSort={props.onSort} />
         ))}
       </div>
       <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
@@ -122,7 +124,7 @@ interface LineProps {
   line: number;
   /** Undefined while it is on its way. */
   row: Row | undefined;
-  cells: readonly { id: string; look: ColumnLook; width: number }[];
+  cells: readonly { id: string; look: ColumnLook; width: number; left: number | undefined }[];
   top: number;
   isCursor: boolean;
   isSelected: boolean;
@@ -142,12 +144,12 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
       style={{ top }}
       onClick={() => stand(line, row?.id ?? null)}
     >
-      <div className="grid-cell" role="gridcell" style={{ width: CHECK }}>
+      <div className="grid-cell pinned" role="gridcell" style={{ width: CHECK, left: 0 }}>
         {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}
       </div>
       {row ? (
-        cells.map(({ id, look, width }) => (
-          <div key={id} className={look.number ? "grid-cell number" : "grid-cell"} role="gridcell" style={{ width }}>
+        cells.map(({ id, look, width, left }) => (
+          <div key={id} className={cellClass(look.number, left)} role="gridcell" style={{ width, left }}>
             {look.draw(row, addFilter)}
           </div>
         ))
@@ -161,18 +163,23 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
   );
 });
 
+function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
+  return `grid-cell${isNumber ? " number" : ""}${left === undefined ? "" : " pinned"}`;
+}
+
 interface HeadProps {
   header: Header<Row, unknown>;
+  left: number | undefined;
   /** Among the columns that the list is sorted by; -1 for none. */
   place: number;
   count: number;
   onSort: (column: string, add: boolean) => void;
 }
 
-function HeadCell({ header, place, count, onSort }: HeadProps) {
+function HeadCell({ header, left, place, count, onSort }: HeadProps) {
   const sorted = header.column.getIsSorted();
   return (
-    <div className="grid-cell" role="columnheader" style={{ width: header.getSize() }} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
+    <div className={cellClass(false, left)} role="columnheader" style={{ width: header.getSize(), left }} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
       <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
         <span>{flexRender(header.column.columnDef.header, header.getContext())}</span>
         {sorted && (

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_SORT, pressed, readFilter, readState, writeState } from "./listState";
+import { pinnedAt } from "./pinned";
 import { type Section, shapeOf } from "./sections";
 
 const finding = { filter: "", sort: "", showArchived: false };
@@ -20,6 +21,16 @@ describe("the list's address", () => {
   });
 
   it("shows a column once, however often it is named", () => expect(readState(new URLSearchParams("col=id&col=id")).columns).toEqual(["id"]));
+});
+
+describe("columns that stay in sight", () => {
+  const widths = (...ids: string[]) => ids.map((id) => ({ id, width: 100 }));
+
+  it("are those that name a line, as long as they come first", () => {
+    expect(pinnedAt(widths("id", "name", "state"), 40)).toEqual([40, 140, undefined]);
+    expect(pinnedAt(widths("name", "state", "id"), 40)).toEqual([40, undefined, undefined]);
+    expect(pinnedAt(widths("state", "name"), 40)).toEqual([undefined, undefined]);
+  });
 });
 
 describe("a press on a column's name", () => {

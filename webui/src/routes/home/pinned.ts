@@ -1,0 +1,16 @@
+const PINNED: ReadonlySet<string> = new Set(["id", "name"]);
+
+/**
+ * From where on a column stays in sight while the others are scrolled: those that say which experiment a line is, as
+ * long as they come first. In pixels from the left, `begin` of which are taken; undefined for all others. Pure.
+ */
+export function pinnedAt(columns: readonly { id: string; width: number }[], begin: number): (number | undefined)[] {
+  const first = columns.findIndex(({ id }) => !PINNED.has(id));
+  const count = first < 0 ? columns.length : first;
+  let left = begin;
+  return columns.map(({ width }, index) => {
+    if (index >= count) return undefined;
+    left += width;
+    return left - width;
+  });
+}
