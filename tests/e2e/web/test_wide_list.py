@@ -21,7 +21,9 @@ def left_of_its_name(page: Page, name: str) -> tuple[float, float]:
     link = grid.get_by_role("link", name=name)
     expect(link).to_be_visible()
     before = link.evaluate("link => link.getBoundingClientRect().left")
-    scrolled = grid.evaluate("async frame => { frame.scrollLeft = 10_000; await new Promise(requestAnimationFrame); return frame.scrollLeft; }")
+    scrolled = grid.evaluate(
+        "async frame => { frame.scrollLeft = 10_000; await new Promise(requestAnimationFrame); return frame.scrollLeft; }"
+    )
     assert scrolled > 200
     expect(grid.get_by_role("columnheader", name="width")).to_be_in_viewport()
     return before, link.evaluate("link => link.getBoundingClientRect().left")

@@ -74,6 +74,8 @@ export function RunGrid(props: Props) {
     return shown.map((cell, index) => ({ ...cell, left: pins[index] }));
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
   }, [table, columns, sizes]);
+  // Its lines lie anywhere in the body, so it has no width of their cells by itself.
+  const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
     <div className="grid-frame" ref={frame} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
@@ -84,7 +86,7 @@ export function RunGrid(props: Props) {
           <HeadCell key={header.id} header={header} left={cells[index]?.left} place={state.sort.findIndex((each) => each.column === header.id)} count={state.sort.length} onSort={props.onSort} />
         ))}
       </div>
-      <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+      <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
         {items.map((item) => {
           const line = shape.lineAt(item.index);
           if (line === null) return null;
