@@ -1,6 +1,6 @@
 import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
+import { memo, type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
@@ -77,7 +77,7 @@ export function RunGrid(props: Props) {
   // Its lines lie anywhere in the body, so it has no width of their cells by itself.
   const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
-    <div className="grid-frame" ref={frame} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
+    <div className="grid-frame" ref={frame} onScroll={markAside} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
         <div className="grid-cell pinned" role="columnheader" style={{ width: CHECK, left: 0 }}>
           <span className="visually-hidden">Selected</span>
@@ -164,6 +164,11 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
     </div>
   );
 });
+
+/** Cells are pinned only where the list was scrolled aside: to look after each of them costs a part of every frame. */
+function markAside({ currentTarget: frame }: UIEvent<HTMLElement>): void {
+  frame.toggleAttribute("data-aside", frame.scrollLeft > 0);
+}
 
 function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
   return `grid-cell${isNumber ? " number" : ""}${left === undefined ? "" : " pinned"}`;
