@@ -15,18 +15,16 @@ COLUMNS = ("id", "name", "state", "description", "progress", "searcherMetricsVal
 DESK = {"width": 900, "height": 700}
 
 
-def left_of_its_name(page: Page, name: str) -> tuple[float, float]:
-    """Before and after the list was scrolled to its right end."""
+LEFT = "each => each.getBoundingClientRect().left"
+
+
+def left_of(page: Page, name: str) -> float:
+    """Of the cell with an experiment's name, which stands under its head."""
     grid = page.get_by_role("grid", name="Experiments")
-    link = grid.get_by_role("link", name=name)
-    expect(link).to_be_visible()
-    before = link.evaluate("link => link.getBoundingClientRect().left")
-    scrolled = grid.evaluate(
-        "async frame => { frame.scrollLeft = 10_000; await new Promise(requestAnimationFrame); return frame.scrollLeft; }"
-    )
-    assert scrolled > 200
-    expect(grid.get_by_role("columnheader", name="width")).to_be_in_viewport()
-    return before, link.evaluate("link => link.getBoundingClientRect().left")
+    head = grid.get_by_role("columnheader", name="Name").evaluate(LEFT)
+    cell = grid.get_by_role("gridcell").filter(has=page.get_by_role("link", name=name)).evaluate(LEFT)
+    assert head == cell
+    return float(cell)
 
 
 @pytest.mark.parametrize(("window", "stays"), [(DESK, True), (NARROW, False)], ids=["desk", "phone"])
@@ -37,5 +35,10 @@ def test_the_name_stays_in_sight(
     runs.quick(cluster, name, activate=False)
     columns = "&".join(f"col={each}" for each in COLUMNS)
     page = visitor(viewport=window).page(f"/?{columns}&q=name+%3D+%22{name.replace(' ', '+')}%22")
-    before, after = left_of_its_name(page, name)
-    assert (before == after) is stays
+    expect(page.get_by_role("link", name=name)).to_be_visible()
+    before = left_of(page, name)
+    grid = page.get_by_role("grid", name="Experiments")
+    assert grid.evaluate("frame => (frame.scrollLeft = 10_000, frame.scrollLeft)") > 200
+    expect(grid.get_by_role("columnheader", name="width")).to_be_in_viewport()
+    expect(grid).to_have_attribute("data-aside", "")
+    assert (before == left_of(page, name)) is stays

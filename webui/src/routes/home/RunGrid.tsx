@@ -1,6 +1,6 @@
 import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
+import { type CSSProperties, memo, type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
@@ -79,7 +79,7 @@ export function RunGrid(props: Props) {
   return (
     <div className="grid-frame" ref={frame} onScroll={markAside} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
       <div className="grid-head" role="row">
-        <div className="grid-cell pinned" role="columnheader" style={{ width: CHECK, left: 0 }}>
+        <div className="grid-cell pinned" role="columnheader" style={cellStyle(CHECK, 0)}>
           <span className="visually-hidden">Selected</span>
         </div>
         {table.getFlatHeaders().map((header, index) => (
@@ -146,12 +146,12 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
       style={{ top }}
       onClick={() => stand(line, row?.id ?? null)}
     >
-      <div className="grid-cell pinned" role="gridcell" style={{ width: CHECK, left: 0 }}>
+      <div className="grid-cell pinned" role="gridcell" style={cellStyle(CHECK, 0)}>
         {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}
       </div>
       {row ? (
         cells.map(({ id, look, width, left }) => (
-          <div key={id} className={cellClass(look.number, left)} role="gridcell" style={{ width, left }}>
+          <div key={id} className={cellClass(look.number, left)} role="gridcell" style={cellStyle(width, left)}>
             {look.draw(row, addFilter)}
           </div>
         ))
@@ -170,6 +170,10 @@ function markAside({ currentTarget: frame }: UIEvent<HTMLElement>): void {
   frame.toggleAttribute("data-aside", frame.scrollLeft > 0);
 }
 
+function cellStyle(width: number, left: number | undefined): CSSProperties {
+  return { width, "--pinned-at": left === undefined ? undefined : `${left}px` } as CSSProperties;
+}
+
 function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
   return `grid-cell${isNumber ? " number" : ""}${left === undefined ? "" : " pinned"}`;
 }
@@ -186,7 +190,7 @@ interface HeadProps {
 function HeadCell({ header, left, place, count, onSort }: HeadProps) {
   const sorted = header.column.getIsSorted();
   return (
-    <div className={cellClass(false, left)} role="columnheader" style={{ width: header.getSize(), left }} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
+    <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
       <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
         <span>{flexRender(header.column.columnDef.header, header.getContext())}</span>
         {sorted && (
