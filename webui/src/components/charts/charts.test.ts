@@ -19,6 +19,13 @@ describe("the span of an axis", () => {
   });
 });
 
+describe("strokes", () => {
+  it("of twenty-four runs, training and validation, are all another", () => {
+    const looks = [0, 1].flatMap((style) => Array.from({ length: 24 }, (_, run) => JSON.stringify(strokeOf(run, style))));
+    expect(new Set(looks).size).toBe(48);
+  });
+});
+
 describe("smoothing", () => {
   it("leaves a level line level from its first point on", () => {
     for (const value of smoothed([3, 3, 3, 3], 0.9)) expect(value).toBeCloseTo(3);
