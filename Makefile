@@ -79,7 +79,7 @@ unit: install install-launchers debian webui-types ## the fast tests
 e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-e2e-long: install install-launchers install-browser webui ## longer forms of what make test shows
+e2e-long: install install-launchers debian webui ## longer forms of what make test shows
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
 wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder

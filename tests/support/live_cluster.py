@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from tests.support import live_processes
 
 from determined.client.session import ONCE, Retry, Session
+from determined_master.db.engine import sqlite_url
 from determined_master.db.migrate import bring_up
 
 T = TypeVar("T")
@@ -203,7 +204,7 @@ def _new_database() -> bytes:
     """What the migrations make of nothing. ``test_up`` has masters that begin with nothing."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "master.sqlite"
-        bring_up(f"sqlite+aiosqlite:///{made}")
+        bring_up(sqlite_url(made))
         return made.read_bytes()
 
 

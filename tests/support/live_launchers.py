@@ -79,7 +79,7 @@ BARE: dict[str, Callable[[int], list[str]]] = {
     "horovod": lambda world: ["-m", "horovod.runner.launch", "--gloo", "-np", str(world), sys.executable],
     "deepspeed": lambda world: [
         *("-m", "deepspeed.launcher.runner", "--num_gpus", str(world)),
-        # Its own choice is always the same, and two runs that meet at one store wait for each other for good.
+        # Its own choice is always the same, so two runs at once would meet at one store.
         *("--master_port", str(free_port())),
     ],
 }
@@ -107,7 +107,7 @@ def bare(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
 
 
 def _output_of(argv: list[str], environ: dict[str, str]) -> tuple[str, int]:
-    """Whatever happens, no rank outlives the launcher: it would hold the next one's port."""
+    """Whatever happens, the launcher's process group ends with it: what is left would hold a port."""
     launcher = subprocess.Popen(
         argv,
         cwd=EXAMPLE,
