@@ -82,7 +82,7 @@ async def delete(body: wire.DeleteBody, _user: User, session: Write) -> Empty:
 
 
 @router.patch("/api/v1/checkpoints")
-async def patch(body: wire.PatchBody, principal: Anyone, session: Write) -> Empty:
+async def patch(body: wire.PatchCheckpointsBody, principal: Anyone, session: Write) -> Empty:
     """What is left of checkpoints after files were removed."""
     for one in body.checkpoints:
         row = await repository.get(session, one.uuid)

@@ -52,16 +52,16 @@ class DeleteBody(Wire):
     checkpoint_uuids: list[str] = []
 
 
-class PatchResources(Wire):
+class CheckpointResourcesPatch(Wire):
     resources: dict[str, int] | None = None
 
 
 class PatchOne(Wire):
     uuid: str
-    resources: PatchResources | None = None
+    resources: CheckpointResourcesPatch | None = None
 
 
-class PatchBody(Wire):
+class PatchCheckpointsBody(Wire):
     checkpoints: list[PatchOne] = []
 
 

@@ -13,7 +13,7 @@ from determined_master.principal import Principal
 
 
 async def patch(
-    database: Database, clock: Clock, experiment_id: int, body: wire.PatchBody, principal: Principal
+    database: Database, clock: Clock, experiment_id: int, body: wire.PatchExperimentBody, principal: Principal
 ) -> None:
     """Absent fields stay; a null is an absent one, but for description and notes, which it empties."""
     sent = body.model_fields_set

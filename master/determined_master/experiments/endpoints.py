@@ -77,7 +77,7 @@ async def delete(experiment_id: int, user: User, master: TheMaster) -> Empty:
 
 
 @router.patch("/experiments/{experiment_id}")
-async def patch(experiment_id: int, body: wire.PatchBody, user: User, master: TheMaster) -> wire.ExperimentAnswer:
+async def patch(experiment_id: int, body: wire.PatchExperimentBody, user: User, master: TheMaster) -> wire.ExperimentAnswer:
     await edit.patch(master.database, master.clock, experiment_id, body, user)
     async with master.database.read() as session:
         row = await repository.get(session, experiment_id)

@@ -76,7 +76,7 @@ class LabelsAnswer(Wire):
     labels: list[str]
 
 
-class PatchResources(Wire):
+class ExperimentResourcesPatch(Wire):
     max_slots: int | None = None
     priority: int | None = None
     weight: float | None = None
@@ -88,12 +88,12 @@ class PatchStorage(Wire):
     save_trial_latest: int | None = None
 
 
-class PatchBody(Wire):
+class PatchExperimentBody(Wire):
     name: str | None = None
     description: str | None = None
     labels: list[str] | None = None
     notes: str | None = None
-    resources: PatchResources | None = None
+    resources: ExperimentResourcesPatch | None = None
     checkpoint_storage: PatchStorage | None = None
 
 
