@@ -1,12 +1,9 @@
 """Token → who speaks: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
-
-from fastapi import Depends, Request
-from starlette.requests import HTTPConnection
 
 from determined.errors import Forbidden, Unauthenticated
 from determined_master.allocations import repository as allocations
@@ -53,11 +50,13 @@ class Authenticator:
     def is_agent(self, token: str | None) -> bool:
         return token is not None and hmac.compare_digest(token.encode(), self._secrets.join_token.encode())
 
-    async def principal(self, connection: HTTPConnection) -> Principal:
-        """Raises Unauthenticated. A user's token wins over a task's where both are sent."""
-        cookies = connection.cookies
-        token = bearer(connection.headers.get("authorization")) or cookies.get(self.cookie) or cookies.get(COOKIE)
-        task_token = bearer(connection.headers.get(TASK_HEADER))
+    async def principal(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
+        """Returns who sent a request with these headers (names in lower case) and cookies. Raises Unauthenticated.
+
+        A user's token wins over a task's if both are sent.
+        """
+        token = bearer(headers.get("authorization")) or cookies.get(self.cookie) or cookies.get(COOKIE)
+        task_token = bearer(headers.get(TASK_HEADER))
         if token and not token.startswith(TASK_TOKEN_PREFIX + "."):
             return await self._user(token)
         task_token = task_token or token
@@ -114,26 +113,3 @@ def bearer(header: str | None) -> str | None:
         return None
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
-
-
-async def current_principal(request: Request) -> Principal:
-    authenticator: Authenticator = request.app.state.master.authenticator
-    return await authenticator.principal(request)
-
-
-async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person; a task's token is refused where this is asked for."""
-    if principal.is_task:
-        raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
-    return principal
-
-
-async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    if not user.admin:
-        raise Forbidden("this needs an admin")
-    return user
-
-
-Anyone = Annotated[Principal, Depends(current_principal)]
-User = Annotated[Principal, Depends(current_user)]
-Admin = Annotated[Principal, Depends(current_admin)]

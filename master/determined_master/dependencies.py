@@ -6,8 +6,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.errors import Forbidden
+from determined_master.auth import Authenticator
 from determined_master.db.session import ReadSession
 from determined_master.master import Master
+from determined_master.principal import Principal
 
 
 def master_of(request: Request) -> Master:
@@ -30,3 +33,26 @@ async def write_session(master: TheMaster) -> AsyncIterator[AsyncSession]:
 
 Read = Annotated[ReadSession, Depends(read_session, scope="function")]
 Write = Annotated[AsyncSession, Depends(write_session, scope="function")]
+
+
+async def current_principal(request: Request) -> Principal:
+    authenticator: Authenticator = request.app.state.master.authenticator
+    return await authenticator.principal(request.headers, request.cookies)
+
+
+async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
+    """A person; a task's token is refused where this is asked for."""
+    if principal.is_task:
+        raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
+    return principal
+
+
+async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
+    if not user.admin:
+        raise Forbidden("this needs an admin")
+    return user
+
+
+Anyone = Annotated[Principal, Depends(current_principal)]
+User = Annotated[Principal, Depends(current_user)]
+Admin = Annotated[Principal, Depends(current_admin)]

@@ -8,9 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import NotFound
 from determined_master.agents import repository, wire
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Admin, Anyone
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Admin, Anyone, Read, TheMaster
 from determined_master.master import Master
 from determined_master.wire.paging import page
 

@@ -10,9 +10,8 @@ from determined.states import ContainerState
 from determined_master import hints
 from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
-from determined_master.auth import Anyone
 from determined_master.db.models import ContainerRow
-from determined_master.dependencies import TheMaster, Write
+from determined_master.dependencies import Anyone, TheMaster, Write
 from determined_master.logs import repository as logs
 from determined_master.master import Master
 from determined_master.principal import Principal

@@ -7,13 +7,12 @@ from fastapi import APIRouter, Query
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
-from determined_master.auth import Anyone
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.repository import Listed
 from determined_master.db.base import from_micros, to_micros
 from determined_master.db.models import MetricRow
 from determined_master.db.session import ReadSession
-from determined_master.dependencies import Read
+from determined_master.dependencies import Anyone, Read
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.wire.enums import states

@@ -8,11 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, Forbidden
 from determined.states import CheckpointState
-from determined_master.auth import Anyone, User
 from determined_master.checkpoints import archive, repository, wire
 from determined_master.checkpoints.storage import folder_of
 from determined_master.db.models import CheckpointRow
-from determined_master.dependencies import Read, TheMaster, Write
+from determined_master.dependencies import Anyone, Read, TheMaster, User, Write
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import checkpoints as trial_checkpoints

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import bearer, current_admin, current_principal, current_user
-from determined_master.dependencies import Read, TheMaster
+from determined_master.auth import bearer
+from determined_master.dependencies import Read, TheMaster, current_admin, current_principal, current_user
 from determined_master.trials import repository as trial_rows
 from determined_master.wire.model import Empty, Wire
 

@@ -12,9 +12,8 @@ from fastapi.responses import StreamingResponse
 from determined import __version__
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Admin, Anyone
 from determined_master.cluster import repository
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Admin, Anyone, Read, TheMaster
 from determined_master.master import Master
 from determined_master.wire.enums import log_level
 from determined_master.wire.model import Pagination, Wire, rfc3339

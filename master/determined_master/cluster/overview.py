@@ -11,11 +11,10 @@ from determined.errors import BadRequest
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Anyone
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
 from determined_master.db.session import ReadSession
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.repository import Named
 from determined_master.wire.model import Time, Wire, answered, utc

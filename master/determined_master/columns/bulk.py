@@ -2,10 +2,9 @@
 
 from fastapi import APIRouter
 
-from determined_master.auth import User
 from determined_master.columns import selected, wire
 from determined_master.columns.selected import Selected, Verb
-from determined_master.dependencies import TheMaster
+from determined_master.dependencies import TheMaster, User
 from determined_master.experiments import edit
 
 router = APIRouter(tags=["many experiments"])

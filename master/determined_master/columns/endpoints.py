@@ -4,11 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined_master.auth import Anyone
 from determined_master.columns import catalogue, wire
 from determined_master.columns.names import Kind
 from determined_master.columns.search import Question, Search
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 
 router = APIRouter(prefix="/detent", tags=["finding"])
 

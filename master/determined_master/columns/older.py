@@ -5,11 +5,10 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from determined_master.auth import Anyone
 from determined_master.columns import catalogue, catalogue_repository, repository, wire
 from determined_master.columns.older_reading import show
 from determined_master.columns.search import Question, Search, project_of
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.users import repository as users
 from determined_master.wire.paging import Window
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read
+from determined_master.dependencies import Anyone, Read
 from determined_master.events import repository
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import sentence

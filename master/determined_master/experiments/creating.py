@@ -11,9 +11,8 @@ from fastapi import APIRouter, Request
 
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
-from determined_master.auth import User
 from determined_master.blobs import Blobs
-from determined_master.dependencies import TheMaster
+from determined_master.dependencies import TheMaster, User
 from determined_master.experiments import wire
 from determined_master.experiments.reading import show
 from determined_master.experiments.submit import Submission

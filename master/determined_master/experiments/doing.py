@@ -7,9 +7,8 @@ from fastapi import APIRouter, Query, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Anyone
 from determined_master.db.models import ExperimentRow
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository, shown, status
 from determined_master.trials import repository as trial_rows

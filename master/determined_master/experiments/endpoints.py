@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query
 
 from determined.errors import NotFound
 from determined.states import ExperimentState
-from determined_master.auth import Anyone, User
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster, User
 from determined_master.experiments import edit, listing, reading, repository, wire
 from determined_master.experiments.model_def import as_tgz
 from determined_master.trials import repository as trial_rows
@@ -77,7 +76,9 @@ async def delete(experiment_id: int, user: User, master: TheMaster) -> Empty:
 
 
 @router.patch("/experiments/{experiment_id}")
-async def patch(experiment_id: int, body: wire.PatchExperimentBody, user: User, master: TheMaster) -> wire.ExperimentAnswer:
+async def patch(
+    experiment_id: int, body: wire.PatchExperimentBody, user: User, master: TheMaster
+) -> wire.ExperimentAnswer:
     await edit.patch(master.database, master.clock, experiment_id, body, user)
     async with master.database.read() as session:
         row = await repository.get(session, experiment_id)

@@ -7,8 +7,8 @@ from fastapi.responses import FileResponse
 
 from determined.errors import Unauthenticated
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Anyone, User, bearer
-from determined_master.dependencies import Read, TheMaster
+from determined_master.auth import bearer
+from determined_master.dependencies import Anyone, Read, TheMaster, User
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Query
 from determined.context import ContextError, Entry, entries, read
 from determined.context.reading import is_text
 from determined.errors import BadRequest, NotFound
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.experiments import repository
 from determined_master.master import Master
 from determined_master.wire.model import Time, Wire

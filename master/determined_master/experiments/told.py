@@ -5,8 +5,7 @@ import asyncio
 from fastapi import APIRouter
 
 from determined.config import Checked, Diagnostic, check
-from determined_master.auth import Anyone, User
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster, User
 from determined_master.experiments import repository, shown
 from determined_master.experiments.origins import effective
 

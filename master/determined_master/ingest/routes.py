@@ -91,7 +91,7 @@ async def report_metrics(request: Request) -> Response:
 async def post_logs(request: Request) -> Response:
     master: Master = request.app.state.master
     try:
-        principal = await master.authenticator.principal(request)
+        principal = await master.authenticator.principal(request.headers, request.cookies)
         body = await decode(request, _LOGS)
         by_task: dict[str, list[Line]] = {}
         for raw in body.logs:
@@ -126,7 +126,7 @@ async def _may_report(request: Request, master: Master, trial_id: int) -> Princi
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = master.authenticator.known_task(token) if token else None
     if principal is None:
-        principal = await master.authenticator.principal(request)
+        principal = await master.authenticator.principal(request.headers, request.cookies)
     if principal.is_task and await master.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not report for trial {trial_id}")
     return principal

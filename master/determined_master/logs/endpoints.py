@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from determined.errors import BadRequest
-from determined_master.auth import Anyone
 from determined_master.db.models import LogRow
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.logs import repository
 from determined_master.logs.follow import read
 from determined_master.logs.repository import Selection

@@ -8,8 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.logs import page_rows
 from determined_master.logs.page_rows import Shown
 from determined_master.logs.paging import Asked, page

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.master import Master
 from determined_master.metrics import repository
 from determined_master.metrics.wire import metrics_report

@@ -6,8 +6,7 @@ import msgspec
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read
+from determined_master.dependencies import Anyone, Read
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import chunk_rows
 from determined_master.metrics.metric_names import named, summarised

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from determined.errors import BadRequest
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.experiments import repository as experiment_rows
 from determined_master.experiments.samples import (
     MOST_TRIALS,

@@ -2,8 +2,7 @@
 
 from fastapi import APIRouter
 
-from determined_master.auth import Anyone
-from determined_master.dependencies import Read
+from determined_master.dependencies import Anyone, Read
 from determined_master.trials import repository
 from determined_master.trials.marks import TrialMarks, moments_of, on_curve
 from determined_master.trials.past import histories_of

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Query
 from determined.errors import BadRequest, Forbidden
 from determined.states import TrialState
 from determined_master import hints
-from determined_master.auth import Anyone, User
 from determined_master.db.session import hint
-from determined_master.dependencies import Read, TheMaster, Write
+from determined_master.dependencies import Anyone, Read, TheMaster, User, Write
 from determined_master.experiments import repository as experiment_rows
 from determined_master.master import Master
 from determined_master.principal import Principal

@@ -10,9 +10,8 @@ from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.agents.wire import device
 from determined_master.allocations import repository as allocation_rows
-from determined_master.auth import Anyone
 from determined_master.db.models import AllocationRow
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster
 from determined_master.experiments import repository as experiment_rows
 from determined_master.experiments.model_def import as_tgz
 from determined_master.trials import repository

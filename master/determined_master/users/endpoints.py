@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from determined.errors import BadRequest
-from determined_master.auth import COOKIE, Admin, Anyone, User
-from determined_master.dependencies import Read, TheMaster
+from determined_master.auth import COOKIE
+from determined_master.dependencies import Admin, Anyone, Read, TheMaster, User
 from determined_master.users import repository, wire
 from determined_master.web import cookie
 from determined_master.wire.enums import is_descending

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined_master.auth import Anyone
 from determined_master.db.session import ReadSession
-from determined_master.dependencies import Read
+from determined_master.dependencies import Anyone, Read
 from determined_master.experiments import repository as experiment_rows
 from determined_master.users import repository, wire
 from determined_master.wire.paging import page

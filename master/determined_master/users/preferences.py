@@ -3,8 +3,7 @@
 from fastapi import APIRouter
 
 from determined.errors import BadRequest, PreconditionFailed
-from determined_master.auth import User
-from determined_master.dependencies import Read, Write
+from determined_master.dependencies import Read, User, Write
 from determined_master.users import repository, wire
 from determined_master.wire.model import Empty
 

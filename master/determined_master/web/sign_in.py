@@ -4,9 +4,9 @@ from fastapi import APIRouter, Request, Response
 
 from determined import __version__
 from determined.errors import BadRequest, Forbidden, Unauthenticated
-from determined_master.auth import Anyone, User, bearer, current_principal, current_user
+from determined_master.auth import bearer
 from determined_master.db.models import UserRow
-from determined_master.dependencies import Read, TheMaster
+from determined_master.dependencies import Anyone, Read, TheMaster, User, current_principal, current_user
 from determined_master.master import Master
 from determined_master.users import repository as users
 from determined_master.users.wire import user as shown

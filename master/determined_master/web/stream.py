@@ -10,8 +10,7 @@ from fastapi.responses import StreamingResponse
 from determined import __version__
 from determined.errors import ApiError
 from determined_master import hints
-from determined_master.auth import Anyone
-from determined_master.dependencies import TheMaster
+from determined_master.dependencies import Anyone, TheMaster
 from determined_master.master import Master
 from determined_master.web.feed import Feed, encoded
 from determined_master.web.wire import Bye, Changes, Hello
@@ -82,7 +81,7 @@ def _bye(feed: Feed, bye: Bye) -> bytes:
 
 async def _is_signed_in(request: Request, master: Master) -> bool:
     try:
-        await master.authenticator.principal(request)
+        await master.authenticator.principal(request.headers, request.cookies)
     except ApiError:
         return False
     return True
