@@ -7,7 +7,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from determined_master import errors
+from determined_master import http_errors
 from determined_master.agents import endpoints as agents
 from determined_master.agents import link
 from determined_master.allocations import endpoints as allocations
@@ -116,7 +116,7 @@ def create_app(master: Master) -> FastAPI:
         openapi_url="/detent/openapi.json",
         redoc_url=None,
     )
-    errors.install(app)
+    http_errors.install(app)
     app.add_middleware(Dialect)
     # Not by uvicorn, which would do it for the hot routes too.
     app.add_middleware(ProxyHeadersMiddleware)

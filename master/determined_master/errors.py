@@ -1,34 +1,11 @@
-"""Error → response: one shape, one handler for everything that can go wrong in a request."""
+"""Errors of the master that are more specific than ``determined.errors``."""
 
 import logging
-from typing import Any
-
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
 
 from determined.config import Checked
-from determined.errors import (
-    ApiError,
-    BadRequest,
-    Forbidden,
-    NotFound,
-    NotImplementedYet,
-    PreconditionFailed,
-    Unauthenticated,
-)
+from determined.errors import ApiError, BadRequest, PreconditionFailed
 
 logger = logging.getLogger(__name__)
-
-_BY_STATUS = {
-    400: BadRequest,
-    401: Unauthenticated,
-    403: Forbidden,
-    404: NotFound,
-    405: NotFound,
-    501: NotImplementedYet,
-}
 
 
 class InvalidConfig(BadRequest):
@@ -40,50 +17,12 @@ class InvalidConfig(BadRequest):
 
 
 class SelectionChanged(PreconditionFailed):
-    """What was chosen is not what is there; nothing was done."""
+    """The selected experiments are not the ones that exist now; nothing was changed."""
 
     status = 412
 
 
-def error_body(error: ApiError) -> dict[str, Any]:
-    body: dict[str, Any] = {"error": {"code": error.code, "reason": error.reason, "error": error.message}}
-    if isinstance(error, InvalidConfig):
-        body["diagnostics"] = [
-            {
-                "severity": d.severity,
-                "code": d.code,
-                "message": d.message,
-                "path": list(d.path),
-                "line": d.line,
-                "column": d.column,
-                "hint": d.hint,
-            }
-            for d in error.checked.diagnostics
-        ]
-    return body
-
-
-def response_of(error: ApiError) -> Response:
-    return JSONResponse(error_body(error), status_code=error.status)
-
-
-def translate(error: Exception) -> ApiError:
-    """Never shows what is inside: an unforeseen error is logged whole and answered in one sentence."""
-    if isinstance(error, ApiError):
-        return error
-    if isinstance(error, RequestValidationError):
-        problems = [f"{'.'.join(str(p) for p in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
-        return BadRequest("; ".join(problems))
-    if isinstance(error, HTTPException):
-        kind = _BY_STATUS.get(error.status_code, ApiError)
-        return kind("no such path" if kind is NotFound else str(error.detail))
+def unexpected(error: Exception) -> ApiError:
+    """Logs an unexpected error whole and returns one that says nothing about the inside."""
     logger.error("a request failed", exc_info=error)
     return ApiError("the master failed at this request; its log says why")
-
-
-def install(app: FastAPI) -> None:
-    async def handle(_request: Request, error: Exception) -> Response:
-        return response_of(translate(error))
-
-    for kind in (ApiError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, handle)

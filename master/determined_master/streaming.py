@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from starlette.responses import StreamingResponse
 
 from determined.errors import ApiError
-from determined_master.errors import translate
+from determined_master.http_errors import translate
 from determined_master.wire.model import Wire
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from determined.errors import ApiError, BadRequest
 from determined_master.columns import repository
 from determined_master.db.session import Database
-from determined_master.errors import SelectionChanged, translate
+from determined_master.errors import SelectionChanged, unexpected
 from determined_master.users import repository as users
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Selected:
                 results.append(Result(experiment_id, error.message))
             except Exception as error:
                 faults.append(error)
-                results.append(Result(experiment_id, translate(error).message))
+                results.append(Result(experiment_id, unexpected(error).message))
         if faults and len(faults) == len(there):
             raise faults[0]
         return results

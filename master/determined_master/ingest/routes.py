@@ -10,7 +10,7 @@ from starlette.responses import Response
 from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.auth import TASK_HEADER, bearer
-from determined_master.errors import response_of, translate
+from determined_master.http_errors import response_of, translate
 from determined_master.ingest.body import decode, either
 from determined_master.logs.store import Line, Lines
 from determined_master.master import Master

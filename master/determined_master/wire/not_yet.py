@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from determined.errors import NotImplementedYet
-from determined_master.errors import response_of
+from determined_master.http_errors import response_of
 
 PREFIX = "/api/v1"
 

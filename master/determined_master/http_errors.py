@@ -1,0 +1,70 @@
+"""Error → response: one shape, one handler for everything that can go wrong in a request."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from determined.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    NotFound,
+    NotImplementedYet,
+    Unauthenticated,
+)
+from determined_master.errors import InvalidConfig, unexpected
+
+_BY_STATUS = {
+    400: BadRequest,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    405: NotFound,
+    501: NotImplementedYet,
+}
+
+
+def error_body(error: ApiError) -> dict[str, Any]:
+    body: dict[str, Any] = {"error": {"code": error.code, "reason": error.reason, "error": error.message}}
+    if isinstance(error, InvalidConfig):
+        body["diagnostics"] = [
+            {
+                "severity": d.severity,
+                "code": d.code,
+                "message": d.message,
+                "path": list(d.path),
+                "line": d.line,
+                "column": d.column,
+                "hint": d.hint,
+            }
+            for d in error.checked.diagnostics
+        ]
+    return body
+
+
+def response_of(error: ApiError) -> Response:
+    return JSONResponse(error_body(error), status_code=error.status)
+
+
+def translate(error: Exception) -> ApiError:
+    """Never shows what is inside: an unforeseen error is logged whole and answered in one sentence."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, RequestValidationError):
+        problems = [f"{'.'.join(str(p) for p in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
+        return BadRequest("; ".join(problems))
+    if isinstance(error, HTTPException):
+        kind = _BY_STATUS.get(error.status_code, ApiError)
+        return kind("no such path" if kind is NotFound else str(error.detail))
+    return unexpected(error)
+
+
+def install(app: FastAPI) -> None:
+    async def handle(_request: Request, error: Exception) -> Response:
+        return response_of(translate(error))
+
+    for kind in (ApiError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, handle)
