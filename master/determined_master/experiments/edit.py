@@ -1,46 +1,62 @@
 """Changes what people may change of an experiment: name, description, notes, labels, priority, what is kept of it."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypedDict
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import hints
 from determined_master.clock import Clock
 from determined_master.db.session import Database, hint
 from determined_master.events import repository as events
-from determined_master.experiments import repository, wire
+from determined_master.experiments import repository
 from determined_master.principal import Principal
 
 
+class ExperimentChanges(TypedDict, total=False):
+    """Values to change; absent keys stay. None means absent too, except for description and notes, which it empties."""
+
+    name: str | None
+    description: str | None
+    notes: str | None
+    labels: list[str] | None
+    resources: dict[str, Any] | None
+    """``priority``, ``weight``, ``max_slots``."""
+    checkpoint_storage: dict[str, Any] | None
+    """How many checkpoints are kept."""
+
+
 async def patch(
-    database: Database, clock: Clock, experiment_id: int, body: wire.PatchExperimentBody, principal: Principal
+    database: Database, clock: Clock, experiment_id: int, changes: ExperimentChanges, principal: Principal
 ) -> None:
-    """Absent fields stay; a null is an absent one, but for description and notes, which it empties."""
-    sent = body.model_fields_set
+    """Applies ``changes``. Raises BadRequest for a bad value and PreconditionFailed for an archived experiment."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
         if row.archived:
             raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
         values: dict[str, Any] = {}
-        if body.name is not None:
-            if not body.name.strip():
+        name, labels = changes.get("name"), changes.get("labels")
+        if name is not None:
+            if not name.strip():
                 raise BadRequest("a name cannot be empty")
-            values["name"] = body.name
-        for field in ("description", "notes"):
-            if field in sent:
-                values[field] = getattr(body, field) or ""
-        if body.labels is not None:
-            values["labels"] = sorted(set(body.labels))
+            values["name"] = name
+        if "description" in changes:
+            values["description"] = changes["description"] or ""
+        if "notes" in changes:
+            values["notes"] = changes["notes"] or ""
+        if labels is not None:
+            values["labels"] = sorted(set(labels))
         config = dict(row.config)
-        if body.resources is not None:
-            resources = body.resources.model_dump(exclude_unset=True, by_alias=False)
+        resources = changes.get("resources")
+        if resources is not None:
             config["resources"] = config["resources"] | resources
-            if body.resources.priority is not None:
-                if not 1 <= body.resources.priority <= 99:
+            priority = resources.get("priority")
+            if priority is not None:
+                if not 1 <= priority <= 99:
                     raise BadRequest("a priority is between 1 and 99")
-                values["priority"] = body.resources.priority
-        if body.checkpoint_storage is not None:
-            kept = body.checkpoint_storage.model_dump(exclude_unset=True, exclude_none=True, by_alias=False)
+                values["priority"] = priority
+        storage = changes.get("checkpoint_storage")
+        if storage is not None:
+            kept = {key: value for key, value in storage.items() if value is not None}
             config["checkpoint_storage"] = config["checkpoint_storage"] | kept
         if config != row.config:
             values |= {"config": config, "values_stale": True}

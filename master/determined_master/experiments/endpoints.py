@@ -79,7 +79,8 @@ async def delete(experiment_id: int, user: User, master: TheMaster) -> Empty:
 async def patch(
     experiment_id: int, body: wire.PatchExperimentBody, user: User, master: TheMaster
 ) -> wire.ExperimentAnswer:
-    await edit.patch(master.database, master.clock, experiment_id, body, user)
+    changes = body.changes()
+    await edit.patch(master.database, master.clock, experiment_id, changes, user)
     async with master.database.read() as session:
         row = await repository.get(session, experiment_id)
         return wire.ExperimentAnswer(experiment=(await reading.show(session, [row]))[0])

@@ -1,9 +1,10 @@
 """Experiments as the wire shows them."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.experiments.edit import ExperimentChanges
 from determined_master.wire.enums import state
 from determined_master.wire.model import Int64, Json, Number, Pagination, Time, Wire
 
@@ -95,6 +96,10 @@ class PatchExperimentBody(Wire):
     notes: str | None = None
     resources: ExperimentResourcesPatch | None = None
     checkpoint_storage: PatchStorage | None = None
+
+    def changes(self) -> ExperimentChanges:
+        """Returns the fields that were sent, nulls included."""
+        return cast("ExperimentChanges", self.model_dump(exclude_unset=True, by_alias=False))
 
 
 class BestMetricAnswer(Wire):
