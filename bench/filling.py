@@ -14,8 +14,8 @@ import httpx
 
 from determined_master.app import create_app
 from determined_master.lifespan import lifespan
-from determined_master.master import Master, build
 from determined_master.passwords import client_hash
+from determined_master.services import Master, build
 from determined_master.settings import Settings
 
 PASSWORD = "Long-Enough-7"

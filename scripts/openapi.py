@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from determined_master.app import create_app
-from determined_master.master import build
+from determined_master.services import build
 from determined_master.settings import Settings
 
 

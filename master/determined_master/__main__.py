@@ -20,8 +20,8 @@ import uvloop
 from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.db.migrate import MigrationFailed
-from determined_master.master import Master, build
 from determined_master.secrets import generated_password, write_private
+from determined_master.services import Master, build
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
 logger = logging.getLogger(__name__)

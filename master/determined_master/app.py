@@ -7,79 +7,91 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from determined_master import http_errors
-from determined_master.agents import endpoints as agents
-from determined_master.agents import link
-from determined_master.allocations import endpoints as allocations
-from determined_master.checkpoints import browsing
-from determined_master.checkpoints import endpoints as checkpoints
-from determined_master.cluster import drain, overview
-from determined_master.cluster import endpoints as cluster
-from determined_master.columns import bulk, older
-from determined_master.columns import endpoints as columns
-from determined_master.events import endpoints as events
-from determined_master.experiments import creating, doing, extensions, files, told
-from determined_master.experiments import endpoints as experiments
-from determined_master.ingest import routes as hot
-from determined_master.ingest.lane import Handler, Lane
-from determined_master.ingest.schema import add_hot
+from determined_master.api import agent_link, errors
+from determined_master.api.change_feed import Feed
+from determined_master.api.detent import (
+    checkpoint_files,
+    cluster_overview,
+    drain,
+    event_stream,
+    events,
+    experiment_config,
+    experiment_status,
+    extensions,
+    metric_series,
+    sign_in,
+    trial_marks,
+)
+from determined_master.api.detent import experiment_search as experiment_table
+from determined_master.api.detent import logs as log_pages
+from determined_master.api.fast import routes as fast
+from determined_master.api.fast.dispatch import Handler, Lane
+from determined_master.api.fast.openapi import add_hot
+from determined_master.api.rate_limit import Patience
+from determined_master.api.request_normalizer import Dialect
+from determined_master.api.v1 import (
+    agents,
+    allocations,
+    bulk_actions,
+    checkpoints,
+    cluster,
+    context_files,
+    experiment_create,
+    experiment_search,
+    experiments,
+    logs,
+    metric_streams,
+    metrics,
+    tasks,
+    trials,
+    unsupported_operations,
+    user_settings,
+    users,
+    workspaces,
+)
 from determined_master.lifespan import lifespan
-from determined_master.logs import endpoints as logs
-from determined_master.logs import pages
-from determined_master.master import Master
-from determined_master.metrics import endpoints as metrics
-from determined_master.metrics import plots, streams
-from determined_master.trials import doing as trials_doing
-from determined_master.trials import endpoints as trials
-from determined_master.trials import tasks
-from determined_master.users import endpoints as users
-from determined_master.users import places, preferences
-from determined_master.web import sign_in, stream
+from determined_master.services import Master
 from determined_master.web.assets import PageFiles, page_folder
 from determined_master.web.edge import Edge
-from determined_master.web.feed import Feed
 from determined_master.web.pages import Pages
-from determined_master.web.patience import Patience
-from determined_master.wire import not_yet
-from determined_master.wire.dialect import Dialect
 
 ROUTERS = (
     cluster.router,
     drain.router,
-    preferences.router,  # before the users: ``setting`` is no user's number
+    user_settings.router,  # before the users: ``setting`` is no user's number
     users.router,
-    places.router,
-    creating.router,
+    workspaces.router,
+    experiment_create.router,
     experiments.router,
     metrics.router,
-    streams.router,
-    plots.router,
+    metric_streams.router,
+    metric_series.router,
     trials.router,
     tasks.router,
     logs.router,
-    pages.router,
-    files.router,
+    log_pages.router,
+    context_files.router,
     checkpoints.router,
     allocations.router,
     agents.router,
     extensions.router,
-    doing.router,
-    told.router,
-    trials_doing.router,
-    browsing.router,
-    overview.router,
+    experiment_status.router,
+    experiment_config.router,
+    trial_marks.router,
+    checkpoint_files.router,
+    cluster_overview.router,
     events.router,
     sign_in.router,
-    stream.router,
-    columns.router,
-    older.router,
-    bulk.router,
+    event_stream.router,
+    experiment_table.router,
+    experiment_search.router,
+    bulk_actions.router,
 )
 
 HOT: tuple[tuple[str, Handler], ...] = (
-    ("/api/v1/trials/{trial_id:int}/metrics", hot.report_metrics),
-    ("/api/v1/task/logs", hot.post_logs),
-    ("/detent/agents/{agent_id}/output", hot.post_output),
+    ("/api/v1/trials/{trial_id:int}/metrics", fast.report_metrics),
+    ("/api/v1/task/logs", fast.post_logs),
+    ("/detent/agents/{agent_id}/output", fast.post_output),
 )
 """Served in their own lane; routes as well, so that the table of routes names them."""
 
@@ -116,13 +128,13 @@ def create_app(master: Master) -> FastAPI:
         openapi_url="/detent/openapi.json",
         redoc_url=None,
     )
-    http_errors.install(app)
+    errors.install(app)
     app.add_middleware(Dialect)
     # Not by uvicorn, which would do it for the hot routes too.
     app.add_middleware(ProxyHeadersMiddleware)
-    app.router.routes.append(not_yet.NotYet())
+    app.router.routes.append(unsupported_operations.NotYet())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
-    app.router.routes.append(WebSocketRoute(link.PATH, link.serve))
+    app.router.routes.append(WebSocketRoute(agent_link.PATH, agent_link.serve))
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes.append(Pages(app.state.page_files, master.settings.base_path))

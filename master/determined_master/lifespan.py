@@ -14,8 +14,8 @@ from determined_master.loops import deletion
 from determined_master.loops.loop import run
 from determined_master.loops.schedule import Schedule
 from determined_master.loops.trials import TrialLoop
-from determined_master.master import Master
 from determined_master.metrics.packing import Packing
+from determined_master.services import Master
 
 PACKING_SECONDS = 5.0
 

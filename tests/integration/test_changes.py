@@ -9,7 +9,7 @@ from tests.support.until import until
 
 from determined.link.messages import ContainerExit, ContainerWish
 from determined.states import ContainerState
-from determined_master.web.feed import change_of
+from determined_master.api.change_feed import change_of
 
 Changes = set[tuple[str, str]]
 EXPERIMENT, METRICS, CLUSTER, EVENTS = ("experiment", "1"), ("metrics", "1"), ("cluster", ""), ("events", "")

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.cluster import CONFIG, Cluster
 
-from determined_master.experiments.origins import effective
+from determined_master.api.queries.config_provenance import effective
 
 FILE = """\
 name: tiny

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 
-from determined_master.experiments.files import MOST_TEXT
+from determined_master.api.v1.context_files import MOST_TEXT
 
 
 def file(path: str, content: bytes) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 
 from tests.support.cluster import Cluster
 
-from determined_master.logs import follow
+from determined_master.api.queries import log_tail
 
 
 async def setup(one: Cluster):
@@ -79,7 +79,7 @@ async def test_filters(one: Cluster):
 
 
 async def test_an_expression_goes_through_all_pages(one: Cluster, monkeypatch):
-    monkeypatch.setattr(follow, "PAGE_MATCHED", 2)
+    monkeypatch.setattr(log_tail, "PAGE_MATCHED", 2)
     _, wish = await setup(one)
     for number, text in enumerate(("a1", "b", "a2", "a3", "b", "a4")):
         await ship(one, wish, number, number + 1, text)

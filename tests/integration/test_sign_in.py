@@ -10,8 +10,8 @@ import httpx
 import pytest
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
+from determined_master.api.rate_limit import MOST
 from determined_master.clock import FixedClock
-from determined_master.web.patience import MOST
 
 
 def joined(one: Cluster) -> dict[str, str]:

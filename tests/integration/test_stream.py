@@ -13,8 +13,8 @@ from tests.support.fake_link_master import serving
 from tests.support.streams import reading
 
 from determined_master import hints
+from determined_master.api.detent import event_stream as stream_module
 from determined_master.clock import FixedClock
-from determined_master.web import stream as stream_module
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from tests.support.cluster import Cluster
 from tests.support.lived_in import live_in
 from tests.support.wire_shape import bodies, faults, operations
 
+from determined_master.api.v1.unsupported_operations import OPERATIONS
 from determined_master.app import HOT
-from determined_master.wire.not_yet import OPERATIONS
 
 ALL = operations()
 LATER = {name for name, _method, _path in OPERATIONS}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from determined_master.api.schemas.logs import run_of
 from determined_master.logs.error_lines import is_error
-from determined_master.logs.wire import run_of
 
 ERRORS = [
     "Traceback (most recent call last):",

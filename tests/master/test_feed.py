@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined_master import hints
+from determined_master.api import change_feed
+from determined_master.api.change_feed import FIGURES_SOON, SOON, Batch, Feed, Gathering, Ring, change_of
 from determined_master.trials.task_name import experiment_of, task_name
-from determined_master.web import feed
-from determined_master.web.feed import FIGURES_SOON, SOON, Batch, Feed, Gathering, Ring, change_of
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_each_thing_goes_once_and_states_go_first():
 def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most_changes):
     ring = Ring()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feed, "MOST_BATCHES", most_batches)
-        patch.setattr(feed, "MOST_CHANGES", most_changes)
+        patch.setattr(change_feed, "MOST_BATCHES", most_batches)
+        patch.setattr(change_feed, "MOST_CHANGES", most_changes)
         for size in sizes:
             ring.add(1, tuple(("logs", str(i)) for i in range(size)))
     found = ring.since(number)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.states import ExitReason, TrialState
+from determined_master.api.queries.timeline_marks import moments_of, on_curve
+from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.trials.history import History, Move, Saved, Try
-from determined_master.trials.marks import moments_of, on_curve
-from determined_master.trials.segments import segments_of
 
 A, P = TrialState.ACTIVE, TrialState.PAUSED
 

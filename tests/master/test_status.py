@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.states import AllocationState, ExperimentState, TrialState
-from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.experiments.status import (
+from determined_master.api.queries.experiment_status import (
     eta_seconds,
     finer,
     leaving,
@@ -17,6 +16,7 @@ from determined_master.experiments.status import (
     trial_status,
     verbs_of,
 )
+from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.experiments.transitions import ALLOWED
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.errors import TooManyRequests
-from determined_master.web import assets, pages, prefix
+from determined_master.api import proxy_prefix
+from determined_master.api.rate_limit import ADDRESSES, MOST, Patience
+from determined_master.web import assets, pages
 from determined_master.web.guard import is_same, refusal
-from determined_master.web.patience import ADDRESSES, MOST, Patience
 
 COOKIE = {"cookie": "auth=T", "host": "m:8080"}
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -71,7 +72,7 @@ def test_the_same_origin(origin, host, same):
     assert is_same(origin, host) == same
 
 
-@pytest.mark.parametrize("module", [prefix, assets])
+@pytest.mark.parametrize("module", [proxy_prefix, assets])
 def test_the_examples(module):
     found = doctest.testmod(module)
     assert found.attempted
@@ -80,7 +81,7 @@ def test_the_examples(module):
 
 @given(st.text())
 def test_a_prefix_names_a_path_of_this_host_or_nothing(text):
-    clean = prefix.cleaned(text)
+    clean = proxy_prefix.cleaned(text)
     assert clean == "" or (clean.startswith("/") and not clean.startswith("//") and not clean.endswith("/"))
     assert not set(clean) & set("\r\n\"'<>\\ ?#:@%")
     assert ".." not in clean.split("/")

@@ -17,8 +17,8 @@ from determined_master.allocations.wish import wish_of
 from determined_master.app import create_app
 from determined_master.clock import Clock
 from determined_master.lifespan import lifespan
-from determined_master.master import Master, build
 from determined_master.passwords import client_hash
+from determined_master.services import Master, build
 from determined_master.settings import Settings
 
 PASSWORD = "Correct-Horse-7"

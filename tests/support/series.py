@@ -10,10 +10,10 @@ from typing import Any
 
 from tests.support.cluster import Cluster
 
+from determined_master.json_numbers import outward
 from determined_master.metrics import packing as packs
 from determined_master.metrics.points import Points, joined
 from determined_master.metrics.thinning import SIZE, factor_for, inside, reduce, thin
-from determined_master.wire.numbers import outward
 
 Point = tuple[int, int, float, float | None]
 """Steps, microseconds, value, epoch."""

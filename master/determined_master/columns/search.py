@@ -14,7 +14,7 @@ from determined_master.columns import filters, repository, sorting
 from determined_master.columns.conditions import Condition, Conditions, Stored, listed
 from determined_master.columns.names import OWN, STATISTICS, readings
 from determined_master.columns.shown import Shown
-from determined_master.wire.numbers import outward
+from determined_master.json_numbers import outward
 
 MOST_TO_COMPARE = 2000
 LARGEST_ID = 2**63 - 1

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from determined_master.columns.names import LONGEST_NAME, Kind, Type
+from determined_master.json_numbers import inward, number
 from determined_master.metrics.summary import GROUP_KEYS
-from determined_master.wire.numbers import inward, number
 
 LONGEST_TEXT = 1000
 MOST_NAMES = 10_000

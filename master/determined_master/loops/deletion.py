@@ -12,8 +12,8 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import after_commit
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
-from determined_master.master import Master
 from determined_master.metrics import chunk_rows
+from determined_master.services import Master
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from sqlalchemy.exc import IntegrityError
 from determined.errors import Conflict
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.master import Master
 from determined_master.scheduling.plan import Plan
 from determined_master.scheduling.priority import plan
 from determined_master.scheduling.view import AgentView, PoolView, RequestView
+from determined_master.services import Master
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any, Literal
 
-from determined_master.wire.numbers import number
+from determined_master.json_numbers import number
 
 Axis = Literal["batches", "epochs", "time"]
 LONGEST_NAME = 1000

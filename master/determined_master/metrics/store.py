@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import hints
+from determined_master.json_numbers import number, outward
 from determined_master.metrics import overtaken_rows, rows, summary
 from determined_master.metrics.report import Report
-from determined_master.wire.numbers import number, outward
 
 
 @dataclass(slots=True)

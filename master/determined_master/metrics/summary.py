@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from determined_master.wire.numbers import number, outward
+from determined_master.json_numbers import number, outward
 
 GROUP_KEYS = {"training": "avg_metrics", "validation": "validation_metrics"}
 

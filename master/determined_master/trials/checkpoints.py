@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import hints
+from determined_master.api.schemas.checkpoints import ReportBody
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
-from determined_master.checkpoints.wire import ReportBody
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import after_commit, hint

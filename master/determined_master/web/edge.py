@@ -4,9 +4,9 @@ refused, and no answer's type is guessed."""
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from determined.errors import Forbidden
-from determined_master.http_errors import response_of
+from determined_master.api.errors import response_of
+from determined_master.api.proxy_prefix import cleaned, inside
 from determined_master.web.guard import SAFE, refusal
-from determined_master.web.prefix import cleaned, inside
 
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 

@@ -9,9 +9,9 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from determined_master.api.change_feed import Feed
+from determined_master.api.proxy_prefix import prefix_of
 from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen, held
-from determined_master.web.feed import Feed
-from determined_master.web.prefix import prefix_of
 
 ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))

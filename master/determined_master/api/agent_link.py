@@ -1,0 +1,124 @@
+"""The websocket that an agent holds: hello, then truths in and wishes out, until one side goes."""
+
+import asyncio
+import contextlib
+import logging
+
+from pydantic import ValidationError
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from determined.link.messages import AGENT_MESSAGE, PROTOCOL, Hello, Refuse, Truth, Welcome, Wish
+from determined_master import hints
+from determined_master.agents.registry import Link
+from determined_master.allocations.wish import wish_of
+from determined_master.authentication import bearer
+from determined_master.services import Master
+
+logger = logging.getLogger(__name__)
+
+PATH = "/agents"
+
+
+async def serve(socket: WebSocket) -> None:
+    """One agent's connection, from its handshake to its end."""
+    master: Master = socket.app.state.master
+    await socket.accept()
+    hello = await _hello(socket, master)
+    if hello is None:
+        return
+    link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
+    former = master.registry.add(link)
+    if former is not None:
+        with contextlib.suppress(RuntimeError):
+            await former.socket.close(code=1012, reason="replaced by a newer connection")
+    try:
+        await master.agents.welcome(hello)
+        await socket.send_text(
+            Welcome(
+                master_epoch=master.epoch,
+                cluster_id=master.cluster_id,
+                heartbeat_seconds=master.settings.heartbeat_seconds,
+                reconnect_seconds=master.settings.agent_reconnect_wait,
+            ).model_dump_json()
+        )
+        await _talk(socket, master, link)
+    finally:
+        if master.registry.remove(link) and not master.hints.closing:
+            await master.agents.disconnected(hello.agent_id)
+
+
+async def _hello(socket: WebSocket, master: Master) -> Hello | None:
+    if not master.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
+        await _refuse(socket, "the join token is not this cluster's", final=True)
+        return None
+    try:
+        message = AGENT_MESSAGE.validate_json(await socket.receive_text())
+    except (ValidationError, WebSocketDisconnect, KeyError) as error:
+        await _refuse(socket, f"no hello that this master understands: {error}", final=False)
+        return None
+    if not isinstance(message, Hello):
+        await _refuse(socket, "the first message has to be a hello", final=False)
+        return None
+    if not PROTOCOL - 1 <= message.protocol <= PROTOCOL:
+        await _refuse(
+            socket, f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)", final=True
+        )
+        return None
+    # Another cluster's epochs mean nothing here: a fresh database beside an old agent folder starts at 1 again.
+    if message.cluster_id in ("", master.cluster_id) and message.master_epoch > master.epoch:
+        await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
+        return None
+    if message.pool != master.settings.default_pool:
+        await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
+        return None
+    return message
+
+
+async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
+    logger.warning("refused an agent: %s", reason)
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        await socket.send_text(Refuse(reason=reason, final=final).model_dump_json())
+        await socket.close()
+
+
+async def _talk(socket: WebSocket, master: Master, link: Link) -> None:
+    async with asyncio.TaskGroup() as group:
+        wishing = group.create_task(_send_wishes(socket, master, link))
+        try:
+            await _hear_truths(socket, master, link)
+        except (WebSocketDisconnect, TimeoutError, RuntimeError):
+            pass
+        finally:
+            wishing.cancel()
+
+
+async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
+    """A link that is silent for three heartbeats is as good as down."""
+    while True:
+        async with asyncio.timeout(3 * master.settings.heartbeat_seconds):
+            text = await socket.receive_text()
+        try:
+            message = AGENT_MESSAGE.validate_json(text)
+        except ValidationError:
+            logger.warning("agent %s sent a message that is not understood", link.agent_id)
+            continue
+        if isinstance(message, Truth):
+            await master.agents.hear(link.agent_id, message.containers)
+
+
+async def _send_wishes(socket: WebSocket, master: Master, link: Link) -> None:
+    async with master.hints.listen(hints.agent(link.agent_id)) as listener:
+        while not master.hints.closing:
+            containers = await wish_of(master.database, master.secrets, master.cluster_id, link.agent_id)
+            body = "".join(c.model_dump_json() for c in containers)
+            if body != link.last_wish or link.sequence == 0:
+                link.sequence += 1
+                link.last_wish = body
+                wish = Wish(master_epoch=master.epoch, sequence=link.sequence, containers=containers)
+                try:
+                    await socket.send_text(wish.model_dump_json())
+                except (RuntimeError, WebSocketDisconnect):
+                    return
+            await listener.wait(30.0)
+    with contextlib.suppress(RuntimeError):
+        await socket.close(code=1012, reason="the master is stopping")

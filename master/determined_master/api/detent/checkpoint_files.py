@@ -1,0 +1,140 @@
+"""Checkpoints of one experiment or of all, newest first, page by page."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from determined.errors import BadRequest
+from determined.states import CheckpointState
+from determined_master.api.dependencies import Anyone, Read
+from determined_master.api.schemas.base import Number, Time, Wire
+from determined_master.api.schemas.enums import states
+from determined_master.checkpoints import repository
+from determined_master.checkpoints.repository import Listed
+from determined_master.db.base import from_micros, to_micros
+from determined_master.db.models import MetricRow
+from determined_master.db.session import ReadSession
+from determined_master.experiments import repository as experiment_rows
+from determined_master.json_numbers import number
+from determined_master.metrics import repository as metric_rows
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+ShownState = Literal["STATE_ACTIVE", "STATE_COMPLETED", "STATE_ERROR", "STATE_PARTIALLY_DELETED", "STATE_DELETED"]
+
+
+class ListedCheckpoint(Wire):
+    """``is_best``: of its experiment, by the searcher's metric. ``is_latest``: its trial goes on from here."""
+
+    uuid: str
+    trial_id: int
+    experiment_id: int
+    experiment_name: str
+    steps: int
+    time: Time
+    state: ShownState
+    size: int
+    files: int
+    is_best: bool
+    is_latest: bool
+    validation: Number | None
+
+
+class CheckpointList(Wire):
+    """``next``: for ``before=`` of the next page; None on the last one."""
+
+    checkpoints: list[ListedCheckpoint]
+    next: str | None
+
+
+Before = Annotated[str, Query(max_length=128)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+States = Annotated[list[str], Query(alias="state")]
+
+
+@router.get("/experiments/{experiment_id}/checkpoints")
+async def list_experiment_checkpoints(
+    experiment_id: int,
+    _principal: Anyone,
+    session: Read,
+    before: Before = "",
+    limit: Limit = 100,
+    state_names: States = [],  # noqa: B006
+) -> CheckpointList:
+    await experiment_rows.get(session, experiment_id)
+    return await _list(session, experiment_id, before, limit, state_names)
+
+
+@router.get("/checkpoints")
+async def list_checkpoints(
+    _principal: Anyone,
+    session: Read,
+    before: Before = "",
+    limit: Limit = 100,
+    experiment_id: Annotated[int | None, Query(alias="experimentId")] = None,
+    state_names: States = [],  # noqa: B006
+) -> CheckpointList:
+    return await _list(session, experiment_id, before, limit, state_names)
+
+
+async def _list(
+    session: ReadSession, experiment_id: int | None, before: str, limit: int, state_names: list[str]
+) -> CheckpointList:
+    found = await repository.page(
+        session,
+        experiment_id=experiment_id,
+        states=states(state_names, CheckpointState),
+        before=_place(before),
+        most=limit + 1,
+    )
+    page = found[:limit]
+    places = {(each.trial.id, each.row.steps_completed) for each in page}
+    validations = await metric_rows.validations_at(session, places)
+    best = await metric_rows.best_places(session, {each.experiment_id for each in page})
+    shown = [
+        _listed(
+            each,
+            validations.get((each.trial.id, each.row.steps_completed)),
+            is_best=best.get(each.experiment_id) == (each.trial.id, each.row.steps_completed),
+        )
+        for each in page
+    ]
+    last = page[-1].row if len(found) > limit else None
+    return CheckpointList(checkpoints=shown, next=f"{to_micros(last.report_time)}-{last.uuid}" if last else None)
+
+
+def _listed(each: Listed, validation: MetricRow | None, *, is_best: bool) -> ListedCheckpoint:
+    row = each.row
+    return ListedCheckpoint(
+        uuid=row.uuid,
+        trial_id=each.trial.id,
+        experiment_id=each.experiment_id,
+        experiment_name=each.experiment_name,
+        steps=row.steps_completed,
+        time=row.report_time,
+        state=_STATES[row.state],
+        size=row.size,
+        files=sum(not name.endswith("/") for name in row.resources),
+        is_best=is_best and row.state is CheckpointState.COMPLETED,
+        is_latest=each.trial.latest_checkpoint == row.uuid,
+        validation=number(validation.metrics.get(each.metric)) if validation else None,
+    )
+
+
+def _place(before: str) -> tuple[datetime, str] | None:
+    if not before:
+        return None
+    micros, _, uuid = before.partition("-")
+    if not micros.isdecimal() or not 0 < len(micros) <= 16:
+        raise BadRequest("before is not what an earlier page named as next")
+    return from_micros(int(micros)), uuid
+
+
+_STATES: dict[CheckpointState, ShownState] = {
+    CheckpointState.ACTIVE: "STATE_ACTIVE",
+    CheckpointState.COMPLETED: "STATE_COMPLETED",
+    CheckpointState.ERROR: "STATE_ERROR",
+    CheckpointState.PARTIALLY_DELETED: "STATE_PARTIALLY_DELETED",
+    CheckpointState.DELETED: "STATE_DELETED",
+}

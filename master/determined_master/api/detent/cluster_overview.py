@@ -1,0 +1,240 @@
+"""The cluster at one look: who holds which slot, who waits and why; who held what when, and how much was in use."""
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from determined.errors import BadRequest
+from determined.states import AllocationState
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import repository as allocation_rows
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.schemas.base import Time, Wire, answered, utc
+from determined_master.cluster.usage import busy_seconds, starts
+from determined_master.db.models import AgentSlotRow, AllocationRow
+from determined_master.db.session import ReadSession
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.repository import Named
+
+router = APIRouter(prefix="/detent/cluster", tags=["detent"])
+
+QueueState = Literal["STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING", "STATE_STOPPING"]
+
+
+class SlotHolder(Wire):
+    allocation_id: str
+    trial_id: int
+    experiment_id: int
+    experiment_name: str
+    rank: int
+    since: Time
+
+
+class OverviewSlot(Wire):
+    id: int
+    type: str
+    brand: str
+    enabled: bool
+    draining: bool
+    held: SlotHolder | None
+
+
+class OverviewAgent(Wire):
+    id: str
+    pool: str
+    hostname: str
+    version: str
+    connected: bool
+    enabled: bool
+    draining: bool
+    slots: list[OverviewSlot]
+
+
+class QueueEntry(Wire):
+    """``waiting``: why, in words; empty once it is placed. ``since``: when it asked for slots."""
+
+    allocation_id: str
+    trial_id: int
+    experiment_id: int
+    experiment_name: str
+    username: str
+    slots: int
+    priority: int
+    since: Time
+    waiting: str
+    state: QueueState
+
+
+class ClusterOverview(Wire):
+    """``queue``: who waits, in the order of the scheduler; then who holds slots."""
+
+    now: Time
+    agents: list[OverviewAgent]
+    queue: list[QueueEntry]
+
+
+class SlotHold(Wire):
+    agent_id: str
+    slot_id: int
+    trial_id: int
+    experiment_id: int
+    experiment_name: str
+    from_: Annotated[Time, Field(alias="from")]
+    to: Time | None
+    exit_reason: str | None
+
+
+class SlotHolds(Wire):
+    now: Time
+    holds: list[SlotHold]
+
+
+class UsageBucket(Wire):
+    start: Time
+    busy_slot_seconds: float
+    seconds: float
+
+
+class SlotUsage(Wire):
+    """``slots``: how many there are now."""
+
+    from_: Annotated[Time, Field(alias="from")]
+    to: Time
+    slots: int
+    buckets: list[UsageBucket]
+
+
+From = Annotated[datetime | None, Query(alias="from")]
+To = Annotated[datetime | None, Query(alias="to")]
+MOST_QUEUED = 1000
+MOST_HOLDS = 3000
+SHOWN = timedelta(days=1)
+_STATES: dict[AllocationState, QueueState] = {
+    AllocationState.PENDING: "STATE_QUEUED",
+    AllocationState.PULLING: "STATE_PULLING",
+    AllocationState.RUNNING: "STATE_RUNNING",
+    AllocationState.TERMINATING: "STATE_STOPPING",
+}
+
+
+@router.get("/overview")
+async def get_cluster_overview(_principal: Anyone, session: Read, master: TheMaster) -> ClusterOverview:
+    live = await allocation_rows.live_without_spec(session, MOST_QUEUED)
+    holders = await _holders(session)
+    slots: dict[str, list[OverviewSlot]] = defaultdict(list)
+    for slot in await agent_rows.slots(session):
+        slots[slot.agent_id].append(_slot(slot, holders.get((slot.agent_id, slot.slot_id))))
+    agents = [
+        OverviewAgent(
+            id=row.id,
+            pool=row.pool,
+            hostname=row.hostname,
+            version=row.version,
+            connected=row.disconnected_at is None,
+            enabled=row.enabled,
+            draining=row.draining,
+            slots=slots[row.id],
+        )
+        for row in await agent_rows.present(session)
+    ]
+    names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
+    waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
+    queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
+    return ClusterOverview(now=master.clock.now(), agents=agents, queue=queue)
+
+
+@router.get("/holds", response_model=SlotHolds)
+async def list_slot_holds(
+    _principal: Anyone, session: Read, master: TheMaster, start: From = None, end: To = None
+) -> Response:
+    """Of the last day where nothing is said; the newest of very many."""
+    now = master.clock.now()
+    found = await allocation_rows.holds_between(session, *_between(start, end, now), MOST_HOLDS)
+    names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
+    holds = [
+        SlotHold(
+            agent_id=each.agent_id,
+            slot_id=each.slot_id,
+            **names[each.task_id]._asdict(),
+            from_=each.held_at,
+            to=each.released_at,
+            exit_reason=each.exit_reason.value if each.exit_reason else None,
+        )
+        for each in reversed(found)
+        if each.task_id in names
+    ]
+    return answered(SlotHolds(now=now, holds=holds))
+
+
+@router.get("/usage")
+async def get_slot_usage(
+    _principal: Anyone,
+    session: Read,
+    master: TheMaster,
+    start: From = None,
+    end: To = None,
+    buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> SlotUsage:
+    """Nothing is held in what is still to come."""
+    now = master.clock.now()
+    first, last = _between(start, end, now)
+    busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
+    present = {row.id for row in await agent_rows.present(session)}
+    seconds = (last - first).total_seconds() / buckets
+    return SlotUsage(
+        from_=first,
+        to=last,
+        slots=sum(slot.agent_id in present for slot in await agent_rows.slots(session)),
+        buckets=[
+            UsageBucket(start=at, busy_slot_seconds=each, seconds=seconds)
+            for at, each in zip(starts(first, last, buckets), busy, strict=True)
+        ],
+    )
+
+
+async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
+    """By agent and slot."""
+    held = await allocation_rows.live_holds(session)
+    task = {hold.allocation_id: hold.allocation_id.rpartition(".")[0] for hold, _ in held}
+    names = await trial_rows.names_of_tasks(session, set(task.values()))
+    return {
+        (hold.agent_id, hold.slot_id): SlotHolder(
+            allocation_id=hold.allocation_id,
+            **names[task[hold.allocation_id]]._asdict(),
+            rank=container.rank,
+            since=hold.held_at,
+        )
+        for hold, container in held
+        if task[hold.allocation_id] in names
+    }
+
+
+def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
+    return OverviewSlot(
+        id=row.slot_id, type=row.type, brand=row.brand, enabled=row.enabled, draining=row.draining, held=held
+    )
+
+
+def _entry(row: AllocationRow, named: Named) -> QueueEntry:
+    is_leaving = row.preempt_requested_at is not None
+    return QueueEntry(
+        allocation_id=row.id,
+        **named._asdict(),
+        username=row.owner,
+        slots=row.slots,
+        priority=row.priority,
+        since=row.created_at,
+        waiting=row.waiting,
+        state="STATE_STOPPING" if is_leaving else _STATES.get(row.state, "STATE_STARTING"),
+    )
+
+
+def _between(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
+    last = utc(end) or now
+    first = utc(start) or last - SHOWN
+    if first >= last:
+        raise BadRequest("from is not before to")
+    return first, last

@@ -1,0 +1,60 @@
+"""What happened, newest first, each with a sentence."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from determined_master.api.dependencies import Anyone, Read
+from determined_master.api.schemas.base import Json, Time, Wire
+from determined_master.events import repository
+from determined_master.events.repository import Selection
+from determined_master.events.sentences import sentence
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+
+class ListedEvent(Wire):
+    id: int
+    time: Time
+    actor: str
+    kind: str
+    target_type: str
+    target_id: str
+    payload: Json
+    text: str
+
+
+class EventList(Wire):
+    """``next``: for ``before=`` of the next page; None on the last one."""
+
+    events: list[ListedEvent]
+    next: int | None
+
+
+@router.get("/events")
+async def list_events(
+    _principal: Anyone,
+    session: Read,
+    before: int | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    kind: str = "",
+    actor: str = "",
+    target_type: Annotated[str, Query(alias="targetType")] = "",
+    target_id: Annotated[str, Query(alias="targetId")] = "",
+) -> EventList:
+    wanted = Selection(kind, actor, target_type, target_id)
+    rows = await repository.page(session, wanted, before=before, most=limit + 1)
+    shown = [
+        ListedEvent(
+            id=row.id,
+            time=row.time,
+            actor=row.actor,
+            kind=row.kind,
+            target_type=row.target_type,
+            target_id=row.target_id,
+            payload=row.payload,
+            text=sentence(row.kind, row.actor, row.target_type, row.target_id, row.payload),
+        )
+        for row in rows[:limit]
+    ]
+    return EventList(events=shown, next=shown[-1].id if len(rows) > limit else None)

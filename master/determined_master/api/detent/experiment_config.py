@@ -1,0 +1,41 @@
+"""The configuration that an experiment runs with, line by line with where it comes from; the check of a new one."""
+
+import asyncio
+
+from fastapi import APIRouter
+
+from determined.config import Checked, Diagnostic, check
+from determined_master.api.dependencies import Anyone, Read, TheMaster, User
+from determined_master.api.queries.config_provenance import effective
+from determined_master.api.schemas import experiment_status as schemas
+from determined_master.experiments import repository
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+NO_ENTRYPOINT = Diagnostic(
+    "error", "E202", "the configuration needs an entrypoint", "entrypoint", 1, 1, "entrypoint: python3 train.py"
+)
+
+
+@router.get("/experiments/{experiment_id}/config")
+async def get_effective_config(
+    experiment_id: int, _principal: Anyone, session: Read, master: TheMaster
+) -> schemas.EffectiveConfig:
+    row = await repository.get(session, experiment_id)
+    (defaults,) = master.submit.defaults()
+    return await asyncio.to_thread(effective, row.config, row.original_config, defaults)
+
+
+@router.post("/config/check")
+async def check_config(body: schemas.ConfigCheckBody, _user: User, master: TheMaster) -> schemas.ConfigCheck:
+    """As at the creation of an experiment, which it does not make."""
+    checked = await asyncio.to_thread(check, body.config, defaults=master.submit.defaults())
+    found = [*checked.diagnostics, *([NO_ENTRYPOINT] if _has_no_entrypoint(checked) else [])]
+    return schemas.ConfigCheck(
+        ok=checked.ok and NO_ENTRYPOINT not in found,
+        diagnostics=[schemas.ConfigDiagnostic.model_validate(each.to_json()) for each in found],
+    )
+
+
+def _has_no_entrypoint(checked: Checked) -> bool:
+    return checked.config is not None and not checked.config.entrypoint

@@ -1,0 +1,71 @@
+"""Finding experiments: filtered, sorted and grouped lists; which columns and which words there are."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.schemas import experiment_search as schemas
+from determined_master.columns import catalogue
+from determined_master.columns.names import Kind
+from determined_master.columns.search import Question, Search
+
+router = APIRouter(prefix="/detent", tags=["finding"])
+
+
+@router.post("/experiments/search")
+async def find_experiments(
+    body: schemas.SearchBody, _principal: Anyone, session: Read, master: TheMaster
+) -> schemas.SearchAnswer:
+    now = master.clock.now()
+    search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
+    found = await search.page(body.columns, body.offset, body.limit)
+    return schemas.SearchAnswer(
+        total=found.total,
+        offset=body.offset,
+        experiments=[schemas.row(shown, cells, now) for shown, cells in found.rows],
+        unknown_columns=found.unknown,
+    )
+
+
+@router.post("/experiments/search/ids")
+async def find_experiment_ids(
+    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, master: TheMaster
+) -> schemas.SearchIdsAnswer:
+    question = Question(body.project_id, body.filter, body.sort, body.show_archived)
+    ids = await Search(session, master.clock.now(), question).ids()
+    return schemas.SearchIdsAnswer(ids=ids, total=len(ids))
+
+
+@router.post("/experiments/search/groups")
+async def group_experiments(
+    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, master: TheMaster
+) -> schemas.SearchGroupsAnswer:
+    question = Question(body.project_id, body.filter, None, body.show_archived)
+    groups = await Search(session, master.clock.now(), question).groups(body.by)
+    return schemas.SearchGroupsAnswer(groups=[schemas.Group(value=value, count=count) for value, count in groups])
+
+
+@router.get("/columns")
+async def list_columns(
+    _principal: Anyone,
+    session: Read,
+    query: str = "",
+    kind: Kind | None = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 50,
+    project_id: Annotated[int, Query(alias="projectId")] = 0,
+) -> schemas.ColumnsAnswer:
+    found, total = await catalogue.page(session, query, kind, limit, project_id)
+    return schemas.ColumnsAnswer(columns=[schemas.column(one) for one in found], total=total)
+
+
+@router.get("/columns/values")
+async def list_column_values(
+    _principal: Anyone,
+    session: Read,
+    master: TheMaster,
+    column: str,
+    query: str = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> schemas.ColumnValuesAnswer:
+    return schemas.ColumnValuesAnswer(values=await catalogue.words(session, column, query, limit, master.clock.now()))

@@ -1,0 +1,90 @@
+"""What an experiment is doing now, and what it and its trials did when."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.allocations import repository as allocation_rows
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.queries import experiment_status as status_queries
+from determined_master.api.queries.timeline_marks import moments_of, on_timeline
+from determined_master.api.queries.timeline_segments import segments_of
+from determined_master.api.schemas import experiment_status as schemas
+from determined_master.api.schemas.base import answered, utc
+from determined_master.db.models import ExperimentRow
+from determined_master.events import repository as event_rows
+from determined_master.experiments import repository
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.past import histories_of
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+MOST_TOLD, MOST_DRAWN = 500, 200
+
+
+@router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
+async def get_experiment_status(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> Response:
+    """Of a large search those trials that live and the newest of the others."""
+    row = await repository.get(session, experiment_id)
+    return answered(await status_of(session, row, master.clock.now()))
+
+
+@router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
+async def get_experiment_timeline(
+    experiment_id: int,
+    _principal: Anyone,
+    session: Read,
+    master: TheMaster,
+    start: Annotated[datetime | None, Query(alias="from")] = None,
+    end: Annotated[datetime | None, Query(alias="to")] = None,
+) -> Response:
+    """What touches the time between; of a large search the live and the newest trials."""
+    await repository.get(session, experiment_id)
+    now = master.clock.now()
+    first, last = utc(start), utc(end)
+    rows = await trial_rows.most_telling(session, experiment_id, MOST_DRAWN)
+    timeline = schemas.Timeline(now=now, segments=[], marks=[])
+    for history in await histories_of(session, rows):
+        timeline.segments += [
+            s
+            for s in segments_of(history, now)
+            if (last is None or s.from_ <= last) and (first is None or s.to is None or s.to >= first)
+        ]
+        timeline.marks += [
+            m
+            for m in on_timeline(history.trial_id, moments_of(history))
+            if (last is None or m.time <= last) and (first is None or m.time >= first)
+        ]
+    return answered(timeline)
+
+
+async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) -> schemas.ExperimentStatus:
+    told = await trial_rows.most_telling(session, row.id, MOST_TOLD)
+    total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
+    going = [trial.task_id for trial in told if trial.state.is_live]
+    live = {each.task_id: each for each in await allocation_rows.live_of_tasks(session, going)}
+    moved = {
+        each.target_id: each.time for each in await event_rows.moves_of(session, "trial", [str(t.id) for t in told])
+    }
+    last = await event_rows.last_move(session, "experiment", row.id)
+    statuses = [status_queries.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
+    state = status_queries.finer(row.state, list(live.values()))
+    # The search counts a trial's part only when it hears of it; the only trial is the whole.
+    progress = told[0].progress if total == 1 and row.state.is_live else row.progress
+    spans = await trial_rows.spans(session, row.id) if state == "STATE_RUNNING" else []
+    can, why = status_queries.verbs_of(row)
+    return schemas.ExperimentStatus(
+        id=row.id,
+        state=state,
+        text=status_queries.text_of(row, statuses, list(live.values()), total),
+        since=status_queries.since_of(row, last.time if last else None, statuses, state),
+        progress=progress,
+        eta_seconds=status_queries.eta_seconds(progress, spans, now),
+        now=now,
+        can=can,
+        why=why,
+        trials=statuses,
+        archived=row.archived,
+    )

@@ -1,0 +1,137 @@
+"""Logs by page: from any line on, forwards, backwards and around, filtered and searched; the first error; download."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from determined.errors import BadRequest, NotFound
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.schemas.base import Wire
+from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
+from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
+from determined_master.logs import page_rows
+from determined_master.logs.page_rows import Shown
+from determined_master.logs.paging import Asked, page
+from determined_master.logs.repository import Selection
+from determined_master.services import Master
+from determined_master.trials import repository as trial_rows
+
+DOWNLOAD_PAGE = 500
+router = APIRouter(prefix="/detent", tags=["logs"])
+
+
+LineId = Annotated[int, Field(ge=-1, lt=2**63)]
+
+
+class PageQuery(Wire):
+    """Of ``before``, ``after`` and ``around`` one at most; without any, the newest lines."""
+
+    before: LineId | None = None
+    after: LineId | None = None
+    around: LineId | None = None
+    limit: Annotated[int, Field(ge=1, le=2000)] = 500
+    levels: Annotated[list[str], Query()] = []
+    rank_ids: Annotated[list[int], Query()] = []
+    """-1: lines without a rank."""
+    sources: Annotated[list[str], Query()] = []
+    stdtypes: Annotated[list[str], Query()] = []
+    allocation_ids: Annotated[list[str], Query()] = []
+    search: Annotated[str, Field(max_length=1000)] = ""
+    """A plain text in capitals or not, or with ``regex`` an expression, which tells them apart."""
+    regex: bool = False
+
+    def asked(self) -> Asked:
+        if sum(bound is not None for bound in (self.before, self.after, self.around)) > 1:
+            raise BadRequest("before, after and around exclude each other")
+        selection = Selection(
+            allocation_ids=tuple(self.allocation_ids),
+            rank_ids=tuple(self.rank_ids),
+            levels=tuple(plain_level(level) for level in self.levels),
+            sources=tuple(self.sources),
+            stdtypes=tuple(self.stdtypes),
+            words="" if self.regex else self.search,
+        )
+        expression = self.search if self.regex else ""
+        return Asked(selection, expression, self.before, self.after, self.around, self.limit)
+
+
+@router.get("/trials/{trial_id}/logs")
+async def log_page(
+    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, master: TheMaster
+) -> LogPage:
+    row = await trial_rows.get(session, trial_id)
+    found = await page(session, master.matchers, row.task_id, asked.asked())
+    return LogPage(
+        lines=[line_of(line) for line in found.lines],
+        at_start=found.at_start,
+        at_end=found.at_end,
+        first_id=found.lines[0].id if found.lines else None,
+        last_id=found.lines[-1].id if found.lines else None,
+        scanned_to=found.scanned_to,
+    )
+
+
+@router.get("/trials/{trial_id}/logs/first-error")
+async def log_first_error(trial_id: int, _principal: Anyone, session: Read) -> FirstError:
+    row = await trial_rows.get(session, trial_id)
+    found = await page_rows.first_error(session, row.task_id)
+    return FirstError(line=line_of(found) if found is not None else None)
+
+
+@router.get("/trials/{trial_id}/logs/extent")
+async def log_extent(trial_id: int, _principal: Anyone, session: Read, master: TheMaster) -> LogExtent:
+    row = await trial_rows.get(session, trial_id)
+    found = await page_rows.extent(session, row.task_id)
+    count = await master.log_counts.of(session, row.task_id, found.last_id)
+    return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
+
+
+@router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
+async def log_download(trial_id: int, _principal: Anyone, session: Read, master: TheMaster) -> StreamingResponse:
+    row = await trial_rows.get(session, trial_id)
+    return StreamingResponse(
+        _texts(master, row.task_id),
+        media_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="trial-{trial_id}.log"'},
+    )
+
+
+@router.get("/logs/lines/{line_id}")
+async def log_line(line_id: int, _principal: Anyone, session: Read) -> WholeLine:
+    found = await page_rows.one(session, line_id)
+    if found is None:
+        raise NotFound(f"line {line_id} not found")
+    return WholeLine(line=line_of(found))
+
+
+async def _texts(master: Master, task_id: str) -> AsyncIterator[bytes]:
+    """In pages, each from a session of its own: none lives through the download."""
+    after = 0
+    while True:
+        async with master.database.read() as session:
+            lines = await page_rows.whole_lines(session, task_id, after, DOWNLOAD_PAGE)
+        if not lines:
+            return
+        after = lines[-1].id
+        texts = (message(each.timestamp, each.container_id, each.rank_id, each.level, each.log) for each in lines)
+        yield "".join(texts).encode("utf-8", "replace")
+
+
+def line_of(row: Shown) -> Line:
+    return Line(
+        id=row.id,
+        time=row.timestamp,
+        level=cast(Level, row.level if row.level in LOG_LEVELS else ""),
+        rank=row.rank_id,
+        run_id=run_of(row.allocation_id),
+        allocation_id=row.allocation_id,
+        container_id=row.container_id,
+        agent_id=row.agent_id,
+        source=row.source,
+        stdtype=row.stdtype,
+        text=row.log,
+        length=row.length,
+    )

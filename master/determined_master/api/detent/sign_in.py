@@ -1,0 +1,89 @@
+"""Signing in from a browser, by a link that opens once or by a password; signing out; who is signed in."""
+
+from fastapi import APIRouter, Request, Response
+
+from determined import __version__
+from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined_master.api import session_cookie
+from determined_master.api.dependencies import Anyone, Read, TheMaster, User, current_principal, current_user
+from determined_master.api.rate_limit import Patience
+from determined_master.api.schemas import page as schemas
+from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.users import user as shown
+from determined_master.authentication import bearer
+from determined_master.db.models import UserRow
+from determined_master.services import Master
+from determined_master.users import repository as users
+
+router = APIRouter(prefix="/detent", tags=["page"])
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@router.post("/sign-in/links")
+async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, master: TheMaster) -> schemas.SignInLink:
+    """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
+    if master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        _from_this_machine(request)
+        if not body.username:
+            raise BadRequest("username is missing: whom is the link to sign in?")
+        username, actor = body.username, "the data folder's owner"
+    else:
+        user = await current_user(await current_principal(request))
+        if body.username not in (None, user.username):
+            raise Forbidden("a link can be made for oneself alone")
+        username = actor = user.username
+    token, expires_at = await master.users.make_link(username, actor)
+    return schemas.SignInLink(path=f"/sign-in#{token}", expires_at=expires_at)
+
+
+@router.post("/sign-in")
+async def sign_in(
+    body: schemas.SignInBody, request: Request, response: Response, master: TheMaster
+) -> schemas.SignInAnswer:
+    patience: Patience = request.app.state.patience
+    address = request.client.host if request.client else ""
+    patience.check(address, master.clock.now())
+    try:
+        token, row = await _open(master, body)
+    except Unauthenticated:
+        patience.note_wrong(address, master.clock.now())
+        raise
+    session_cookie.give(response, request, master, token, name=master.authenticator.cookie)
+    return schemas.SignInAnswer(user=shown(row))
+
+
+@router.post("/sign-out")
+async def sign_out(user: User, request: Request, response: Response, master: TheMaster) -> Empty:
+    """Its streams end with it."""
+    await master.users.logout(user)
+    session_cookie.take(response, request, master)
+    return Empty()
+
+
+@router.get("/session")
+async def get_session(principal: Anyone, session: Read, request: Request, master: TheMaster) -> schemas.PageSession:
+    page = request.app.state.page_files.page
+    return schemas.PageSession(
+        user=shown(await users.get(session, principal.user_id)),
+        version=__version__,
+        build=page.build if page else "",
+        cluster_name=master.settings.cluster_name,
+        now=master.clock.now(),
+    )
+
+
+async def _open(master: Master, body: schemas.SignInBody) -> tuple[str, UserRow]:
+    if body.token:
+        return await master.users.login_by_link(body.token)
+    if not body.username:
+        raise BadRequest("token is missing, or username and password")
+    return await master.users.login(body.username, body.password or "", is_hashed=False)
+
+
+def _from_this_machine(request: Request) -> None:
+    """Agents elsewhere hold that token too; it lets them in as agents, not as people."""
+    client = request.client.host if request.client else ""
+    server = (request.scope.get("server") or ("",))[0]
+    if client not in LOOPBACK and client != server:
+        raise Forbidden("the data folder's token makes links on the master's own machine alone")

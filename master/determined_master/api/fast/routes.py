@@ -1,0 +1,198 @@
+"""The hot routes: plain Starlette beside FastAPI, answered after the group's commit."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined.link.messages import OutputAck, OutputBatch
+from determined_master.api.errors import response_of, translate
+from determined_master.api.fast.bodies import decode, either
+from determined_master.api.schemas.enums import plain_level
+from determined_master.authentication import TASK_HEADER, bearer
+from determined_master.json_numbers import inward
+from determined_master.logs.store import Line, Lines
+from determined_master.metrics.report import Report
+from determined_master.principal import Principal
+from determined_master.services import Master
+
+_EMPTY = b"{}"
+
+
+class _Inner(msgspec.Struct, rename=None):
+    avgMetrics: dict[str, Any] | None = None
+    avg_metrics: dict[str, Any] | None = None
+    batchMetrics: list[Any] | None = None
+    batch_metrics: list[Any] | None = None
+
+
+class _TrialMetrics(msgspec.Struct):
+    metrics: _Inner
+    trialId: int | None = None
+    trial_id: int | None = None
+    trialRunId: int | None = None
+    trial_run_id: int | None = None
+    stepsCompleted: int | None = None
+    steps_completed: int | None = None
+    reportTime: str | None = None
+    report_time: str | None = None
+
+
+class MetricsBody(msgspec.Struct):
+    """``POST /api/v1/trials/{id}/metrics``."""
+
+    group: str
+    metrics: _TrialMetrics
+
+
+class _LogLine(msgspec.Struct):
+    log: str
+    taskId: str | None = None
+    task_id: str | None = None
+    allocationId: str | None = None
+    allocation_id: str | None = None
+    agentId: str | None = None
+    agent_id: str | None = None
+    containerId: str | None = None
+    container_id: str | None = None
+    rankId: int | None = None
+    rank_id: int | None = None
+    level: str | None = None
+    timestamp: str | None = None
+    source: str | None = None
+    stdtype: str | None = None
+
+
+class LogsBody(msgspec.Struct):
+    """``POST /api/v1/task/logs``."""
+
+    logs: list[_LogLine]
+
+
+_METRICS = msgspec.json.Decoder(MetricsBody)
+_LOGS = msgspec.json.Decoder(LogsBody)
+
+
+async def report_metrics(request: Request) -> Response:
+    master: Master = request.app.state.master
+    try:
+        trial_id = int(request.path_params["trial_id"])
+        await _may_report(request, master, trial_id)
+        body = await decode(request, _METRICS)
+        await master.writer.write(master.metrics, _report(trial_id, body))
+    except Exception as error:
+        return response_of(translate(error))
+    return Response(_EMPTY, media_type="application/json")
+
+
+async def post_logs(request: Request) -> Response:
+    master: Master = request.app.state.master
+    try:
+        principal = await master.authenticator.principal(request.headers, request.cookies)
+        body = await decode(request, _LOGS)
+        by_task: dict[str, list[Line]] = {}
+        for raw in body.logs:
+            line = _line(raw)
+            if principal.is_task and line.task_id != principal.task_id:
+                raise Forbidden("this task's token may not write another task's log")
+            by_task.setdefault(line.task_id, []).append(line)
+        for task_id, lines in by_task.items():
+            await master.writer.write(master.logs, Lines(task_id, lines))
+    except Exception as error:
+        return response_of(translate(error))
+    return Response(_EMPTY, media_type="application/json")
+
+
+async def post_output(request: Request) -> Response:
+    """An agent's lines with the bytes that they stand for."""
+    master: Master = request.app.state.master
+    try:
+        if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+            raise Unauthenticated("the join token is not this cluster's")
+        batch = OutputBatch.model_validate_json(await request.body())
+        committed = await master.writer.write(master.logs, _lines(request.path_params["agent_id"], batch))
+    except ValueError as error:
+        return response_of(BadRequest(f"the batch cannot be read: {error}"))
+    except Exception as error:
+        return response_of(translate(error))
+    return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
+
+
+async def _may_report(request: Request, master: Master, trial_id: int) -> Principal:
+    """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
+    token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
+    principal = master.authenticator.known_task(token) if token else None
+    if principal is None:
+        principal = await master.authenticator.principal(request.headers, request.cookies)
+    if principal.is_task and await master.trial_of(principal) != trial_id:
+        raise Forbidden(f"this task's token may not report for trial {trial_id}")
+    return principal
+
+
+def _report(trial_id: int, body: MetricsBody) -> Report:
+    sent = body.metrics
+    run_id = either(sent.trial_run_id, sent.trialRunId)
+    if run_id is None:
+        raise BadRequest("metrics.trialRunId is missing")
+    metrics = either(sent.metrics.avg_metrics, sent.metrics.avgMetrics)
+    steps = either(sent.steps_completed, sent.stepsCompleted)
+    reported = either(sent.report_time, sent.reportTime)
+    return Report(
+        trial_id=trial_id,
+        run_id=run_id,
+        group=body.group,
+        steps=steps,
+        reported_at=_time(reported),
+        metrics=inward(metrics or {}),
+        batch_metrics=inward(either(sent.metrics.batch_metrics, sent.metrics.batchMetrics)),
+    )
+
+
+def _line(raw: _LogLine) -> Line:
+    task_id = either(raw.task_id, raw.taskId)
+    if not task_id:
+        raise BadRequest("logs[].taskId is missing")
+    return Line(
+        task_id=task_id,
+        log=raw.log,
+        timestamp=_time(raw.timestamp),
+        level=plain_level(raw.level),
+        allocation_id=either(raw.allocation_id, raw.allocationId),
+        agent_id=either(raw.agent_id, raw.agentId),
+        container_id=either(raw.container_id, raw.containerId),
+        rank_id=either(raw.rank_id, raw.rankId),
+        stdtype=raw.stdtype or "stdout",
+        source=raw.source or "task",
+    )
+
+
+def _lines(agent_id: str, batch: OutputBatch) -> Lines:
+    lines = [
+        Line(
+            task_id=batch.task_id,
+            log=line.log,
+            timestamp=datetime.fromtimestamp(line.timestamp, UTC),
+            level=plain_level(line.level),
+            allocation_id=batch.allocation_id,
+            agent_id=agent_id,
+            container_id=batch.container_id,
+            rank_id=line.rank_id,
+            stdtype=line.stdtype,
+            source=line.source,
+        )
+        for line in batch.lines
+    ]
+    return Lines(batch.task_id, lines, agent_id, batch.container_id, batch.start, batch.end)
+
+
+def _time(text: str | None) -> datetime:
+    if not text:
+        return datetime.now(UTC)
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadRequest(f"not an RFC 3339 time: {text!r}") from error
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -1,0 +1,86 @@
+"""Where each value of an effective configuration comes from: the file, the cluster, or the product's defaults. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from determined.config.diagnostics import Path, render_path
+from determined.config.source import Source, read
+from determined_master.api.schemas.experiment_status import ConfigOrigin, EffectiveConfig
+
+EDITED = frozenset(
+    {
+        ("resources", "priority"),
+        ("resources", "max_slots"),
+        ("resources", "weight"),
+        ("checkpoint_storage", "save_experiment_best"),
+        ("checkpoint_storage", "save_trial_best"),
+        ("checkpoint_storage", "save_trial_latest"),
+    }
+)
+"""What people may change later: another value than the file's is then the cluster's to tell."""
+FILLED = frozenset({("resources", "resource_pool"), ("resources", "priority"), ("reproducibility", "experiment_seed")})
+"""What only the cluster knows."""
+_MISSING = object()
+
+
+def effective(config: Mapping[str, Any], submitted: str, defaults: Mapping[str, Any]) -> EffectiveConfig:
+    """``defaults``: what this cluster puts under every submitted text."""
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text = yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    file, shown = read(submitted), read(text)
+    origins = [
+        _origin(path, place.line, _at(config, path), file, defaults)
+        for path, place in shown.places.items()
+        if not _holds_more(_at(config, path))
+    ]
+    return EffectiveConfig(text=text, submitted=submitted, origins=sorted(origins, key=lambda each: each.line))
+
+
+def _origin(path: Path, line: int, value: Any, file: Source, defaults: Mapping[str, Any]) -> ConfigOrigin:
+    at = _line_in(file, path, value)
+    if at is not None and path in EDITED and _at(file.data, path) != value:
+        return ConfigOrigin(line=line, path=render_path(path), origin="cluster", at=at)
+    if at is not None:
+        return ConfigOrigin(line=line, path=render_path(path), origin="file", at=at)
+    is_clusters = path in FILLED or _at(defaults, path) == value
+    return ConfigOrigin(line=line, path=render_path(path), origin="cluster" if is_clusters else "default", at=None)
+
+
+def _line_in(file: Source, path: Path, value: Any) -> int | None:
+    """Of the value itself, or of the shorter form that it was written in; None where the file does not have it."""
+    here: Any = file.data
+    for depth, step in enumerate(path):
+        if isinstance(here, dict) and step in here and here[step] is not None:
+            here = here[step]
+        elif isinstance(here, list) and isinstance(step, int):
+            # Lists are joined with those below, so that places in them shift.
+            same = [i for i, each in enumerate(here) if _at(each, path[depth + 1 :]) == value]
+            if not same:
+                return None
+            index = step if step in same else same[0]
+            return file.places[(*path[:depth], index)].line
+        elif isinstance(here, dict | list):
+            return None
+        else:
+            return file.places[path[:depth]].line
+    return file.places[path].line
+
+
+def _at(data: Any, path: Path) -> Any:
+    here: Any = data
+    for step in path:
+        is_there = step in here if isinstance(here, Mapping) else isinstance(here, list) and step in range(len(here))
+        if not is_there:
+            return _MISSING
+        here = _step(here, step)
+    return here
+
+
+def _step(data: Any, step: str | int) -> Any:
+    return data[step]
+
+
+def _holds_more(value: Any) -> bool:
+    return isinstance(value, dict | list) and bool(value)

@@ -1,0 +1,52 @@
+"""Experiments with their best trials as the older API shows them, without reading all metrics of each trial."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import set_committed_value
+
+from determined_master.api.queries import experiments as experiment_queries
+from determined_master.api.queries import trials as trial_reading
+from determined_master.api.schemas.experiments import Experiment
+from determined_master.api.schemas.trials import Trial
+from determined_master.columns import catalogue_repository, repository
+from determined_master.columns.conditions import Stored
+from determined_master.columns.names import STATISTICS, Statistic
+from determined_master.db.models import ExperimentRow
+from determined_master.experiments import repository as experiment_rows
+from determined_master.json_numbers import outward
+from determined_master.trials import repository as trial_rows
+
+
+async def show(session: AsyncSession, experiment_ids: Sequence[int]) -> list[tuple[Experiment, Trial | None]]:
+    """In the order of the ids."""
+    by_id = {row.id: row for row in await experiment_rows.get_many(session, experiment_ids)}
+    rows = [by_id[i] for i in experiment_ids if i in by_id]
+    shown = await experiment_queries.show(session, rows)
+    summaries = await _summaries(session, rows)
+    best = await trial_rows.without_metrics(session, [one.best_trial_id for one in shown if one.best_trial_id])
+    for trial in best:
+        set_committed_value(trial, "summary_metrics", summaries.get(trial.experiment_id, {}))
+    trials = {trial.id: trial for trial in await trial_reading.show(session, best)}
+    return [(one, trials.get(one.best_trial_id or 0)) for one in shown]
+
+
+async def _summaries(session: AsyncSession, rows: Sequence[ExperimentRow]) -> dict[int, dict[str, Any]]:
+    """The searcher's metric alone, from the table that lists read."""
+    metrics = {row.searcher_metric for row in rows}
+    ids = await catalogue_repository.named(session, {f"validation.{metric}" for metric in metrics})
+    stored: dict[tuple[str, Statistic], Stored] = {
+        (metric, statistic): Stored(ids["metric", f"validation.{metric}"], statistic)
+        for metric in metrics
+        for statistic in STATISTICS
+        if ("metric", f"validation.{metric}") in ids
+    }
+    columns = {f"{metric}.{statistic}": where for (metric, statistic), where in stored.items()}
+    cells = await repository.cells(session, columns, [row.id for row in rows])
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        of_it = {s: cells[row.id].get(f"{row.searcher_metric}.{s}") for s in STATISTICS}
+        if any(value is not None for value in of_it.values()):
+            found[row.id] = {"validation_metrics": {row.searcher_metric: outward(of_it)}}
+    return found

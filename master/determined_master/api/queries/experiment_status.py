@@ -1,0 +1,169 @@
+"""What an experiment is doing, in a word and in words; what may be done to it; how long it may take. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import get_args
+
+from determined.states import AllocationState, ExperimentState, TrialState
+from determined_master.api.schemas.experiment_status import AllowedVerbs, FinerState, RefusedVerbs, TrialStatus
+from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
+from determined_master.experiments.transitions import ALLOWED
+
+Span = tuple[datetime, datetime | None]
+LEAST_PROGRESS = 0.005
+"""Below it a guess would be wild."""
+_FINER: Mapping[AllocationState, FinerState] = {
+    AllocationState.PENDING: "STATE_QUEUED",
+    AllocationState.ASSIGNED: "STATE_STARTING",
+    AllocationState.PULLING: "STATE_PULLING",
+    AllocationState.STARTING: "STATE_STARTING",
+    AllocationState.RUNNING: "STATE_RUNNING",
+    AllocationState.TERMINATING: "STATE_RUNNING",
+}
+_RANK: Sequence[FinerState] = ("STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING")
+_WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
+_STOPPING = {
+    "STOPPING_COMPLETED": "completing",
+    "STOPPING_CANCELED": "canceling",
+    "STOPPING_KILLED": "killing",
+    "STOPPING_ERROR": "failing",
+}
+
+
+def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) -> FinerState:
+    """The word that is shown: the furthest of what lives where it is active, PAUSING while a paused one still does."""
+    if state.value == "ACTIVE":
+        words: list[FinerState] = [_FINER[each.state] for each in live if each.state in _FINER]
+        return max(words, key=_RANK.index) if words else "STATE_QUEUED"
+    if state.value == "PAUSED" and live:
+        return "STATE_PAUSING"
+    return _WORDS[f"STATE_{state.value}"]
+
+
+def leaving(live: Collection[AllocationRow]) -> str:
+    """What is waited for before the slots are free."""
+    asked = [each for each in live if each.kill_requested_at is None and each.ready_at is not None]
+    if any(each.preempt_acked_at is None for each in asked):
+        return "waiting for checkpoint"
+    return "saved, leaving" if asked else "waiting for the container to end"
+
+
+def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int) -> str:
+    """``total``: of its trials, of which the most telling are given."""
+    shown = finer(row.state, live)
+    if shown == "STATE_PAUSING":
+        return f"pausing: {leaving(live)}"
+    if row.state.is_stopping:
+        word = _STOPPING[row.state.value]
+        return f"{word}: {leaving(live)}" if live else word
+    if row.state is ExperimentState.ERROR:
+        failed = [trial for trial in trials if trial.state == "STATE_ERROR"]
+        return f"failed: trial {failed[0].trial_id}: {failed[0].text}" if failed else "failed"
+    if shown == "STATE_QUEUED":
+        waiting = next((trial.waiting for trial in trials if trial.waiting), None)
+        return f"queued: {waiting}" if waiting else "queued"
+    if shown == "STATE_RUNNING" and total > 1:
+        running = sum(trial.state == "STATE_RUNNING" for trial in trials)
+        return f"running: {running} of {total} trials"
+    return shown.removeprefix("STATE_").lower().replace("_", " ")
+
+
+def trial_status(row: TrialRow, live: AllocationRow | None, moved: datetime | None, now: datetime) -> TrialStatus:
+    allocations = [] if live is None else [live]
+    waiting = waiting_of(row, live, now)
+    return TrialStatus(
+        trial_id=row.id,
+        state=finer(row.state, allocations),
+        text=_trial_text(row, live, waiting),
+        since=_trial_since(row, live, moved),
+        waiting=waiting,
+        restarts=row.restarts,
+        progress=row.progress,
+        steps=row.steps_completed,
+    )
+
+
+def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str | None:
+    if live is not None:
+        return live.waiting or None
+    if row.state is TrialState.ACTIVE and row.retry_at is not None and row.retry_at > now:
+        seconds = (row.retry_at - now).total_seconds()
+        return f"backs off after {row.system_failures} failures of the system in a row; again in {seconds:.0f} s"
+    return None
+
+
+def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None) -> str:
+    shown = finer(row.state, [] if live is None else [live])
+    if live is not None and (shown == "STATE_PAUSING" or row.state.is_stopping):
+        word = "pausing" if shown == "STATE_PAUSING" else _STOPPING[row.state.value]
+        return f"{word}: {leaving([live])}"
+    if row.state.is_terminal and row.exit_reason is not None and row.state is not TrialState.COMPLETED:
+        return row.exit_reason.value.replace("_", " ")
+    if shown == "STATE_QUEUED" and waiting:
+        return f"queued: {waiting}"
+    if live is not None and (live.preempt_requested_at or live.kill_requested_at):
+        return f"asked to leave its slots: {leaving([live])}"
+    return shown.removeprefix("STATE_").lower().replace("_", " ")
+
+
+def _trial_since(row: TrialRow, live: AllocationRow | None, moved: datetime | None) -> datetime:
+    if row.end_time is not None:
+        return row.end_time
+    if live is None or row.state is not TrialState.ACTIVE:
+        return moved or row.start_time
+    if live.state in (AllocationState.RUNNING, AllocationState.TERMINATING):
+        return live.ready_at or live.placed_at or live.created_at
+    return live.placed_at or live.created_at
+
+
+def since_of(row: ExperimentRow, moved: datetime | None, trials: Sequence[TrialStatus], shown: FinerState) -> datetime:
+    if row.end_time is not None and row.state.is_terminal:
+        return row.end_time
+    entered = moved or row.start_time
+    if row.state is not ExperimentState.ACTIVE:
+        return entered
+    return max(entered, min((trial.since for trial in trials if trial.state == shown), default=entered))
+
+
+def eta_seconds(progress: float, spans: Sequence[Span], now: datetime) -> float | None:
+    """What is left at the pace of the time in which anything ran; pauses and queues teach nothing."""
+    if not LEAST_PROGRESS <= progress < 1.0:
+        return None
+    ran = running_seconds(spans, now)
+    return ran * (1.0 - progress) / progress if ran > 0 else None
+
+
+def running_seconds(spans: Sequence[Span], now: datetime) -> float:
+    """In which at least one ran: trials beside each other count once."""
+    total, reached = 0.0, None
+    for start, end in sorted((start, end or now) for start, end in spans):
+        first = start if reached is None or start > reached else reached
+        if end > first:
+            total += (end - first).total_seconds()
+        reached = end if reached is None else max(reached, end)
+    return total
+
+
+def verbs_of(row: ExperimentRow) -> tuple[AllowedVerbs, RefusedVerbs]:
+    """The same as the verbs themselves would say, asked before."""
+    state = row.state
+    is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
+    ended = f"it has ended ({state.value})" if state.is_terminal else None
+    stopping = "it is being stopped" if state.is_stopping else None
+    lives = None if state.is_terminal else f"it is {state.value}; only one that has ended can be"
+    why = RefusedVerbs(
+        pause=ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
+        activate=ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),
+        cancel=ended or stopping,
+        kill=ended or (None if ExperimentState.STOPPING_KILLED in ALLOWED[state] else stopping),
+        archive=(lives and f"{lives} archived") or ("it is archived" if row.archived else _going(is_going)),
+        unarchive=None if row.archived else "it is not archived",
+        delete=(lives and f"{lives} deleted") or _going(is_going),
+        fork=_going(is_going),
+    )
+    can = AllowedVerbs(**{name: reason is None for name, reason in why.model_dump(by_alias=False).items()})
+    return can, why
+
+
+def _going(is_going: bool) -> str | None:
+    return "it is being deleted" if is_going else None

@@ -1,0 +1,48 @@
+"""Names and figures of metrics from the summaries that trials keep. Pure."""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from determined_master.api.schemas.metrics import MetricSummary, NamedMetric
+from determined_master.metrics.summary import GROUP_KEYS
+
+_GROUPS = {key: group for group, key in GROUP_KEYS.items()}
+
+
+def named(summaries: Iterable[dict[str, Any]]) -> list[NamedMetric]:
+    """Over several trials; a metric of which they disagree is a string, as within one trial."""
+    found: dict[tuple[str, str], NamedMetric] = {}
+    for summary in summaries:
+        for group, name, entry in _entries(summary):
+            metric = found.setdefault((group, name), NamedMetric(group=group, name=name, type=entry["type"], count=0))
+            metric.count += entry.get("count", 0)
+            if metric.type != entry["type"]:
+                metric.type = "string"
+    return [found[key] for key in sorted(found)]
+
+
+def summarised(summary: dict[str, Any], wanted: Collection[tuple[str, str]] | None) -> list[MetricSummary]:
+    return [
+        MetricSummary(
+            group=group,
+            name=name,
+            last=_plain(entry.get("last")),
+            min=entry.get("min"),
+            max=entry.get("max"),
+            mean=entry.get("mean"),
+            count=entry.get("count", 0),
+        )
+        for group, name, entry in _entries(summary)
+        if wanted is None or (group, name) in wanted
+    ]
+
+
+def _entries(summary: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    for key, metrics in summary.items():
+        for name, entry in metrics.items():
+            yield _GROUPS.get(key, key), name, entry
+
+
+def _plain(value: Any) -> float | str | bool | None:
+    return json.dumps(value) if isinstance(value, dict | list) else value

@@ -1,0 +1,177 @@
+"""What the streams of the older API are made of: samples, snapshots, batches and names, part by part."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from determined.errors import BadRequest
+from determined_master import hints
+from determined_master.api.queries.metric_names import named
+from determined_master.api.schemas.base import Wire
+from determined_master.api.schemas.metrics import (
+    BatchesPart,
+    DataPoint,
+    MetricName,
+    MetricNamesPart,
+    SampledTrial,
+    SamplePart,
+    SnapshotPart,
+    SnapshotTrial,
+)
+from determined_master.db.base import from_micros
+from determined_master.db.models import TrialRow
+from determined_master.db.session import Database, ReadSession
+from determined_master.experiments import repository as experiment_rows
+from determined_master.json_numbers import outward
+from determined_master.metrics import chunk_rows
+from determined_master.metrics.points import Points
+from determined_master.metrics.series import Name, Question, known_and_missing, read
+from determined_master.trials import repository as trial_rows
+
+TYPES = {"training": "METRIC_TYPE_TRAINING", "validation": "METRIC_TYPE_VALIDATION"}
+_GROUPS = {word: group for group, word in TYPES.items()}
+MOST_TRIALS = 25
+USUAL, MOST, LEAST = 200, 5000, 10
+MARGIN = 5
+
+
+def group_of(group: str, metric_type: str) -> str:
+    """A metric's type is the older word for its group."""
+    found = group or _GROUPS.get(metric_type, "")
+    if not found:
+        raise BadRequest("group or metricType is needed")
+    return found
+
+
+def bounded(start: int, end: int, most: int) -> Question:
+    """0 means none, as everywhere in the older API."""
+    return Question(start=start or None, end=end or None, most=min(MOST, max(LEAST, most)) if most > 0 else USUAL)
+
+
+async def parts(
+    database: Database, experiment_ids: Sequence[int], period: int, part: Callable[[ReadSession], Awaitable[Wire]]
+) -> AsyncIterator[Wire]:
+    """One part, and where a period is given another each time that something has changed when it is over; until the
+    experiments have ended. Each comes from a session of its own."""
+    last: Wire | None = None
+    async with database.hints.listen(hints.SHUTDOWN) as listener:
+        while True:
+            async with database.read() as session:
+                rows = await experiment_rows.get_many(session, experiment_ids)
+                made = await part(session)
+            if made != last:
+                yield made
+            last = made
+            if period <= 0 or database.hints.closing or all(row.state.is_terminal for row in rows):
+                return
+            await listener.wait(period)
+
+
+async def metric_names(session: ReadSession, experiment_ids: Sequence[int]) -> MetricNamesPart:
+    trials = [trial for i in dict.fromkeys(experiment_ids) for trial in await trial_rows.of_experiment(session, i)]
+    experiments = await experiment_rows.get_many(session, experiment_ids)
+    metrics = named(trial.summary_metrics for trial in trials)
+    return MetricNamesPart(
+        metric_names=[MetricName(group=metric.group, name=metric.name) for metric in metrics],
+        searcher_metrics=sorted({experiment.searcher_metric for experiment in experiments}),
+        training_metrics=[metric.name for metric in metrics if metric.group == "training"],
+        validation_metrics=[metric.name for metric in metrics if metric.group == "validation"],
+    )
+
+
+async def batches(session: ReadSession, experiment_id: int, name: Name) -> BatchesPart:
+    """Of a long series those of the points that are drawn."""
+    trials = await trial_rows.of_experiment(session, experiment_id)
+    found = await _curves(session, [trial.id for trial in trials], [name], Question(most=MOST))
+    return BatchesPart(batches=sorted({b for curve in found.values() for b in curve[name].batches}))
+
+
+async def sample(
+    session: ReadSession, trial_ids: Sequence[int], names: Sequence[Name], question: Question
+) -> dict[int, dict[str, list[DataPoint]]]:
+    """By trial and group. What several metrics of a group have at one time is one point."""
+    curves = await _curves(session, trial_ids, names, question)
+    return {
+        trial_id: {
+            group: _together({name: points for (own, name), points in by_name.items() if own == group})
+            for group in dict.fromkeys(group for group, _ in names)
+        }
+        for trial_id, by_name in curves.items()
+    }
+
+
+async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int, margin: int) -> SnapshotPart:
+    """What each trial had where it had done ``at`` batches, or nearest to that within the margin."""
+    reach = margin or MARGIN
+    question = Question(start=at - reach, end=at + reach, most=MOST)
+    trials = await trial_rows.of_experiment(session, experiment_id)
+    curves = await _curves(session, [trial.id for trial in trials], [name], question)
+    found = []
+    for trial in trials:
+        points = curves[trial.id][name]
+        if len(points):
+            nearest = min(range(len(points)), key=lambda i: (abs(points.batches[i] - at), i))
+            found.append(
+                SnapshotTrial(
+                    trial_id=trial.id,
+                    hparams=trial.hparams,
+                    metric=outward(points.values[nearest]),
+                    batches_processed=points.batches[nearest],
+                )
+            )
+    return SnapshotPart(trials=found)
+
+
+class Samples:
+    """The best trials of an experiment, part by part: which came in, and which fell out."""
+
+    def __init__(self, experiment_id: int, name: Name, question: Question, most: int) -> None:
+        self._experiment_id = experiment_id
+        self._name = name
+        self._question = question
+        self._most = most
+        self._shown: list[int] = []
+
+    async def part(self, session: ReadSession) -> SamplePart:
+        experiment = await experiment_rows.get(session, self._experiment_id)
+        trials = await trial_rows.of_experiment(session, self._experiment_id)
+        best = sorted(trials, key=lambda trial: _rank(trial, experiment.smaller_is_better))[: self._most]
+        sampled = await sample(session, [trial.id for trial in best], [self._name], self._question)
+        ids = [trial.id for trial in best]
+        before, self._shown = self._shown, ids
+        return SamplePart(
+            trials=[
+                SampledTrial(trial_id=trial.id, hparams=trial.hparams, data=sampled[trial.id][self._name[0]])
+                for trial in best
+            ],
+            promoted_trials=[i for i in ids if i not in before],
+            demoted_trials=[i for i in before if i not in ids],
+        )
+
+
+def _rank(trial: TrialRow, smaller_is_better: bool) -> tuple[bool, float, int]:
+    value = trial.searcher_metric_value
+    if value is None:
+        return True, 0.0, trial.id
+    return False, value if smaller_is_better else -value, trial.id
+
+
+async def _curves(
+    session: ReadSession, trial_ids: Sequence[int], names: Sequence[Name], question: Question
+) -> dict[int, dict[Name, Points]]:
+    known, _ = known_and_missing(trial_ids, await chunk_rows.cursors(session, trial_ids))
+    curves: dict[int, dict[Name, Points]] = {trial_id: {} for trial_id in trial_ids}
+    async for found in read(session, known, names, question):
+        curves[found.trial_id][found.group, found.name] = found.points
+    return curves
+
+
+def _together(curves: dict[str, Points]) -> list[DataPoint]:
+    found: dict[tuple[int, int], DataPoint] = {}
+    for name, points in curves.items():
+        for steps, time, epoch, value in zip(points.batches, points.times, points.epochs, points.values, strict=True):
+            point = found.get((steps, time))
+            if point is None:
+                epoch_or_none = epoch if epoch == epoch else None
+                point = found[steps, time] = DataPoint(batches=steps, time=from_micros(time), epoch=epoch_or_none)
+                point.values = {}
+            point.values[name] = value
+    return [found[key] for key in sorted(found)]

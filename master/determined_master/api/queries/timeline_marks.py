@@ -1,0 +1,107 @@
+"""Moments of a trial that a curve or a timeline is marked with. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from determined.states import TrialState
+from determined_master.api.schemas.base import Time, Wire
+from determined_master.trials.history import History
+
+MarkKind = Literal["checkpoint", "restart", "pause", "activate", "created", "ended"]
+CurveMarkKind = Literal["restart", "pause", "checkpoint"]
+SHOWN_REASON = 200
+
+
+class TrialMark(Wire):
+    """``steps``: where on a curve it stands. ``until``: of a pause, when it was over; None while it lasts."""
+
+    kind: CurveMarkKind
+    time: Time
+    until: Time | None = None
+    steps: int
+    run_id: int
+    text: str
+
+
+class TrialMarks(Wire):
+    marks: list[TrialMark]
+
+
+class TimelineMark(Wire):
+    trial_id: int
+    time: Time
+    kind: MarkKind
+    steps: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Moment:
+    kind: MarkKind
+    time: datetime
+    text: str
+    run_id: int = 0
+    steps: int | None = None
+
+
+def moments_of(history: History) -> list[Moment]:
+    """By their time."""
+    found = [Moment("created", history.created, "created"), *_moves(history), *_restarts(history)]
+    found += [
+        Moment("checkpoint", each.time, f"checkpoint at step {each.steps}", each.run_id, each.steps)
+        for each in history.saved
+    ]
+    if history.state.is_terminal and history.ended is not None:
+        why = f": {history.reason.value.replace('_', ' ')}" if history.reason else ""
+        found.append(Moment("ended", history.ended, f"{history.state.value.lower()}{why}"))
+    return sorted(found, key=lambda each: each.time)
+
+
+def on_curve(moments: Sequence[Moment]) -> list[TrialMark]:
+    """``moments`` by their time."""
+    found = []
+    for at, each in enumerate(moments):
+        if each.kind not in ("restart", "pause", "checkpoint"):
+            continue
+        over = (after.time for after in moments[at:] if after.kind in ("activate", "ended"))
+        until = next(over, None) if each.kind == "pause" else None
+        steps = each.steps or 0
+        mark = TrialMark(kind=each.kind, time=each.time, until=until, steps=steps, run_id=each.run_id, text=each.text)
+        found.append(mark)
+    return found
+
+
+def on_timeline(trial_id: int, moments: Sequence[Moment]) -> list[TimelineMark]:
+    return [
+        TimelineMark(trial_id=trial_id, time=each.time, kind=each.kind, steps=each.steps, text=each.text)
+        for each in moments
+    ]
+
+
+def _moves(history: History) -> list[Moment]:
+    found = []
+    for move in history.moves:
+        one, _ = history.try_at(move.time)
+        run_id = one.run_id if one else 0
+        if move.to is TrialState.PAUSED:
+            # What it saved on leaving is where the curve stops.
+            left = one.ended if one is not None and one.ended is not None and one.ended > move.time else move.time
+            found.append(Moment("pause", move.time, f"paused by {move.actor}", run_id, history.steps_at(left)))
+        elif move.to is TrialState.ACTIVE and move.start is TrialState.PAUSED:
+            steps = history.steps_at(move.time)
+            found.append(Moment("activate", move.time, f"activated by {move.actor}", run_id, steps))
+    return found
+
+
+def _restarts(history: History) -> list[Moment]:
+    """An attempt after one that failed; after a pause it goes on, which is none."""
+    found = []
+    for before, one in zip(history.tries, history.tries[1:], strict=False):
+        if before.reason is None or before.reason.value in ("completed", "preempted", "killed"):
+            continue
+        words = before.message.split("\n")[0] or before.reason.value.replace("_", " ")
+        text = f"restarted after attempt {before.run_id}: {words}"[:SHOWN_REASON]
+        found.append(Moment("restart", one.created, text, one.run_id, history.steps_at(one.created)))
+    return found

@@ -1,0 +1,138 @@
+"""Agents and slots as the wire shows them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from determined_master.api.schemas.base import Pagination, Time, Wire
+from determined_master.api.schemas.enums import state
+from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
+
+
+class Device(Wire):
+    id: int
+    brand: str = ""
+    uuid: str = ""
+    type: str = "TYPE_CPU"
+
+
+class Container(Wire):
+    id: str
+    state: str
+    parent: str | None = None
+    devices: list[Device] = []
+    permission_denied: bool = False
+
+
+class Slot(Wire):
+    id: str
+    device: Device
+    enabled: bool
+    draining: bool
+    container: Container | None = None
+
+
+class Agent(Wire):
+    id: str
+    slot_stats: dict[str, Any]
+    addresses: list[str] = []
+    containers: dict[str, Container] = {}
+    draining: bool = False
+    enabled: bool = True
+    connected: bool = True
+    registered_time: Time | None = None
+    resource_pools: list[str] = []
+    slots: dict[str, Slot] = {}
+    version: str = ""
+
+
+class AgentAnswer(Wire):
+    agent: Agent
+
+
+class AgentsAnswer(Wire):
+    agents: list[Agent]
+    pagination: Pagination
+
+
+class SlotAnswer(Wire):
+    slot: Slot
+
+
+class SlotsAnswer(Wire):
+    slots: list[Slot]
+
+
+class DisableBody(Wire):
+    drain: bool = False
+
+
+def slot_name(slot_id: int) -> str:
+    return f"{slot_id:03d}"
+
+
+def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[ContainerRow, AllocationRow]]) -> Agent:
+    devices = {s.slot_id: device(s) for s in slots}
+    containers = {
+        c.id: Container(
+            id=c.id,
+            state=state(c.state),
+            parent=a.id,
+            devices=[devices[i] for i in c.slot_ids if i in devices],
+        )
+        for c, a in running
+    }
+    holder = {slot_id: containers[c.id] for c, _ in running for slot_id in c.slot_ids}
+    shown = {
+        slot_name(s.slot_id): Slot(
+            id=slot_name(s.slot_id),
+            device=devices[s.slot_id],
+            enabled=s.enabled and row.enabled,
+            draining=s.draining or row.draining,
+            container=holder.get(s.slot_id),
+        )
+        for s in slots
+    }
+    return Agent(
+        id=row.id,
+        slot_stats=_stats(list(shown.values())),
+        containers=containers,
+        draining=row.draining,
+        enabled=row.enabled,
+        connected=row.disconnected_at is None,
+        registered_time=row.registered_at,
+        resource_pools=[row.pool],
+        slots=shown,
+        version=row.version,
+    )
+
+
+def device(row: AgentSlotRow) -> Device:
+    return Device(id=row.slot_id, brand=row.brand, uuid=row.uuid, type=f"TYPE_{row.type.upper()}")
+
+
+def _stats(slots: list[Slot]) -> dict[str, Any]:
+    def count(keys: dict[str, list[Slot]]) -> dict[str, Any]:
+        return {
+            name: {
+                "total": len(of_kind),
+                "disabled": sum(not s.enabled for s in of_kind),
+                "draining": sum(s.draining for s in of_kind),
+                "states": _states(of_kind),
+            }
+            for name, of_kind in keys.items()
+        }
+
+    brands: dict[str, list[Slot]] = {}
+    types: dict[str, list[Slot]] = {}
+    for slot in slots:
+        brands.setdefault(slot.device.brand, []).append(slot)
+        types.setdefault(slot.device.type, []).append(slot)
+    return {"brandStats": count(brands), "typeStats": count(types)}
+
+
+def _states(slots: list[Slot]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for slot in slots:
+        if slot.container is not None:
+            found[slot.container.state] = found.get(slot.container.state, 0) + 1
+    return found

@@ -1,0 +1,267 @@
+"""Lists of experiments, their columns and what is done to many at once, as the wire shows them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
+
+from determined_master.api.schemas.base import Number, Pagination, Time, Wire
+from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.experiments import Experiment
+from determined_master.api.schemas.trials import Trial
+from determined_master.columns.names import OWN, Kind, Listed, Type, display_name
+from determined_master.columns.shown import Shown
+
+Cell = Number | str | bool | None
+ShownState = Literal[
+    "STATE_ACTIVE",
+    "STATE_QUEUED",
+    "STATE_PULLING",
+    "STATE_STARTING",
+    "STATE_RUNNING",
+    "STATE_PAUSED",
+    "STATE_PAUSING",
+    "STATE_STOPPING_COMPLETED",
+    "STATE_STOPPING_CANCELED",
+    "STATE_STOPPING_KILLED",
+    "STATE_STOPPING_ERROR",
+    "STATE_COMPLETED",
+    "STATE_CANCELED",
+    "STATE_ERROR",
+    "STATE_DELETING",
+    "STATE_DELETE_FAILED",
+    "STATE_DELETED",
+]
+
+
+class SearchIdsBody(Wire):
+    project_id: int | None = None
+    filter: str | None = None
+    sort: str | None = None
+    show_archived: bool = False
+
+
+class SearchBody(SearchIdsBody):
+    columns: Annotated[list[str], Field(max_length=200)] = []
+    offset: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+
+
+class SearchGroupsBody(Wire):
+    project_id: int | None = None
+    filter: str | None = None
+    show_archived: bool = False
+    by: str
+
+
+class Row(Wire):
+    """One experiment in a list."""
+
+    id: int
+    name: str
+    description: str
+    state: ShownState
+    archived: bool
+    username: str
+    user_id: int
+    labels: list[str]
+    start_time: Time
+    end_time: Time | None
+    progress: float
+    num_trials: int
+    trial_id: int | None
+    """The best, else the only one."""
+    searcher_type: str
+    searcher_metric: str
+    searcher_metric_value: Number | None
+    smaller_is_better: bool
+    forked_from: int | None
+    project_id: int
+    resource_pool: str
+    duration_seconds: float
+    checkpoint_count: int
+    checkpoint_size: int
+    cells: dict[str, Cell]
+    """What was asked for beside the columns of the experiment itself, by the column's name."""
+
+
+class SearchAnswer(Wire):
+    total: int
+    offset: int
+    experiments: list[Row]
+    unknown_columns: list[str]
+
+
+class SearchIdsAnswer(Wire):
+    ids: list[int]
+    total: int
+
+
+class Group(Wire):
+    value: str | Number | None
+    count: int
+
+
+class SearchGroupsAnswer(Wire):
+    groups: list[Group]
+
+
+class Column(Wire):
+    column: str
+    kind: Kind
+    type: Type
+    display_name: str
+    count: int
+    """How many experiments have a value there."""
+
+
+class ColumnsAnswer(Wire):
+    columns: list[Column]
+    total: int
+
+
+class ColumnValuesAnswer(Wire):
+    values: list[str]
+
+
+class BulkBody(Wire):
+    experiment_ids: list[int]
+    project_id: int = 0
+    expected_count: int | None = None
+    filters: dict[str, Any] | None = None
+    """Refused: what a filter selects may have changed since it was looked at."""
+
+
+class BulkMoveBody(BulkBody):
+    destination_project_id: int
+
+
+class BulkLabelsBody(Wire):
+    experiment_ids: list[int]
+    expected_count: int
+    add: list[str] = []
+    remove: list[str] = []
+
+
+class BulkResult(Wire):
+    id: int
+    error: str
+    """Empty where it went well."""
+
+
+class BulkAnswer(Wire):
+    results: list[BulkResult]
+
+
+class ExperimentsSearchBody(Wire):
+    project_id: int | None = None
+    offset: int | None = None
+    limit: int | None = None
+    sort: str | None = None
+    filter: str | None = None
+
+
+class FoundExperiment(Wire):
+    experiment: Experiment
+    best_trial: Trial | None
+
+
+class ExperimentsSearchAnswer(Wire):
+    experiments: list[FoundExperiment]
+    pagination: Pagination
+
+
+Location = Literal[
+    "LOCATION_TYPE_EXPERIMENT",
+    "LOCATION_TYPE_HYPERPARAMETERS",
+    "LOCATION_TYPE_VALIDATIONS",
+    "LOCATION_TYPE_TRAINING",
+    "LOCATION_TYPE_CUSTOM_METRIC",
+]
+OlderType = Literal["COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER", "COLUMN_TYPE_DATE"]
+
+
+class ProjectColumn(Wire):
+    column: str
+    location: Location
+    type: OlderType
+    display_name: str
+
+
+class ProjectColumnsAnswer(Wire):
+    columns: list[ProjectColumn]
+
+
+class MetricsRange(Wire):
+    metrics_name: str
+    min: Number
+    max: Number
+
+
+class MetricRangesAnswer(Wire):
+    ranges: list[MetricsRange]
+
+
+class ExperimentLabelsAnswer(Wire):
+    labels: list[str]
+
+
+def row(shown: Shown, cells: dict[str, float | str | bool | None], now: datetime) -> Row:
+    experiment, username, summary, word = shown
+    return Row(
+        id=experiment.id,
+        name=experiment.name,
+        description=experiment.description,
+        state=cast(ShownState, state(word)),
+        archived=experiment.archived,
+        username=username,
+        user_id=experiment.user_id,
+        labels=experiment.labels,
+        start_time=experiment.start_time,
+        end_time=experiment.end_time,
+        progress=experiment.progress,
+        num_trials=summary.num_trials if summary else 0,
+        trial_id=summary.trial_id if summary else None,
+        searcher_type=experiment.searcher_type,
+        searcher_metric=experiment.searcher_metric,
+        searcher_metric_value=summary.searcher_metric_value if summary else None,
+        smaller_is_better=experiment.smaller_is_better,
+        forked_from=experiment.parent_id,
+        project_id=experiment.project_id,
+        resource_pool=experiment.pool,
+        duration_seconds=((experiment.end_time or now) - experiment.start_time).total_seconds(),
+        checkpoint_count=summary.checkpoint_count if summary else 0,
+        checkpoint_size=summary.checkpoint_size if summary else 0,
+        cells=cells,
+    )
+
+
+def column(one: Listed) -> Column:
+    own = OWN.get(one.column) if one.kind == "experiment" else None
+    shown = own.display_name if own else display_name(one.kind, one.column)
+    return Column(column=one.column, kind=one.kind, type=one.type, display_name=shown, count=one.count)
+
+
+_OLDER_TYPES: dict[Type, OlderType] = {
+    "number": "COLUMN_TYPE_NUMBER",
+    "text": "COLUMN_TYPE_TEXT",
+    "date": "COLUMN_TYPE_DATE",
+    "boolean": "COLUMN_TYPE_TEXT",
+}
+_METRICS: dict[str, Location] = {
+    "validation": "LOCATION_TYPE_VALIDATIONS",
+    "training": "LOCATION_TYPE_TRAINING",
+}
+
+
+def project_column(kind: Kind, column: str, type_: Type) -> dict[str, str]:
+    """A ``ProjectColumn``, written out: there may be ten thousand in one answer."""
+    location: Location = "LOCATION_TYPE_HYPERPARAMETERS" if kind == "hyperparameter" else "LOCATION_TYPE_EXPERIMENT"
+    if kind == "metric":
+        location = _METRICS.get(column.split(".", 1)[0], "LOCATION_TYPE_CUSTOM_METRIC")
+    return {
+        "column": column,
+        "location": location,
+        "type": _OLDER_TYPES[type_],
+        "displayName": OWN[column].display_name if kind == "experiment" else display_name(kind, column),
+    }

@@ -1,0 +1,118 @@
+"""What an experiment is doing and what it was told, as the page reads it."""
+
+from typing import Literal
+
+from determined_master.api.queries.timeline_marks import TimelineMark
+from determined_master.api.queries.timeline_segments import TimelineSegment
+from determined_master.api.schemas.base import Time, Wire
+
+FinerState = Literal[
+    "STATE_QUEUED",
+    "STATE_PULLING",
+    "STATE_STARTING",
+    "STATE_RUNNING",
+    "STATE_PAUSING",
+    "STATE_PAUSED",
+    "STATE_STOPPING_COMPLETED",
+    "STATE_STOPPING_CANCELED",
+    "STATE_STOPPING_KILLED",
+    "STATE_STOPPING_ERROR",
+    "STATE_COMPLETED",
+    "STATE_CANCELED",
+    "STATE_ERROR",
+    "STATE_DELETING",
+    "STATE_DELETE_FAILED",
+]
+"""Never ACTIVE: what is active is queued, pulling, starting or running. A trial is never deleted."""
+
+
+class AllowedVerbs(Wire):
+    pause: bool
+    activate: bool
+    cancel: bool
+    kill: bool
+    archive: bool
+    unarchive: bool
+    delete: bool
+    fork: bool
+
+
+class RefusedVerbs(Wire):
+    """Why a verb is not allowed now; None where it is."""
+
+    pause: str | None = None
+    activate: str | None = None
+    cancel: str | None = None
+    kill: str | None = None
+    archive: str | None = None
+    unarchive: str | None = None
+    delete: str | None = None
+    fork: str | None = None
+
+
+class TrialStatus(Wire):
+    trial_id: int
+    state: FinerState
+    text: str
+    since: Time
+    waiting: str | None
+    """Why it waits, in words; None while it does not."""
+    restarts: int
+    progress: float
+    steps: int
+
+
+class ExperimentStatus(Wire):
+    id: int
+    state: FinerState
+    text: str
+    since: Time
+    progress: float
+    eta_seconds: float | None
+    """From the progress of the time that it ran; None where nothing can be said."""
+    now: Time
+    can: AllowedVerbs
+    why: RefusedVerbs
+    trials: list[TrialStatus]
+    archived: bool
+
+
+class Timeline(Wire):
+    now: Time
+    segments: list[TimelineSegment]
+    marks: list[TimelineMark]
+
+
+class ConfigOrigin(Wire):
+    """Where the value in ``line`` of the effective configuration comes from; ``at`` is its line in the text that was
+    submitted, None where it does not stand there."""
+
+    line: int
+    path: str
+    origin: Literal["file", "cluster", "default"]
+    at: int | None
+
+
+class EffectiveConfig(Wire):
+    text: str
+    submitted: str
+    origins: list[ConfigOrigin]
+
+
+class ConfigCheckBody(Wire):
+    config: str
+
+
+class ConfigDiagnostic(Wire):
+    severity: Literal["error", "warning"]
+    code: str
+    message: str
+    path: str
+    line: int
+    column: int
+    hint: str | None
+
+
+class ConfigCheck(Wire):
+    ok: bool
+    diagnostics: list[ConfigDiagnostic]

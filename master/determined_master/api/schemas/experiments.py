@@ -1,0 +1,155 @@
+"""Experiments as the wire shows them."""
+
+from collections.abc import Collection
+from typing import Any, cast
+
+from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
+from determined_master.api.schemas.enums import state
+from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.experiments.edit import ExperimentChanges
+
+
+class Experiment(Wire):
+    id: int
+    name: str
+    state: str
+    archived: bool
+    config: Json
+    original_config: str
+    job_id: str
+    num_trials: int
+    project_id: int
+    project_owner_id: int
+    searcher_type: str
+    start_time: Time
+    username: str
+    best_trial_id: int | None = None
+    best_trial_searcher_metric: Number | None = None
+    checkpoint_count: int = 0
+    checkpoint_size: Int64 = 0
+    description: str = ""
+    display_name: str = ""
+    duration: int | None = None
+    end_time: Time | None = None
+    external_experiment_id: str | None = None
+    external_trial_id: str | None = None
+    forked_from: int | None = None
+    hyperparameters: Json = {}
+    labels: list[str] = []
+    model_definition_size: int = 0
+    notes: str = ""
+    pachyderm_integration: dict[str, Any] | None = None
+    parent_archived: bool = False
+    progress: float | None = None
+    project_name: str = "Uncategorized"
+    resource_pool: str = ""
+    searcher_metric: str = ""
+    trial_ids: list[int] = []
+    unmanaged: bool = False
+    user_id: int = 0
+    workspace_id: int = 1
+    workspace_name: str = "Uncategorized"
+
+
+class JobSummary(Wire):
+    state: str
+    jobs_ahead: int = 0
+
+
+class ExperimentAnswer(Wire):
+    experiment: Experiment
+    config: Json | None = None
+    job_summary: JobSummary | None = None
+
+
+class CreateAnswer(Wire):
+    experiment: Experiment
+    config: Json
+    warnings: list[str] = []
+
+
+class ExperimentsAnswer(Wire):
+    experiments: list[Experiment]
+    pagination: Pagination
+
+
+class LabelsAnswer(Wire):
+    labels: list[str]
+
+
+class ExperimentResourcesPatch(Wire):
+    max_slots: int | None = None
+    priority: int | None = None
+    weight: float | None = None
+
+
+class PatchStorage(Wire):
+    save_experiment_best: int | None = None
+    save_trial_best: int | None = None
+    save_trial_latest: int | None = None
+
+
+class PatchExperimentBody(Wire):
+    name: str | None = None
+    description: str | None = None
+    labels: list[str] | None = None
+    notes: str | None = None
+    resources: ExperimentResourcesPatch | None = None
+    checkpoint_storage: PatchStorage | None = None
+
+    def changes(self) -> ExperimentChanges:
+        """Returns the fields that were sent, nulls included."""
+        return cast("ExperimentChanges", self.model_dump(exclude_unset=True, by_alias=False))
+
+
+class BestMetricAnswer(Wire):
+    metric: Number | None
+
+
+class ModelDefAnswer(Wire):
+    b64_tgz: str
+
+
+def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], live: str | None = None) -> Experiment:
+    """``live``: the finer word for one that is ACTIVE, from its allocations."""
+    best = best_trial(row, trials)
+    ended = row.end_time
+    return Experiment(
+        id=row.id or 0,
+        name=row.name,
+        state=state(live if live and row.state.value == "ACTIVE" else row.state),
+        archived=row.archived,
+        config=row.config,
+        original_config=row.original_config,
+        job_id=row.job_id,
+        num_trials=len(trials),
+        project_id=row.project_id,
+        project_owner_id=1,
+        searcher_type=row.searcher_type,
+        start_time=row.start_time,
+        username=username,
+        best_trial_id=best.id if best else None,
+        best_trial_searcher_metric=best.searcher_metric_value if best else None,
+        checkpoint_count=sum(t.checkpoint_count for t in trials),
+        checkpoint_size=sum(t.checkpoint_size for t in trials),
+        description=row.description,
+        display_name=username,
+        duration=int((ended - row.start_time).total_seconds()) if ended else None,
+        end_time=ended,
+        forked_from=row.parent_id,
+        hyperparameters=row.config.get("hyperparameters") or {},
+        labels=row.labels,
+        model_definition_size=row.context_size,
+        notes=row.notes,
+        progress=row.progress,
+        resource_pool=row.pool,
+        searcher_metric=row.searcher_metric,
+        trial_ids=[t.id for t in trials],
+        user_id=row.user_id,
+    )
+
+
+def best_trial(row: ExperimentRow, trials: Collection[TrialRow]) -> TrialRow | None:
+    ranked = [t for t in trials if t.searcher_metric_value is not None]
+    sign = 1 if row.smaller_is_better else -1
+    return min(ranked, key=lambda t: (sign * (t.searcher_metric_value or 0.0), t.id), default=None)

@@ -1,0 +1,66 @@
+"""Lines of output as the page shows them."""
+
+from datetime import datetime
+from typing import Literal
+
+from determined_master.api.schemas.base import Time, Wire, rfc3339
+
+Level = Literal["", "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+class Line(Wire):
+    """``text`` as it came, control bytes and colours included, cut in pages; ``length`` is that of the whole."""
+
+    id: int
+    time: Time
+    level: Level
+    rank: int | None
+    run_id: int
+    allocation_id: str | None
+    container_id: str | None
+    agent_id: str | None
+    source: str
+    stdtype: str
+    text: str
+    length: int
+
+
+class LogPage(Wire):
+    lines: list[Line]
+    """Ascending by id."""
+    at_start: bool
+    """Nothing that matches stands before the first of these."""
+    at_end: bool
+    first_id: int | None
+    last_id: int | None
+    scanned_to: int | None
+    """Where a search gave up for now: go on with it as ``before``, or as ``after`` where that was asked."""
+
+
+class FirstError(Wire):
+    line: Line | None
+
+
+class LogExtent(Wire):
+    count: int
+    first_id: int | None
+    last_id: int | None
+    errors: int
+
+
+class WholeLine(Wire):
+    line: Line
+
+
+def message(time: datetime, container_id: str | None, rank: int | None, level: str, text: str) -> str:
+    """The line as people see it; clients print it verbatim."""
+    container = (container_id or "")[:8].ljust(8)
+    shown_rank = f" [rank={rank}]" if rank is not None else ""
+    shown_level = f" {level}:" if level else ""
+    return f"[{rfc3339(time)}] {container}{shown_rank} ||{shown_level} {text}\n"
+
+
+def run_of(allocation_id: str | None) -> int:
+    """An allocation is named ``<task>.<run>``; 0 where there is none."""
+    run = (allocation_id or "").rpartition(".")[2]
+    return int(run) if run.isascii() and run.isdigit() and len(run) < 10 else 0

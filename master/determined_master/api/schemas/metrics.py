@@ -1,0 +1,176 @@
+"""Reports, curves and summaries of metrics as the wire shows them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from determined_master.api.schemas.base import Json, Time, Wire
+from determined_master.db.models import MetricRow
+
+Axis = Literal["batches", "epochs", "time"]
+TrialId = Annotated[int, Field(ge=0, lt=2**63)]
+Kind = Literal["number", "string", "boolean", "date", "object", "array", "null"]
+
+
+class Metrics(Wire):
+    avg_metrics: Json
+    batch_metrics: list[Any] = []
+
+
+class MetricsReport(Wire):
+    archived: bool
+    end_time: Time
+    group: str
+    id: int
+    metrics: Json
+    total_batches: int
+    trial_id: int
+    trial_run_id: int
+
+
+class MetricName(Wire):
+    group: str
+    name: str
+
+
+class SeriesBody(Wire):
+    trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=100)]
+    metrics: Annotated[list[MetricName], Field(min_length=1, max_length=50)]
+    x: Axis = "batches"
+    start: float | None = None
+    """Of x, in its own unit: batches, epochs, Unix seconds. Included, as is ``end``."""
+    end: float | None = None
+    max_points: Annotated[int, Field(ge=10, le=5000)] = 500
+
+
+class Series(Wire):
+    """One metric of one trial; the lists are of one length, in the order of x."""
+
+    trial_id: int
+    group: str
+    name: str
+    batches: list[int]
+    times: list[float]
+    """Unix seconds."""
+    epochs: list[float | None] | None
+    """None where no point has one."""
+    values: list[float | str]
+    """``NaN``, ``Infinity`` and ``-Infinity`` as words."""
+    count: int
+    """Points between ``start`` and ``end`` before thinning."""
+
+
+class SeriesAnswer(Wire):
+    """A series for each metric of each trial that is known, empty where it has none."""
+
+    series: list[Series]
+    missing: list[int]
+    """Ids of trials that are not known."""
+
+
+class NamedMetric(Wire):
+    group: str
+    name: str
+    type: Kind
+    count: int
+    """Of its finite values."""
+
+
+class NamedMetrics(Wire):
+    metrics: list[NamedMetric]
+    searcher_metric: str
+
+
+class SummariesBody(Wire):
+    trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=500)]
+    metrics: list[MetricName] | None = None
+    """None: all of them."""
+
+
+class MetricSummary(Wire):
+    group: str
+    name: str
+    last: float | str | bool | None
+    """A list or an object as its JSON text."""
+    min: float | None
+    max: float | None
+    mean: float | None
+    count: int
+
+
+class TrialSummary(Wire):
+    trial_id: int
+    experiment_id: int
+    hparams: Json
+    state: str
+    metrics: list[MetricSummary]
+
+
+class SummariesAnswer(Wire):
+    """Of the trials that are known, in the order asked for."""
+
+    trials: list[TrialSummary]
+
+
+class DataPoint(Wire):
+    batches: int
+    time: Time
+    epoch: float | None = None
+    values: Json = {}
+
+
+class DownsampledMetrics(Wire):
+    data: list[DataPoint]
+    group: str
+    type: str
+
+
+class MetricNamesPart(Wire):
+    metric_names: list[MetricName]
+    searcher_metrics: list[str]
+    training_metrics: list[str]
+    validation_metrics: list[str]
+
+
+class BatchesPart(Wire):
+    batches: list[int]
+
+
+class SampledTrial(Wire):
+    trial_id: int
+    hparams: Json
+    data: list[DataPoint]
+
+
+class SamplePart(Wire):
+    trials: list[SampledTrial]
+    promoted_trials: list[int]
+    """Shown now and not in the part before."""
+    demoted_trials: list[int]
+
+
+class SnapshotTrial(Wire):
+    trial_id: int
+    hparams: Json
+    metric: float | str
+    batches_processed: int
+
+
+class SnapshotPart(Wire):
+    trials: list[SnapshotTrial]
+
+
+def metrics_report(row: MetricRow) -> MetricsReport:
+    shown: dict[str, Any] = {"validation_metrics" if row.group == "validation" else "avg_metrics": row.metrics}
+    if row.batch_metrics:
+        shown["batch_metrics"] = row.batch_metrics
+    return MetricsReport(
+        archived=row.archived,
+        end_time=row.reported_at,
+        group=row.group,
+        id=row.id,
+        metrics=row.metrics if row.group not in ("training", "validation") else shown,
+        total_batches=row.steps or 0,
+        trial_id=row.trial_id,
+        trial_run_id=row.run_id,
+    )

@@ -1,0 +1,31 @@
+"""The cookie that a browser is signed in with: for this master alone, out of reach of every script."""
+
+from typing import Literal, TypedDict
+
+from fastapi import Request, Response
+
+from determined_master.api.proxy_prefix import prefix_of
+from determined_master.authentication import COOKIE
+from determined_master.services import Master
+from determined_master.users.service import SESSION_DAYS
+
+
+def give(response: Response, request: Request, master: Master, token: str, *, name: str) -> None:
+    response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, master))
+
+
+def take(response: Response, request: Request, master: Master) -> None:
+    for name in (master.authenticator.cookie, COOKIE):
+        response.delete_cookie(name, **_bounds(request, master))
+
+
+class _Bounds(TypedDict):
+    httponly: bool
+    samesite: Literal["strict"]
+    secure: bool
+    path: str
+
+
+def _bounds(request: Request, master: Master) -> _Bounds:
+    path = prefix_of(request, master.settings.base_path) or "/"
+    return {"httponly": True, "samesite": "strict", "secure": request.url.scheme == "https", "path": path}

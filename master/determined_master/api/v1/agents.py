@@ -1,0 +1,95 @@
+"""Agents and slots: listed, enabled, disabled."""
+
+from collections import defaultdict
+
+from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import NotFound
+from determined_master.agents import repository
+from determined_master.allocations import repository as allocation_rows
+from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster
+from determined_master.api.pagination import page
+from determined_master.api.schemas import agents as schemas
+from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.services import Master
+
+router = APIRouter(prefix="/api/v1", tags=["agents"])
+
+
+@router.get("/agents")
+async def list_agents(_principal: Anyone, session: Read, offset: int = 0, limit: int = 0) -> schemas.AgentsAnswer:
+    shown, pagination = page(await _show(session, list(await repository.present(session))), offset, limit)
+    return schemas.AgentsAnswer(agents=shown, pagination=pagination)
+
+
+@router.get("/agents/{agent_id}")
+async def get_agent(agent_id: str, _principal: Anyone, session: Read) -> schemas.AgentAnswer:
+    return schemas.AgentAnswer(agent=await _one(session, agent_id))
+
+
+@router.post("/agents/{agent_id}/enable")
+async def enable_agent(agent_id: str, admin: Admin, master: TheMaster) -> schemas.AgentAnswer:
+    await master.agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
+    return await _answer(master, agent_id)
+
+
+@router.post("/agents/{agent_id}/disable")
+async def disable_agent(
+    agent_id: str, body: schemas.DisableBody, admin: Admin, master: TheMaster
+) -> schemas.AgentAnswer:
+    await master.agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
+    return await _answer(master, agent_id)
+
+
+@router.get("/agents/{agent_id}/slots")
+async def list_slots(agent_id: str, _principal: Anyone, session: Read) -> schemas.SlotsAnswer:
+    return schemas.SlotsAnswer(slots=list((await _one(session, agent_id)).slots.values()))
+
+
+@router.get("/agents/{agent_id}/slots/{slot_id}")
+async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Read) -> schemas.SlotAnswer:
+    return schemas.SlotAnswer(slot=(await _one(session, agent_id)).slots[_slot_name(slot_id)])
+
+
+@router.post("/agents/{agent_id}/slots/{slot_id}/enable")
+async def enable_slot(agent_id: str, slot_id: str, admin: Admin, master: TheMaster) -> schemas.SlotAnswer:
+    return await _set_slot(master, agent_id, slot_id, admin, enabled=True, drain=False)
+
+
+@router.post("/agents/{agent_id}/slots/{slot_id}/disable")
+async def disable_slot(
+    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, master: TheMaster
+) -> schemas.SlotAnswer:
+    return await _set_slot(master, agent_id, slot_id, admin, enabled=False, drain=body.drain)
+
+
+async def _set_slot(
+    master: Master, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
+) -> schemas.SlotAnswer:
+    name = _slot_name(slot_id)
+    await master.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
+    return schemas.SlotAnswer(slot=(await _answer(master, agent_id)).agent.slots[name])
+
+
+async def _answer(master: Master, agent_id: str) -> schemas.AgentAnswer:
+    async with master.database.read() as session:
+        return schemas.AgentAnswer(agent=await _one(session, agent_id))
+
+
+async def _one(session: AsyncSession, agent_id: str) -> schemas.Agent:
+    return (await _show(session, [await repository.get(session, agent_id)]))[0]
+
+
+async def _show(session: AsyncSession, rows: list[AgentRow]) -> list[schemas.Agent]:
+    slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
+    for slot in await repository.slots(session):
+        slots[slot.agent_id].append(slot)
+    return [schemas.agent(row, slots[row.id], await allocation_rows.live_on_agent(session, row.id)) for row in rows]
+
+
+def _slot_name(slot_id: str) -> str:
+    """Both ``0`` and ``000`` name the first slot."""
+    if not slot_id.isdigit():
+        raise NotFound(f"no slot {slot_id!r}")
+    return schemas.slot_name(int(slot_id))

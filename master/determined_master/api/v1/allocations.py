@@ -1,0 +1,136 @@
+"""What a task and its allocation say to each other: rendezvous, preemption, readiness."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenticated
+from determined.states import ContainerState
+from determined_master import hints
+from determined_master.allocations import repository
+from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
+from determined_master.api.dependencies import Anyone, TheMaster, Write
+from determined_master.api.schemas.base import Empty, Wire
+from determined_master.db.models import ContainerRow
+from determined_master.logs import repository as logs
+from determined_master.principal import Principal
+from determined_master.services import Master
+
+router = APIRouter(prefix="/api/v1", tags=["allocations"])
+LONGEST_POLL = 90
+
+
+class RendezvousInfo(Wire):
+    addresses: list[str]
+    rank: int
+    slots: list[int]
+
+
+class RendezvousAnswer(Wire):
+    rendezvous_info: RendezvousInfo
+
+
+class PreemptionAnswer(Wire):
+    preempt: bool
+
+
+def own_allocation(principal: Principal, allocation_id: str) -> None:
+    if principal.is_task and principal.allocation_id != allocation_id:
+        raise Forbidden(f"this task's token may not speak for allocation {allocation_id}")
+
+
+@router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
+async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, master: TheMaster) -> RendezvousAnswer:
+    """Blocks until every container of the allocation runs; then the allocation is ready."""
+    own_allocation(principal, allocation_id)
+    late_at: float | None = master.clock.now().timestamp() + LATE_SECONDS
+    async with master.hints.listen(hints.allocation(allocation_id)) as listener:
+        while True:
+            async with master.database.read() as session:
+                row = await repository.get(session, allocation_id)
+                containers = await repository.containers_of(session, allocation_id)
+            if row.state.is_terminal:
+                raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
+            if all(c.state is ContainerState.RUNNING for c in containers):
+                break
+            if master.hints.closing:
+                # no 404, by which the task would take itself for forgotten and fail
+                raise MasterUnreachable("the master is stopping; ask again")
+            left = 30.0 if late_at is None else late_at - master.clock.now().timestamp()
+            if left <= 0:
+                late_at = None
+                await _name_the_late(master, row.task_id, allocation_id, resources_id, containers)
+                continue
+            await listener.wait(min(left, 30.0))
+    mine = next((c for c in containers if c.id == resources_id), None)
+    if mine is None:
+        raise NotFound(f"allocation {allocation_id} has no container {resources_id}")
+    if row.ready_at is None:
+        async with master.database.write() as session:
+            await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
+    return RendezvousAnswer(
+        rendezvous_info=RendezvousInfo(
+            addresses=addresses(containers, master.registry.master_seen_at),
+            rank=mine.rank,
+            slots=[len(c.slot_ids) for c in containers],
+        )
+    )
+
+
+async def _name_the_late(
+    master: Master, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
+) -> None:
+    """In the trial's log, once: every container that waits asks, the first of them says it."""
+    here = [c for c in containers if c.state is ContainerState.RUNNING]
+    if here and here[0].id == resources_id:
+        async with master.database.write() as session:
+            text = f"rendezvous: {missing(containers)}"
+            await logs.say(session, task_id, allocation_id, text, master.clock.now(), "WARNING")
+
+
+@router.get("/allocations/{allocation_id}/signals/preemption")
+async def preemption(
+    allocation_id: str,
+    principal: Anyone,
+    master: TheMaster,
+    timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
+) -> PreemptionAnswer:
+    """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
+    own_allocation(principal, allocation_id)
+    seconds = max(0, min(timeout_seconds, LONGEST_POLL))
+    async with master.hints.listen(hints.allocation(allocation_id)) as listener:
+        deadline = master.clock.now().timestamp() + seconds
+        while True:
+            async with master.database.read() as session:
+                row = await repository.get(session, allocation_id)
+            if row.preempt_requested_at is not None:
+                return PreemptionAnswer(preempt=True)
+            if row.state.is_terminal:
+                raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
+            left = deadline - master.clock.now().timestamp()
+            if left <= 0 or master.hints.closing:
+                return PreemptionAnswer(preempt=False)
+            await listener.wait(left)
+
+
+@router.post("/allocations/{allocation_id}/signals/ack_preemption")
+async def acknowledge(allocation_id: str, principal: Anyone, session: Write, master: TheMaster) -> Empty:
+    """From now on exit 0 means "not finished, place me again"."""
+    own_allocation(principal, allocation_id)
+    await master.allocations.acknowledge_preemption(session, await repository.get(session, allocation_id))
+    return Empty()
+
+
+@router.post("/allocations/{allocation_id}/ready")
+async def ready(allocation_id: str, principal: Anyone, session: Write, master: TheMaster) -> Empty:
+    own_allocation(principal, allocation_id)
+    await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
+    return Empty()
+
+
+@router.post("/allocations/{allocation_id}/acceleratorData")
+async def accelerator_data(allocation_id: str, body: dict[str, Any], principal: Anyone) -> Empty:
+    """Taken and not kept: slots are known from the agent."""
+    own_allocation(principal, allocation_id)
+    return Empty()

@@ -1,0 +1,200 @@
+"""Who this master is: info, version, configuration, its own log, health, pools."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from determined import __version__
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import repository as allocation_rows
+from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster
+from determined_master.api.pagination import page
+from determined_master.api.schemas.base import Pagination, Wire, rfc3339
+from determined_master.api.schemas.enums import log_level
+from determined_master.cluster import repository
+from determined_master.services import Master
+
+WIRE_VERSION = "0.38.1"
+router = APIRouter(tags=["cluster"])
+
+
+class MasterAnswer(Wire):
+    version: str = WIRE_VERSION
+    detent_version: str = ""
+    master_id: str
+    cluster_id: str
+    cluster_name: str
+    telemetry_enabled: bool = False
+    sso_providers: list[Any] = []
+    external_login_uri: str = ""
+    external_logout_uri: str = ""
+    branding: str = "determined"
+    rbac_enabled: bool = False
+    product: str = "PRODUCT_UNSPECIFIED"
+    feature_switches: list[str] = []
+    user_management_enabled: bool = True
+    strict_job_queue_control: bool = False
+    has_custom_logo: bool = False
+    cluster_message: dict[str, Any] | None = None
+
+
+class ConfigAnswer(Wire):
+    config: dict[str, Any]
+
+
+class PoolsAnswer(Wire):
+    resource_pools: list[dict[str, Any]]
+    pagination: Pagination
+
+
+@router.get("/info")
+async def info(master: TheMaster) -> dict[str, Any]:
+    """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
+    return {
+        "version": WIRE_VERSION,
+        "detent_version": __version__,
+        "master_id": master.master_id,
+        "cluster_id": master.cluster_id,
+        "cluster_name": master.settings.cluster_name,
+        "telemetry": {"enabled": False, "otel_enabled": False, "otel_endpoint": ""},
+    }
+
+
+@router.get("/health")
+async def health(session: Read) -> dict[str, Any]:
+    await repository.ask(session)
+    return {"status": "up", "database": "up", "resource_managers": [{"cluster_name": "", "status": "up"}]}
+
+
+@router.get("/api/v1/master")
+async def get_master(master: TheMaster) -> MasterAnswer:
+    return MasterAnswer(
+        master_id=master.master_id,
+        cluster_id=master.cluster_id,
+        cluster_name=master.settings.cluster_name,
+        detent_version=__version__,
+    )
+
+
+@router.get("/api/v1/master/config")
+async def get_config(_admin: Admin, master: TheMaster) -> ConfigAnswer:
+    settings = master.settings
+    return ConfigAnswer(
+        config={
+            "host": settings.host,
+            "port": settings.port,
+            "cluster_name": settings.cluster_name,
+            "checkpoint_storage": settings.storage_default,
+            "resource_manager": {"type": "agent", "default_compute_resource_pool": settings.default_pool},
+            "resource_pools": [{"pool_name": settings.default_pool}],
+            "task_container_defaults": {"startup_hook": settings.startup_hook},
+            "feature_switches": [],
+            "launch_error": True,
+            "agent_reconnect_wait": settings.agent_reconnect_wait,
+            "context_limit": settings.context_limit,
+            "db": {"type": "sqlite" if settings.url.startswith("sqlite") else "postgres"},
+            "log": {"level": settings.log_level.lower(), "color": False},
+        }
+    )
+
+
+@router.get("/api/v1/master/logs")
+async def get_logs(
+    _admin: Admin, master: TheMaster, offset: int = 0, limit: int = 0, follow: bool = False
+) -> StreamingResponse:
+    return StreamingResponse(_log_lines(master, offset, limit, follow), media_type="application/json")
+
+
+@router.get("/api/v1/resource-pools")
+async def get_pools(
+    _principal: Anyone, master: TheMaster, session: Read, offset: int = 0, limit: int = 0
+) -> PoolsAnswer:
+    agents = await agent_rows.present(session)
+    slots = await agent_rows.slots(session)
+    held = await allocation_rows.held_slots(session)
+    present = {a.id for a in agents}
+    pool = _pool(
+        master.settings.default_pool,
+        agents=len(agents),
+        slots=sum(s.agent_id in present for s in slots),
+        used=len(held),
+        slot_type=slots[0].type if slots else "cpu",
+    )
+    shown, pagination = page([pool], offset, limit)
+    return PoolsAnswer(resource_pools=shown, pagination=pagination)
+
+
+async def _log_lines(master: Master, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
+    last = offset - 1
+    sent = 0
+    while True:
+        for number, at, level, message in list(master.own_log):
+            if number <= last or (limit > 0 and sent >= limit):
+                continue
+            last = number
+            sent += 1
+            entry = {
+                "id": number,
+                "message": message,
+                "timestamp": rfc3339(datetime.fromtimestamp(at, UTC)),
+                "level": log_level(level),
+            }
+            yield json.dumps({"result": {"logEntry": entry}}).encode() + b"\n"
+        if not follow or master.hints.closing or (limit > 0 and sent >= limit):
+            return
+        await asyncio.sleep(0.5)
+
+
+def _pool(name: str, *, agents: int, slots: int, used: int, slot_type: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(
+        (
+            "agentDockerImage",
+            "agentDockerNetwork",
+            "agentDockerRuntime",
+            "agentFluentImage",
+            "containerStartupScript",
+            "imageId",
+            "instanceType",
+            "location",
+            "masterCertName",
+            "masterUrl",
+            "startupScript",
+            "accelerator",
+        ),
+        "",
+    )
+    return nothing | {
+        "name": name,
+        "description": "",
+        "type": "RESOURCE_POOL_TYPE_STATIC",
+        "numAgents": agents,
+        "slotsAvailable": slots,
+        "slotsUsed": used,
+        "slotType": f"TYPE_{slot_type.upper()}",
+        "slotsPerAgent": slots // agents if agents else 0,
+        "auxContainerCapacity": 100 * agents,
+        "auxContainerCapacityPerAgent": 100,
+        "auxContainersRunning": 0,
+        "clusterName": "",
+        "defaultAuxPool": True,
+        "defaultComputePool": True,
+        "preemptible": False,
+        "minAgents": 0,
+        "maxAgents": 0,
+        "maxIdleAgentPeriod": 0,
+        "maxAgentStartingPeriod": 0,
+        "schedulerType": "SCHEDULER_TYPE_PRIORITY",
+        "schedulerFittingPolicy": "FITTING_POLICY_BEST",
+        "resourceManagerMetadata": {},
+        "details": {
+            "aws": None,
+            "gcp": None,
+            "priorityScheduler": {"preemption": False, "defaultPriority": 42, "k8Priorities": []},
+        },
+        "stats": {"queuedCount": 0, "scheduledCount": 0},
+    }

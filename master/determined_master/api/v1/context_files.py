@@ -1,0 +1,139 @@
+"""Files of an experiment's context: the tree and one file of it, read from the stored archive."""
+
+import asyncio
+import base64
+import mimetypes
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from determined.context import ContextError, Entry, entries, read
+from determined.context.reading import is_text
+from determined.errors import BadRequest, NotFound
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.schemas.base import Time, Wire
+from determined_master.experiments import repository
+from determined_master.services import Master
+
+router = APIRouter(tags=["files"])
+MOST_TEXT = 1_000_000
+TEXT = "text/plain; charset=utf-8"
+BINARY = "application/octet-stream"
+LINK = "inode/symlink"
+
+
+class FileNode(Wire):
+    path: str
+    name: str
+    is_dir: bool
+    content_length: int
+    content_type: str
+    """Empty for a folder."""
+    modified_time: Time | None
+    files: list["FileNode"] = []
+
+
+class FileTree(Wire):
+    files: list[FileNode]
+
+
+class FileBody(Wire):
+    path: str = ""
+
+
+class FileAnswer(Wire):
+    file: str
+    """In base64."""
+
+
+class ContextFile(Wire):
+    path: str
+    text: str
+    """Empty where it is binary; at most 1 MB of it."""
+    size: int
+    """Bytes of the whole file."""
+    binary: bool
+    truncated: bool
+
+
+@router.get("/api/v1/experiments/{experiment_id}/file_tree")
+async def file_tree(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> FileTree:
+    archive = await _archive(session, master, experiment_id)
+    if archive is None:
+        return FileTree(files=[])
+    return await asyncio.to_thread(_tree, archive)
+
+
+@router.post("/api/v1/experiments/{experiment_id}/file")
+async def model_def_file(
+    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, master: TheMaster
+) -> FileAnswer:
+    archive = await _archive(session, master, experiment_id)
+    data, _size = await asyncio.to_thread(_content, archive, body.path, None)
+    return FileAnswer(file=await asyncio.to_thread(lambda: base64.b64encode(data).decode()))
+
+
+@router.get("/detent/experiments/{experiment_id}/file")
+async def context_file(
+    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, master: TheMaster
+) -> ContextFile:
+    archive = await _archive(session, master, experiment_id)
+    data, size = await asyncio.to_thread(_content, archive, path, MOST_TEXT)
+    binary = not is_text(data)
+    # What a cut splits is dropped, not shown as a broken character.
+    text = "" if binary else data.decode("utf-8", "ignore")
+    return ContextFile(path=path, text=text, size=size, binary=binary, truncated=size > len(data))
+
+
+async def _archive(session: Read, master: Master, experiment_id: int) -> Path | None:
+    digest = (await repository.get(session, experiment_id)).context_hash
+    return None if digest is None else master.blobs.path(digest)
+
+
+def _content(archive: Path | None, path: str, most: int | None) -> tuple[bytes, int]:
+    try:
+        found = None if archive is None else read(archive, path, most)
+    except ContextError as error:
+        raise BadRequest(str(error)) from None
+    if found is None:
+        raise NotFound(f"the context has no file {path[:200]!r}")
+    return found
+
+
+def _tree(archive: Path) -> FileTree:
+    top: list[FileNode] = []
+    folders: dict[str, list[FileNode]] = {"": top}
+    try:
+        listed = entries(archive)
+    except ContextError as error:
+        raise BadRequest(str(error)) from None
+    for entry in listed:
+        above, _, name = entry.path.rpartition("/")
+        node = _node(entry, name)
+        folders[above].append(node)
+        folders[entry.path] = node.files
+    return FileTree(files=top)
+
+
+def _node(entry: Entry, name: str) -> FileNode:
+    return FileNode(
+        path=entry.path,
+        name=name,
+        is_dir=entry.is_folder,
+        content_length=entry.size,
+        content_type=_type(entry, name),
+        modified_time=datetime.fromtimestamp(entry.mtime, UTC) if entry.mtime else None,
+        files=[],
+    )
+
+
+def _type(entry: Entry, name: str) -> str:
+    if entry.is_folder:
+        return ""
+    if entry.link is not None:
+        return LINK
+    if entry.is_text:
+        return TEXT
+    return mimetypes.guess_type(name)[0] or BINARY

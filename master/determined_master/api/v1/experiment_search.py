@@ -1,0 +1,56 @@
+"""The older API's way to find experiments."""
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Response
+
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.pagination import Window
+from determined_master.api.queries.experiment_search import show
+from determined_master.api.schemas import experiment_search as schemas
+from determined_master.columns import catalogue, catalogue_repository, repository
+from determined_master.columns.search import Question, Search, project_of
+from determined_master.users import repository as users
+
+router = APIRouter(prefix="/api/v1", tags=["finding"])
+LARGEST_PAGE = 500
+
+
+@router.post("/experiments-search")
+async def search_experiments(
+    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, master: TheMaster
+) -> schemas.ExperimentsSearchAnswer:
+    search = Search(session, master.clock.now(), Question(body.project_id, body.filter, body.sort))
+    total = await search.total()
+    window = Window.of(body.offset, body.limit, total)
+    limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)
+    found = await show(session, await search.ids(offset=window.offset, limit=limit))
+    return schemas.ExperimentsSearchAnswer(
+        experiments=[schemas.FoundExperiment(experiment=one, best_trial=best) for one, best in found],
+        pagination=window.pagination(total, len(found), body.limit),
+    )
+
+
+@router.get("/projects/{project_id}/columns", response_model=schemas.ProjectColumnsAnswer)
+async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> Response:
+    """Without those of the configuration, which the older page does not know."""
+    await users.get_project(session, project_of(project_id))
+    columns = [schemas.project_column(*one) for one in await catalogue.every(session, project_id)]
+    return Response(msgspec.json.encode({"columns": columns}), media_type="application/json")
+
+
+@router.get("/projects/{project_id}/experiments/metric-ranges")
+async def get_project_metric_ranges(project_id: int, _principal: Anyone, session: Read) -> schemas.MetricRangesAnswer:
+    await users.get_project(session, project_of(project_id))
+    found = await catalogue_repository.ranges(session, project_id)
+    return schemas.MetricRangesAnswer(
+        ranges=[schemas.MetricsRange(metrics_name=r.name, min=r.minimum, max=r.maximum) for r in found]
+    )
+
+
+@router.get("/experiment/labels")
+async def get_experiment_labels(
+    _principal: Anyone, session: Read, project_id: Annotated[int, Query(alias="projectId")] = 0
+) -> schemas.ExperimentLabelsAnswer:
+    return schemas.ExperimentLabelsAnswer(labels=list(await repository.labels(session, project_of(project_id))))

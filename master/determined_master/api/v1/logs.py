@@ -1,0 +1,136 @@
+"""Logs of trials and tasks, streamed."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from determined.errors import BadRequest
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.json_lines import json_lines
+from determined_master.api.queries.log_tail import read
+from determined_master.api.schemas.base import Wire, rfc3339
+from determined_master.api.schemas.enums import is_descending, log_level, plain_level
+from determined_master.api.schemas.logs import message
+from determined_master.db.models import LogRow
+from determined_master.logs import repository
+from determined_master.logs.repository import Selection
+from determined_master.trials import repository as trial_rows
+
+router = APIRouter(prefix="/api/v1", tags=["logs"])
+
+
+class LogQuery(Wire):
+    """The query of every log stream."""
+
+    allocation_ids: Annotated[list[str], Query()] = []
+    agent_ids: Annotated[list[str], Query()] = []
+    container_ids: Annotated[list[str], Query()] = []
+    rank_ids: Annotated[list[int], Query()] = []
+    levels: Annotated[list[str], Query()] = []
+    sources: Annotated[list[str], Query()] = []
+    stdtypes: Annotated[list[str], Query()] = []
+    timestamp_before: datetime | None = None
+    timestamp_after: datetime | None = None
+    search_text: str = ""
+    enable_regex: bool = False
+    limit: int = 0
+    order_by: str = ""
+    follow: bool = False
+
+    def selection(self) -> Selection:
+        return Selection(
+            allocation_ids=tuple(self.allocation_ids),
+            agent_ids=tuple(self.agent_ids),
+            container_ids=tuple(self.container_ids),
+            rank_ids=tuple(self.rank_ids),
+            levels=tuple("" if level == "LOG_LEVEL_UNSPECIFIED" else plain_level(level) for level in self.levels),
+            sources=tuple(self.sources),
+            stdtypes=tuple(self.stdtypes),
+            before=self.timestamp_before,
+            after=self.timestamp_after,
+            text="" if self.enable_regex else self.search_text,
+        )
+
+
+Asked = Annotated[LogQuery, Query()]
+
+
+@router.get("/trials/{trial_id}/logs")
+async def trial_logs(
+    trial_id: int, asked: Asked, _principal: Anyone, session: Read, master: TheMaster
+) -> StreamingResponse:
+    row = await trial_rows.get(session, trial_id)
+    return json_lines(_shown(master, row.task_id, asked, trial_id))
+
+
+@router.get("/tasks/{task_id}/logs")
+async def task_logs(
+    task_id: str, asked: Asked, _principal: Anyone, session: Read, master: TheMaster
+) -> StreamingResponse:
+    await trial_rows.get_by_task(session, task_id)
+    return json_lines(_shown(master, task_id, asked, None))
+
+
+@router.get("/trials/{trial_id}/logs/fields")
+async def trial_fields(trial_id: int, _principal: Anyone, session: Read) -> StreamingResponse:
+    row = await trial_rows.get(session, trial_id)
+    return json_lines(_once(await repository.distinct(session, row.task_id)))
+
+
+@router.get("/tasks/{task_id}/logs/fields")
+async def task_fields(task_id: str, _principal: Anyone, session: Read) -> StreamingResponse:
+    await trial_rows.get_by_task(session, task_id)
+    return json_lines(_once(await repository.distinct(session, task_id)))
+
+
+async def _shown(
+    master: TheMaster, task_id: str, asked: LogQuery, trial_id: int | None
+) -> AsyncIterator[dict[str, Any]]:
+    if asked.follow and asked.limit > 0:
+        raise BadRequest("limit and follow exclude each other")
+    rows = read(
+        master.database,
+        task_id,
+        asked.selection(),
+        master.matchers,
+        expression=asked.search_text if asked.enable_regex else "",
+        limit=max(0, asked.limit),
+        newest_first=is_descending(asked.order_by),
+        follow=asked.follow,
+    )
+    async for row in rows:
+        yield _entry(row, trial_id)
+
+
+async def _once(fields: dict[str, list[object]]) -> AsyncIterator[dict[str, Any]]:
+    yield {
+        "allocationIds": fields["allocation_id"],
+        "agentIds": fields["agent_id"],
+        "containerIds": fields["container_id"],
+        "rankIds": fields["rank_id"],
+        "sources": fields["source"],
+        "stdtypes": fields["stdtype"],
+    }
+
+
+def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "id": str(row.id),
+        "level": log_level(row.level),
+        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, row.log),
+        "log": row.log,
+        "timestamp": rfc3339(row.timestamp),
+        "agentId": row.agent_id,
+        "allocationId": row.allocation_id,
+        "containerId": row.container_id,
+        "rankId": row.rank_id,
+        "source": row.source,
+        "stdtype": row.stdtype,
+        "taskId": row.task_id,
+    }
+    if trial_id is not None:
+        entry["trialId"] = trial_id
+    return entry

@@ -1,0 +1,56 @@
+"""Reports of metrics, streamed."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.json_lines import json_lines
+from determined_master.api.schemas.metrics import metrics_report
+from determined_master.metrics import repository
+from determined_master.services import Master
+from determined_master.trials import repository as trial_rows
+
+router = APIRouter(prefix="/api/v1", tags=["metrics"])
+PAGE = 1000
+TrialIds = Annotated[list[int], Query(alias="trialIds")]
+
+
+@router.get("/trials/metrics/training_metrics")
+async def training(_principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds) -> StreamingResponse:
+    await _known(session, trial_ids)
+    return json_lines(_reports(master, trial_ids, ["training"]))
+
+
+@router.get("/trials/metrics/validation_metrics")
+async def validation(_principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds) -> StreamingResponse:
+    await _known(session, trial_ids)
+    return json_lines(_reports(master, trial_ids, ["validation"]))
+
+
+@router.get("/trials/metrics/trial_metrics")
+async def any_group(
+    _principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds, group: str = ""
+) -> StreamingResponse:
+    await _known(session, trial_ids)
+    return json_lines(_reports(master, trial_ids, [group] if group else []))
+
+
+async def _known(session: Read, trial_ids: list[int]) -> None:
+    for trial_id in trial_ids:
+        await trial_rows.get(session, trial_id)
+
+
+async def _reports(master: Master, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
+    """In pages, each from a session of its own: none lives through the stream."""
+    for trial_id in trial_ids:
+        after = 0
+        while True:
+            async with master.database.read() as session:
+                rows = await repository.shown(session, [trial_id], groups, after=after, most=PAGE)
+            if not rows:
+                break
+            after = rows[-1].id
+            yield {"metrics": [metrics_report(row).model_dump(mode="json") for row in rows]}

@@ -1,0 +1,156 @@
+"""Tasks as older clients know them: a trial is the task of its allocations."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import Forbidden
+from determined.states import AllocationState
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import repository as allocation_rows
+from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.schemas.agents import device
+from determined_master.api.schemas.base import Time, Wire, rfc3339
+from determined_master.db.models import AllocationRow
+from determined_master.experiments import repository as experiment_rows
+from determined_master.experiments.model_def import as_tgz
+from determined_master.trials import repository
+
+router = APIRouter(tags=["tasks"])
+
+
+class Allocation(Wire):
+    allocation_id: str
+    task_id: str
+    state: str
+    slots: int
+    is_ready: bool
+    start_time: Time | None = None
+    end_time: Time | None = None
+    exit_reason: str | None = None
+    status_code: int | None = None
+
+
+class Task(Wire):
+    task_id: str
+    task_type: str = "TASK_TYPE_TRIAL"
+    start_time: Time
+    end_time: Time | None = None
+    allocations: list[Allocation]
+    config: str | None = None
+    forked_from: str | None = None
+    no_pause: bool = False
+    parent_id: str | None = None
+    task_state: str = "GENERIC_TASK_STATE_UNSPECIFIED"
+
+
+class TaskAnswer(Wire):
+    task: Task
+
+
+class TasksAnswer(Wire):
+    allocation_id_to_summary: dict[str, Any]
+
+
+class ContextAnswer(Wire):
+    b64_tgz: str
+
+
+@router.get("/api/v1/tasks")
+async def list_tasks(_principal: Anyone, session: Read) -> TasksAnswer:
+    return TasksAnswer(allocation_id_to_summary={k: _camel(v) for k, v in (await _summaries(session)).items()})
+
+
+@router.get("/tasks")
+async def list_tasks_plain(_principal: Anyone, session: Read) -> dict[str, Any]:
+    return await _summaries(session)
+
+
+@router.get("/api/v1/tasks/{task_id}")
+async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswer:
+    trial = await repository.get_by_task(session, task_id)
+    rows = await allocation_rows.of_task(session, task_id)
+    return TaskAnswer(
+        task=Task(
+            task_id=task_id,
+            start_time=trial.start_time,
+            end_time=trial.end_time,
+            allocations=[_allocation(row) for row in reversed(rows)],
+        )
+    )
+
+
+@router.get("/api/v1/tasks/{task_id}/context_directory")
+async def context_directory(task_id: str, principal: Anyone, session: Read, master: TheMaster) -> ContextAnswer:
+    if principal.is_task and principal.task_id != task_id:
+        raise Forbidden("this task's token may not read another task's context")
+    trial = await repository.get_by_task(session, task_id)
+    experiment = await experiment_rows.get(session, trial.experiment_id)
+    return ContextAnswer(b64_tgz=await as_tgz(master.blobs, experiment.context_hash))
+
+
+def _allocation(row: AllocationRow) -> Allocation:
+    return Allocation(
+        allocation_id=row.id,
+        task_id=row.task_id,
+        state=f"STATE_{_STATES.get(row.state, 'RUNNING')}",
+        slots=row.slots,
+        is_ready=row.ready_at is not None,
+        start_time=row.placed_at,
+        end_time=row.ended_at,
+        exit_reason=row.message or (row.exit_reason.value if row.exit_reason else None),
+        status_code=row.exit_code,
+    )
+
+
+async def _summaries(session: AsyncSession) -> dict[str, Any]:
+    devices = {(s.agent_id, s.slot_id): device(s).model_dump() for s in await agent_rows.slots(session)}
+    return {a.id: await _summary(session, a, devices) for a in await allocation_rows.live(session)}
+
+
+async def _summary(session: AsyncSession, row: AllocationRow, devices: dict[tuple[str, int], Any]) -> dict[str, Any]:
+    trial = await repository.find_by_task(session, row.task_id)
+    containers = await allocation_rows.containers_of(session, row.id)
+    return {
+        "task_id": row.task_id,
+        "allocation_id": row.id,
+        "name": f"Trial {trial.id} (Experiment {trial.experiment_id})" if trial else row.task_id,
+        "registered_time": rfc3339(row.created_at),
+        "resource_pool": row.pool,
+        "slots_needed": row.slots,
+        "resources": [
+            {
+                "resources_id": c.id,
+                "resources_type": "docker-container",
+                "allocation_id": row.id,
+                "agent_devices": {c.agent_id: {"devices": [devices[c.agent_id, i] for i in c.slot_ids]}},
+                "container_id": c.id,
+                "started": None,
+                "exited": None,
+            }
+            for c in containers
+        ],
+        "scheduler_type": "priority",
+        "priority": row.priority,
+        "proxy_ports": [],
+    }
+
+
+def _camel(summary: dict[str, Any]) -> dict[str, Any]:
+    def name(key: str) -> str:
+        first, *rest = key.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    resources = [{name(k): v for k, v in r.items()} for r in summary["resources"]]
+    return {name(k): v for k, v in summary.items()} | {"resources": resources}
+
+
+_STATES = {
+    AllocationState.PENDING: "QUEUED",
+    AllocationState.ASSIGNED: "QUEUED",
+    AllocationState.PULLING: "PULLING",
+    AllocationState.STARTING: "STARTING",
+    AllocationState.TERMINATING: "TERMINATING",
+    AllocationState.TERMINATED: "TERMINATED",
+}

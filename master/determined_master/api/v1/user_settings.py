@@ -1,0 +1,39 @@
+"""What a user has set in the web page, kept as words that the page alone understands."""
+
+from fastapi import APIRouter
+
+from determined.errors import BadRequest, PreconditionFailed
+from determined_master.api.dependencies import Read, User, Write
+from determined_master.api.schemas import users as schemas
+from determined_master.api.schemas.base import Empty
+from determined_master.users import repository
+
+router = APIRouter(prefix="/api/v1/users/setting", tags=["users"])
+MOST_BYTES = 64 * 1024
+MOST = 1000
+
+
+@router.get("")
+async def get_user_settings(user: User, session: Read) -> schemas.UserSettings:
+    rows = await repository.settings(session, user.user_id)
+    found = [schemas.UserWebSetting(key=row.key, storage_path=row.storage_path, value=row.value) for row in rows]
+    return schemas.UserSettings(settings=found)
+
+
+@router.post("")
+async def post_user_settings(body: schemas.UserSettings, user: User, session: Write) -> Empty:
+    """A setting is known by its path and its key."""
+    for setting in body.settings:
+        for name, text in setting.model_dump(by_alias=True).items():
+            if len(text.encode()) > MOST_BYTES or "\0" in text:
+                raise BadRequest(f"a setting's {name} has at most {MOST_BYTES} bytes, and no zeroes")
+        await repository.put_setting(session, user.user_id, setting.storage_path, setting.key, setting.value)
+    if await repository.count_settings(session, user.user_id) > MOST:
+        raise PreconditionFailed(f"{MOST} settings are the most that are kept for a user")
+    return Empty()
+
+
+@router.post("/reset")
+async def reset_user_settings(user: User, session: Write) -> Empty:
+    await repository.drop_settings(session, user.user_id)
+    return Empty()

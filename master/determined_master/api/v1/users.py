@@ -1,0 +1,97 @@
+"""Login, logout, users."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from determined.errors import BadRequest
+from determined_master.api import session_cookie
+from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster, User
+from determined_master.api.pagination import page
+from determined_master.api.schemas import users as schemas
+from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.enums import is_descending
+from determined_master.authentication import COOKIE
+from determined_master.users import repository
+
+router = APIRouter(prefix="/api/v1", tags=["users"])
+
+
+@router.post("/auth/login")
+async def login(
+    body: schemas.LoginBody, master: TheMaster, request: Request, response: Response
+) -> schemas.LoginAnswer:
+    token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
+    session_cookie.give(response, request, master, token, name=COOKIE)
+    return schemas.LoginAnswer(token=token, user=schemas.user(row))
+
+
+@router.post("/auth/logout")
+async def logout(principal: Anyone, master: TheMaster) -> Empty:
+    await master.users.logout(principal)
+    return Empty()
+
+
+@router.get("/me")
+async def me(principal: Anyone, session: Read) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await repository.get(session, principal.user_id)))
+
+
+@router.get("/auth/user")
+async def current(principal: Anyone, session: Read) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await repository.get(session, principal.user_id)))
+
+
+@router.get("/users")
+async def list_users(
+    _principal: Anyone,
+    session: Read,
+    active: bool | None = None,
+    admin: bool | None = None,
+    name: str = "",
+    order_by: Annotated[str, Query(alias="orderBy")] = "",
+    offset: int = 0,
+    limit: int = 0,
+) -> schemas.UsersAnswer:
+    rows = [
+        row
+        for row in await repository.all_users(session)
+        if (active is None or row.active == active)
+        and (admin is None or row.admin == admin)
+        and name.lower() in f"{row.username} {row.display_name}".lower()
+    ]
+    if is_descending(order_by):
+        rows.reverse()
+    shown, pagination = page(rows, offset, limit)
+    return schemas.UsersAnswer(users=[schemas.user(row) for row in shown], pagination=pagination)
+
+
+@router.post("/users")
+async def create_user(body: schemas.PostUserBody, admin: Admin, master: TheMaster) -> schemas.UserAnswer:
+    row = await master.users.create(
+        admin,
+        body.user.username,
+        admin=body.user.admin,
+        display_name=body.user.display_name or "",
+        password=body.password or "",
+        is_hashed=body.is_hashed,
+    )
+    return schemas.UserAnswer(user=schemas.user(row))
+
+
+@router.get("/users/{user_id}")
+async def get_user(user_id: int, _principal: Anyone, session: Read) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await repository.get(session, user_id)))
+
+
+@router.get("/users/{username}/by-username")
+async def get_user_by_name(username: str, _principal: Anyone, master: TheMaster) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await master.users.get_by_name(username)))
+
+
+@router.patch("/users/{user_id}")
+async def change_user(user_id: int, body: schemas.PatchUserBody, user: User, master: TheMaster) -> schemas.UserAnswer:
+    changes = body.model_dump(exclude_unset=True, by_alias=False)
+    if changes.get("username") == "":
+        raise BadRequest("a username has 1 to 255 characters and no spaces")
+    return schemas.UserAnswer(user=schemas.user(await master.users.change(user, user_id, changes)))

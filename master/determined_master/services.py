@@ -1,0 +1,149 @@
+"""All that one running master holds: made once, handed down; no module keeps a global."""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from determined.errors import NotFound
+from determined_master.agents.registry import Registry
+from determined_master.agents.service import Agents
+from determined_master.allocations.containers import Containers
+from determined_master.allocations.service import Allocations
+from determined_master.authentication import COOKIE, Authenticator
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock, SystemClock
+from determined_master.cluster import repository as cluster_rows
+from determined_master.columns.service import Upkeep
+from determined_master.db.group_commit import GroupWriter
+from determined_master.db.migrate import bring_up
+from determined_master.db.session import Database
+from determined_master.experiments.search import Search
+from determined_master.experiments.submit import Submit
+from determined_master.experiments.verbs import Verbs
+from determined_master.hints import Hints
+from determined_master.logs.counting import Counts
+from determined_master.logs.matching import Matchers
+from determined_master.logs.store import LogStore
+from determined_master.metrics.store import MetricStore
+from determined_master.passwords import Passwords
+from determined_master.principal import Principal
+from determined_master.secrets import Secrets
+from determined_master.settings import Settings
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+from determined_master.users.service import Users
+
+R = TypeVar("R")
+
+
+@dataclass
+class Master:
+    settings: Settings
+    clock: Clock
+    hints: Hints
+    database: Database
+    secrets: Secrets
+    blobs: Blobs
+    authenticator: Authenticator
+    users: Users
+    allocations: Allocations
+    agents: Agents
+    registry: Registry
+    trials: Trials
+    verbs: Verbs
+    submit: Submit
+    search: Search
+    writer: GroupWriter
+    metrics: MetricStore
+    logs: LogStore
+    columns: Upkeep
+    epoch: int = 0
+    cluster_id: str = ""
+    draining: bool = False
+    """Nothing new is placed: the cluster is about to stop."""
+    master_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
+    """Number, time, level and text of the newest lines of the master's own log."""
+    matchers: Matchers = field(default_factory=Matchers)
+    log_counts: Counts = field(default_factory=Counts)
+    _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    _trial_ids: dict[str, int] = field(default_factory=dict)
+
+    async def trial_of(self, principal: Principal) -> int | None:
+        """The trial that a task's token speaks for."""
+        task_id = principal.task_id
+        if task_id is None:
+            return None
+        known = self._trial_ids.get(task_id)
+        if known is None:
+            async with self.database.read() as session:
+                row = await trial_rows.find_by_task(session, task_id)
+            if row is None:
+                raise NotFound(f"task {task_id} is no trial")
+            known = self._trial_ids[task_id] = row.id
+            if len(self._trial_ids) > 10_000:
+                self._trial_ids = {task_id: known}
+        return known
+
+    async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
+        """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
+        allocates does not stay with the master."""
+        loop = asyncio.get_running_loop()
+        async with self._offloading:
+            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+            try:
+                return await loop.run_in_executor(pool, partial(work, *arguments))
+            finally:
+                # Waiting for the process to end would hold every request for a third of a second.
+                pool.shutdown(wait=False)
+
+    async def raise_epoch(self) -> None:
+        async with self.database.write() as session:
+            row = await cluster_rows.raise_epoch(session)
+        self.epoch, self.cluster_id = row.master_epoch, row.cluster_id
+        self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
+
+
+def build(settings: Settings, clock: Clock | None = None) -> Master:
+    """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs."""
+    clock = clock or SystemClock()
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    bring_up(settings.url)
+    hints = Hints()
+    database = Database(settings.url, hints)
+    secrets = Secrets.load(settings.data)
+    blobs = Blobs(settings.data / "blobs")
+    authenticator = Authenticator(database, secrets, clock)
+    allocations = Allocations(clock, authenticator.forget_allocation)
+    metrics = MetricStore()
+    trials = Trials(
+        clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
+    )
+    verbs = Verbs(database, clock, trials)
+    return Master(
+        settings=settings,
+        clock=clock,
+        hints=hints,
+        database=database,
+        secrets=secrets,
+        blobs=blobs,
+        authenticator=authenticator,
+        users=Users(database, Passwords(), authenticator.forget_sessions, clock),
+        allocations=allocations,
+        agents=Agents(database, clock, Containers(allocations), settings.agent_reconnect_wait),
+        registry=Registry(),
+        trials=trials,
+        verbs=verbs,
+        submit=Submit(database, blobs, clock, settings, trials, verbs),
+        search=Search(database, clock, trials),
+        writer=GroupWriter(database),
+        metrics=metrics,
+        logs=LogStore(),
+        columns=Upkeep(database),
+    )
