@@ -1,5 +1,5 @@
 """Imported first by the program, and by it alone: the shim imports this package without the others beside it."""
 
-from determined_launch.beside import stop
+from determined_launch.distribution_guard import stop
 
 stop("det-agent")

@@ -1,6 +1,6 @@
 """The command line."""
 
-from determined_launch.beside import stop
+from determined_launch.distribution_guard import stop
 
 stop("det")
 

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from determined.errors import InvalidHP
-from determined_launch import beside
+from determined_launch import distribution_guard
 
 if TYPE_CHECKING:
     from determined import core, pytorch
     from determined.core import ClusterInfo, TrialInfo, get_cluster_info
 
-beside.refuse()
+distribution_guard.refuse()
 
 __version__ = "0.38.1+detent0.1.0"
 

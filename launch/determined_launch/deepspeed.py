@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from determined_launch import deepspeed_hosts, environment, layer, options, ports, watching
+from determined_launch import deepspeed_hosts, environment, launcher, options, ports, watchdog
 from determined_launch.arguments import LaunchLine
 from determined_launch.deepspeed_hosts import Part
 from determined_launch.errors import LaunchError
-from determined_launch.layer import Situation
+from determined_launch.launcher import LaunchContext
 from determined_launch.runner import Plan
 
 MODULE = "determined.launch.deepspeed"
@@ -68,42 +68,42 @@ def has_accelerator(devices: Path = Path("/dev")) -> bool:
     return any(next(devices.glob(pattern), None) is not None for pattern in _ACCELERATORS)
 
 
-def launch(situation: Situation) -> int:
+def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    layer.demand(MODULE, "torch")
-    layer.demand(MODULE, "deepspeed")
-    facts, environ = situation.facts, situation.environ
-    given = options.given(situation.line.overrides, _KNOWN)
+    launcher.demand(MODULE, "torch")
+    launcher.demand(MODULE, "deepspeed")
+    facts, environ = context.facts, context.environ
+    given = options.given(context.line.overrides, _KNOWN)
     part = deepspeed_hosts.part(given, facts)
     if part is None:
-        situation.say(f"the filters leave this machine, {deepspeed_hosts.names(facts)[facts.rank]}, without a part")
+        context.say(f"the filters leave this machine, {deepspeed_hosts.names(facts)[facts.rank]}, without a part")
         return 0
-    _check(situation, given.get("autotuning", ""), [name for name in _REMOTE_SHELLS if name in given])
-    port = layer.port(situation, environment.C10D_PORT, DEFAULT_PORT)
+    _check(context, given.get("autotuning", ""), [name for name in _REMOTE_SHELLS if name in given])
+    port = launcher.port(context, environment.C10D_PORT, DEFAULT_PORT)
     if part.node_rank == 0 and not {"master_port", "master_addr"} & set(given):
         ports.check(port, "deepspeed (C10D_PORT)")
-    hostfile = situation.run_folder / "info" / "deepspeed-hostfile"
+    hostfile = context.run_folder / "info" / "deepspeed-hostfile"
     hostfile.parent.mkdir(parents=True, exist_ok=True)
     hostfile.write_text(deepspeed_hosts.hostfile(facts), encoding="utf-8")
-    plan = build(situation.line, part, hostfile=str(hostfile), port=str(port), python=situation.python)
-    added = layer.variables(situation, environment.USE_DEEPSPEED, "1")
+    plan = build(context.line, part, hostfile=str(hostfile), port=str(port), python=context.python)
+    added = launcher.variables(context, environment.USE_DEEPSPEED, "1")
     if environment.VISIBLE_DEVICES in environ:
         added[environment.CONTAINER_DEVICES] = environ[environment.VISIBLE_DEVICES]
     if _ACCELERATOR not in environ and not has_accelerator():
         added[_ACCELERATOR] = "cpu"
-    return watching.run(situation, dataclasses.replace(plan, variables=added))
+    return watchdog.run(context, dataclasses.replace(plan, variables=added))
 
 
-def _check(situation: Situation, autotuning: str, shells: Sequence[str]) -> None:
-    if autotuning and situation.facts.nodes > 1:
+def _check(context: LaunchContext, autotuning: str, shells: Sequence[str]) -> None:
+    if autotuning and context.facts.nodes > 1:
         raise LaunchError("--autotuning starts experiments of its own by a remote shell; it works on 1 machine")
     for name in shells:
-        situation.say(f"--{name} has no effect: each machine starts its own part, without a remote shell")
+        context.say(f"--{name} has no effect: each machine starts its own part, without a remote shell")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
-    return layer.main(MODULE, argv, launch)
+    return launcher.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

@@ -9,45 +9,45 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from determined_launch import blame, containers, records, stacks, steps
+from determined_launch import containers, exit_records, hang_diagnosis, stack_dumps, step_counter
 from determined_launch.channel import client, frames
 from determined_launch.channel.frames import Connection
 from determined_launch.channel.server import Server, Verb
-from determined_launch.layer import Situation
-from determined_launch.steps import Steps
+from determined_launch.launcher import LaunchContext
+from determined_launch.step_counter import Steps
 
 CODE = 1
 _ASK_SECONDS = 10.0
 
 
-def verbs(situation: Situation) -> dict[str, Verb]:
+def verbs(context: LaunchContext) -> dict[str, Verb]:
     """What a container answers about its ranks: ``ranks`` and ``stacks``."""
-    folder = _folder(situation)
+    folder = _folder(context)
 
     def tell_ranks(connection: Connection, request: Mapping[str, Any]) -> None:
-        connection.send_json(frames.ANSWER, [dataclasses.asdict(one) for one in steps.read(folder)])
+        connection.send_json(frames.ANSWER, [dataclasses.asdict(one) for one in step_counter.read(folder)])
 
     def tell_stacks(connection: Connection, request: Mapping[str, Any]) -> None:
-        connection.send_json(frames.ANSWER, stacks.collect(os.getpid(), folder))
+        connection.send_json(frames.ANSWER, stack_dumps.collect(os.getpid(), folder))
 
     return {"ranks": tell_ranks, "stacks": tell_stacks}
 
 
-def serve(situation: Situation) -> Server:
+def serve(context: LaunchContext) -> Server:
     """The server of a container whose layer needs none for itself."""
-    facts, environ = situation.facts, situation.environ
+    facts, environ = context.facts, context.environ
     port = containers.ports(facts, environ)[facts.rank]
-    return Server(situation.own_address, port, containers.key(environ), verbs(situation))
+    return Server(context.own_address, port, containers.key(environ), verbs(context))
 
 
 class HangWatch:
     """The chief's. Asks in a thread of its own; the runner asks it at each tick."""
 
-    def __init__(self, situation: Situation, launch: str) -> None:
-        self._situation = situation
+    def __init__(self, context: LaunchContext, launch: str) -> None:
+        self._context = context
         self._launch = launch
-        self._limit = situation.settings.hang_seconds
-        self._folder = _folder(situation)
+        self._limit = context.settings.hang_seconds
+        self._folder = _folder(context)
         self._code: int | None = None
         threading.Thread(target=self._watch, name="hang", daemon=True).start()
 
@@ -58,7 +58,7 @@ class HangWatch:
         pause = max(0.1, min(5.0, self._limit / 10))
         while True:
             time.sleep(pause)
-            if min((one.age for one in steps.read(self._folder)), default=0.0) < self._limit:
+            if min((one.age for one in step_counter.read(self._folder)), default=0.0) < self._limit:
                 continue  # the others need not be asked
             ranks = self._ranks()
             if ranks and min(one.age for one in ranks) >= self._limit:
@@ -67,7 +67,7 @@ class HangWatch:
 
     def _ranks(self) -> list[Steps]:
         """Of all containers; none where one of them does not answer, since its ranks may well go on."""
-        found = steps.read(self._folder)
+        found = step_counter.read(self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "ranks")
             if not isinstance(answer, list):
@@ -76,43 +76,43 @@ class HangWatch:
         return sorted(found, key=lambda one: one.rank)
 
     def _end(self, ranks: list[Steps]) -> None:
-        say = self._situation.say
+        say = self._context.say
         say(f"no rank has made a step for {min(one.age for one in ranks):.0f} s; their stacks follow")
-        found = stacks.collect(os.getpid(), self._folder)
+        found = stack_dumps.collect(os.getpid(), self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "stacks")
             if isinstance(answer, dict):
                 found |= {int(rank): str(text) for rank, text in answer.items()}
-        blamed = blame.find(ranks, found)
+        blamed = hang_diagnosis.find(ranks, found)
         text = f"hang: {blamed.text}; the attempt ends (launch.hang_timeout is {self._limit:g} s)"
         say(text)
         rank = ranks[0].rank if blamed.rank is None else blamed.rank
-        records.write(
-            self._situation.exits,
-            records.ExitRecord(
+        exit_records.write(
+            self._context.exits,
+            exit_records.ExitRecord(
                 rank=rank,
                 code=CODE,
                 signal=None,
-                host=socket.gethostname() if rank in {one.rank for one in steps.read(self._folder)} else "",
+                host=socket.gethostname() if rank in {one.rank for one in step_counter.read(self._folder)} else "",
                 last_lines=[text],
                 time=time.time(),
-                cause=records.HANG,
+                cause=exit_records.HANG,
                 launch=self._launch,
             ),
         )
         self._code = CODE
 
     def _others(self) -> list[tuple[str, int]]:
-        facts = self._situation.facts
-        return list(zip(facts.addresses, containers.ports(facts, self._situation.environ), strict=True))[1:]
+        facts = self._context.facts
+        return list(zip(facts.addresses, containers.ports(facts, self._context.environ), strict=True))[1:]
 
     def _ask(self, address: str, port: int, verb: str) -> Any:
         try:
-            key = containers.key(self._situation.environ)
+            key = containers.key(self._context.environ)
             return client.ask(address, port, key, {"verb": verb}, patience=_ASK_SECONDS)
         except (OSError, ValueError):
             return None
 
 
-def _folder(situation: Situation) -> Path:
-    return records.place(situation.environ, "steps")
+def _folder(context: LaunchContext) -> Path:
+    return exit_records.place(context.environ, "steps")

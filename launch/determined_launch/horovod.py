@@ -8,52 +8,52 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from determined_launch import (
-    attendance,
     containers,
     environment,
     horovod_line,
     interfaces,
-    layer,
+    launcher,
     options,
+    peer_containers,
     runner,
     secure_shell,
-    watching,
+    watchdog,
     worker_environment,
 )
 from determined_launch.channel import client, remote_shell
 from determined_launch.errors import LaunchError
-from determined_launch.layer import Situation
+from determined_launch.launcher import LaunchContext
 from determined_launch.runner import Plan
 
 MODULE = "determined.launch.horovod"
 
 
-def launch(situation: Situation, module: str = MODULE) -> int:
+def launch(context: LaunchContext, module: str = MODULE) -> int:
     """Starts this container's part."""
-    layer.demand(module, "horovod")
-    overrides, settings = situation.line.overrides, situation.settings
+    launcher.demand(module, "horovod")
+    overrides, settings = context.line.overrides, context.settings
     given = options.given([*settings.horovod_arguments, *overrides], horovod_line.KNOWN)
     if "nics" in given:
         interfaces.check(given["nics"], "--network-interfaces")
     mark = runner.new_launch()
-    _keep(situation, mark, "nics" in given)
+    _keep(context, mark, "nics" in given)
     restarts = horovod_line.restarts(overrides, settings)
-    if not situation.facts.is_chief:
-        return attendance.attend(situation, mark, restarts=restarts)
-    return _lead(situation, mark, restarts=restarts)
+    if not context.facts.is_chief:
+        return peer_containers.attend(context, mark, restarts=restarts)
+    return _lead(context, mark, restarts=restarts)
 
 
-def _keep(situation: Situation, mark: str, has_chosen: bool) -> None:
+def _keep(context: LaunchContext, mark: str, has_chosen: bool) -> None:
     """This container's environment for its workers."""
-    environ = {**situation.environ, **layer.variables(situation, environment.USE_HOROVOD, "1")}
-    pinned = {**_pinned(situation, has_chosen), environment.LAUNCH_ID: mark}  # the chief's has another mark
-    worker_environment.keep(situation.run_folder, environ, pinned, situation.python)
+    environ = {**context.environ, **launcher.variables(context, environment.USE_HOROVOD, "1")}
+    pinned = {**_pinned(context, has_chosen), environment.LAUNCH_ID: mark}  # the chief's has another mark
+    worker_environment.keep(context.run_folder, environ, pinned, context.python)
 
 
-def _pinned(situation: Situation, has_chosen: bool) -> Mapping[str, str]:
+def _pinned(context: LaunchContext, has_chosen: bool) -> Mapping[str, str]:
     """The interface goes by another name on each machine, perhaps; horovod tells all of them the chief's."""
-    environ, pinned = situation.environ, {}
-    name = interfaces.choose(environ, situation.own_address) if situation.facts.nodes > 1 else None
+    environ, pinned = context.environ, {}
+    name = interfaces.choose(environ, context.own_address) if context.facts.nodes > 1 else None
     if name and not has_chosen:
         pinned = {"HOROVOD_GLOO_IFACE": name, environment.NCCL_INTERFACE: name}
     if environment.NCCL_INTERFACE in environ:
@@ -61,39 +61,39 @@ def _pinned(situation: Situation, has_chosen: bool) -> Mapping[str, str]:
     return pinned
 
 
-def _lead(situation: Situation, mark: str, *, restarts: bool) -> int:
-    facts, run = situation.facts, situation.run_folder
+def _lead(context: LaunchContext, mark: str, *, restarts: bool) -> int:
+    facts, run = context.facts, context.run_folder
     hosts = horovod_line.Hosts(
         tuple(containers.host_names(facts)),
         facts.slots,
-        interfaces.choose(situation.environ, situation.own_address) if facts.nodes > 1 else None,
+        interfaces.choose(context.environ, context.own_address) if facts.nodes > 1 else None,
     )
-    words = worker_environment.command(horovod_line.rank_variables(), situation.line.command)
+    words = worker_environment.command(horovod_line.rank_variables(), context.line.command)
     argv = horovod_line.build(
-        situation.line.overrides,
+        context.line.overrides,
         hosts,
-        situation.settings,
-        python=situation.python,
+        context.settings,
+        python=context.python,
         command=words,
         autotune_log=str(run / "info" / "horovod-autotune.log"),
     )
-    environ = worker_environment.bare(situation.environ, run)
-    with attendance.peers(situation) as peers:
+    environ = worker_environment.bare(context.environ, run)
+    with peer_containers.peers(context) as peers:
         if facts.nodes > 1:
-            environ["PATH"] = f"{_remote_shell(situation, hosts.names)}:{environ.get('PATH', '')}"
-        code = watching.run(situation, Plan(argv, restarts=restarts), environ=environ, launch=mark)
+            environ["PATH"] = f"{_remote_shell(context, hosts.names)}:{environ.get('PATH', '')}"
+        code = watchdog.run(context, Plan(argv, restarts=restarts), environ=environ, launch=mark)
         peers.tell_end(code)
     return code
 
 
-def _remote_shell(situation: Situation, names: Sequence[str]) -> Path:
+def _remote_shell(context: LaunchContext, names: Sequence[str]) -> Path:
     """The folder of the program ``ssh`` that reaches the other containers."""
-    facts, environ, run = situation.facts, situation.environ, situation.run_folder
+    facts, environ, run = context.facts, context.environ, context.run_folder
     channel = dict(
         zip(names[1:], zip(facts.addresses[1:], containers.ports(facts, environ)[1:], strict=True), strict=True)
     )
-    if situation.settings.remote_shell != "ssh":
-        return remote_shell.write(run, channel, situation.python)
+    if context.settings.remote_shell != "ssh":
+        return remote_shell.write(run, channel, context.python)
     key, public = containers.key(environ), secure_shell.make_key(run)
     request = {"verb": "sshd", "public_key": public}
     try:
@@ -107,7 +107,7 @@ def _remote_shell(situation: Situation, names: Sequence[str]) -> Path:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
-    return layer.main(MODULE, argv, launch)
+    return launcher.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from determined_launch import environment, interfaces, ports, records, rendezvous, settings
+from determined_launch import environment, exit_records, interfaces, ports, rendezvous, settings
 from determined_launch.arguments import LaunchLine, parse
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError, UsageError
@@ -22,7 +22,7 @@ _EXTRAS = {
 
 
 @dataclass(frozen=True)
-class Situation:
+class LaunchContext:
     """Where a layer was started, and with what."""
 
     module: str
@@ -37,7 +37,7 @@ class Situation:
 
     @property
     def exits(self) -> Path:
-        return records.folder(self.environ)
+        return exit_records.folder(self.environ)
 
     @property
     def own_address(self) -> str:
@@ -52,14 +52,14 @@ class Situation:
         print(f"{self.module}: {text}", file=sys.stderr, flush=True)
 
 
-def main(module: str, argv: Sequence[str] | None, launch: Callable[[Situation], int]) -> int:
+def main(module: str, argv: Sequence[str] | None, launch: Callable[[LaunchContext], int]) -> int:
     """Runs ``launch``; 2 for a line that cannot be used, 1 where something else keeps it from starting."""
     environ, made = environment.current(), None
     try:
         line = parse(sys.argv[1:] if argv is None else argv, module=module, python=sys.executable)
         if not environ.get(environment.RUN_DIR) and not environ.get(environment.ALLOCATION_ID):
             made = environ[environment.RUN_DIR] = tempfile.mkdtemp(prefix="determined-")  # off the cluster
-        return launch(Situation(module, line, _facts(environ), environ))
+        return launch(LaunchContext(module, line, _facts(environ), environ))
     except UsageError as error:
         print(f"{module}: {error}", file=sys.stderr, flush=True)
         return 2
@@ -80,25 +80,25 @@ def demand(module: str, framework: str) -> None:
         )
 
 
-def variables(situation: Situation, use: str, value: str) -> dict[str, str]:
+def variables(context: LaunchContext, use: str, value: str) -> dict[str, str]:
     """What the workers of each layer find beside what was there."""
-    facts, environ = situation.facts, situation.environ
-    added = {use: value, environment.CHIEF_IP: facts.chief, environment.RUN_DIR: str(situation.run_folder)}
+    facts, environ = context.facts, context.environ
+    added = {use: value, environment.CHIEF_IP: facts.chief, environment.RUN_DIR: str(context.run_folder)}
     if environment.ALLOCATION_KEY not in environ and facts.nodes == 1:
         added[environment.ALLOCATION_KEY] = secrets.token_hex(32)  # off the cluster: this machine's workers alone
     if facts.nodes > 1:
-        added |= interfaces.variables(environ, situation.own_address)
-    if situation.settings.hang_seconds:
-        added[environment.HANG_TIMEOUT] = str(situation.settings.hang_seconds)
+        added |= interfaces.variables(environ, context.own_address)
+    if context.settings.hang_seconds:
+        added[environment.HANG_TIMEOUT] = str(context.settings.hang_seconds)
     return added
 
 
-def port(situation: Situation, variable: str, default: int) -> int:
+def port(context: LaunchContext, variable: str, default: int) -> int:
     """The allocation's port of this name; off the cluster and inside a worker one that is free."""
-    text = situation.environ.get(variable, "")
-    if text.isdigit() and int(text) and not situation.environ.get(environment.WORKER_OF):
+    text = context.environ.get(variable, "")
+    if text.isdigit() and int(text) and not context.environ.get(environment.WORKER_OF):
         return int(text)
-    if situation.facts.nodes > 1:
+    if context.facts.nodes > 1:
         return default
     return ports.free()
 

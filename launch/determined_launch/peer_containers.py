@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-from determined_launch import containers, hang, process, processes, runner, worker_environment
+from determined_launch import containers, hang_watchdog, process, processes, runner, worker_environment
 from determined_launch.channel import client, frames
 from determined_launch.channel.frames import Closed, Connection
 from determined_launch.channel.server import Server, Verb
 from determined_launch.channel.verbs import Attend, Run
 from determined_launch.errors import LaunchError
-from determined_launch.layer import Situation
+from determined_launch.launcher import LaunchContext
 from determined_launch.secure_shell import Sshd
 
 PATIENCE_SECONDS = 600.0
@@ -34,21 +34,21 @@ class Peers:
 
 
 @contextlib.contextmanager
-def peers(situation: Situation) -> Iterator[Peers]:
+def peers(context: LaunchContext) -> Iterator[Peers]:
     """Connected to every other container, which ends where this is left without telling them."""
-    facts, connections = situation.facts, []
-    ports = containers.ports(facts, situation.environ)
+    facts, connections = context.facts, []
+    ports = containers.ports(facts, context.environ)
     try:
         for rank in range(1, facts.nodes):
-            connections.append(_reach(situation, facts.addresses[rank], ports[rank], rank))
+            connections.append(_reach(context, facts.addresses[rank], ports[rank], rank))
         yield Peers(connections)
     finally:
         for connection in connections:
             connection.close()
 
 
-def _reach(situation: Situation, address: str, port: int, rank: int) -> Connection:
-    key, request = containers.key(situation.environ), {"verb": "attend"}
+def _reach(context: LaunchContext, address: str, port: int, rank: int) -> Connection:
+    key, request = containers.key(context.environ), {"verb": "attend"}
     began = time.monotonic()
     for patience in (_NOTE_SECONDS, PATIENCE_SECONDS):
         try:
@@ -58,13 +58,13 @@ def _reach(situation: Situation, address: str, port: int, rank: int) -> Connecti
         except OSError as error:
             problem = error
         if time.monotonic() - began < PATIENCE_SECONDS:
-            situation.say(f"waiting for container {rank}: {problem}")
+            context.say(f"waiting for container {rank}: {problem}")
     raise LaunchError(f"container {rank} did not come: {problem}")
 
 
-def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
+def attend(context: LaunchContext, mark: str, *, restarts: bool) -> int:
     """Serves until the end. The first failed worker's code where one failed here, else the chief's."""
-    facts, environ = situation.facts, situation.environ
+    facts, environ = context.facts, context.environ
     ended: list[int | None] = []
     told = threading.Event()
 
@@ -74,19 +74,19 @@ def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
 
     verb = Attend(note)
     shell: dict[str, Verb] = {
-        "run": Run(worker_environment.bare(environ, situation.run_folder), os.getcwd()),
+        "run": Run(worker_environment.bare(environ, context.run_folder), os.getcwd()),
     }
-    if situation.settings.remote_shell == "ssh":
+    if context.settings.remote_shell == "ssh":
         port = containers.shell_ports(facts, environ)[facts.rank]
-        shell = {"sshd": Sshd(situation.run_folder, situation.own_address, port)}
+        shell = {"sshd": Sshd(context.run_folder, context.own_address, port)}
     server = Server(
-        situation.own_address,
+        context.own_address,
         containers.ports(facts, environ)[facts.rank],
         containers.key(environ),
-        {**shell, "attend": verb, **hang.verbs(situation)},
+        {**shell, "attend": verb, **hang_watchdog.verbs(context)},
     )
     processes.adopt_orphans()
-    workers = runner.Workers(situation.exits, mark, restart=restarts)
+    workers = runner.Workers(context.exits, mark, restart=restarts)
     asked: list[int] = []
     began = time.monotonic()
     with process.forwarding(lambda number: _pass_on(number, asked)):
@@ -103,7 +103,7 @@ def attend(situation: Situation, mark: str, *, restarts: bool) -> int:
             server.close()
             processes.kill_below(os.getpid())
     if ended[0] is None:
-        situation.say(f"the chief's container, {facts.chief}, has vanished")
+        context.say(f"the chief's container, {facts.chief}, has vanished")
         return workers.code(1)
     return workers.code(ended[0])
 

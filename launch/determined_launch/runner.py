@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from determined_launch import environment, process, processes, records
+from determined_launch import environment, exit_records, process, processes
 
 GRACE_SECONDS = 0.5
 """What a launcher has to end by itself once one of its workers has failed."""
@@ -60,10 +60,10 @@ class Workers:
 
     def have_recorded(self) -> bool:
         """Whether any left a record; taken for true where none can be written."""
-        return bool(records.of_launch(self._folder, self._launch)) or not records.can_write(self._folder)
+        return bool(exit_records.of_launch(self._folder, self._launch)) or not exit_records.can_write(self._folder)
 
-    def _failures(self) -> list[records.ExitRecord]:
-        return [record for record in records.of_launch(self._folder, self._launch) if record.has_failed]
+    def _failures(self) -> list[exit_records.ExitRecord]:
+        return [record for record in exit_records.of_launch(self._folder, self._launch) if record.has_failed]
 
 
 def new_launch() -> str:
@@ -84,7 +84,7 @@ def run(
     ``exits`` and ``launch`` are given where ``environ`` does not lead the workers to them.
     """
     launch = launch or new_launch()
-    workers = Workers(exits or records.folder({**environ, **plan.variables}), launch, restart=plan.restarts)
+    workers = Workers(exits or exit_records.folder({**environ, **plan.variables}), launch, restart=plan.restarts)
     processes.adopt_orphans()
     try:
         child = subprocess.Popen(plan.argv, env={**environ, **plan.variables, environment.LAUNCH_ID: launch})

@@ -7,11 +7,11 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 
-from determined_launch import environment, layer, options, ports, watching
+from determined_launch import environment, launcher, options, ports, watchdog
 from determined_launch.arguments import LaunchLine
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
-from determined_launch.layer import Situation
+from determined_launch.launcher import LaunchContext
 from determined_launch.runner import Plan
 
 MODULE = "determined.launch.torch_distributed"
@@ -94,22 +94,22 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def launch(situation: Situation) -> int:
+def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    layer.demand(MODULE, "torch")
-    facts = situation.facts
-    port = layer.port(situation, environment.C10D_PORT, DEFAULT_PORT)
-    given = options.given(situation.line.overrides, _KNOWN)
-    plan = build(situation.line, facts, port=str(port), python=situation.python)
+    launcher.demand(MODULE, "torch")
+    facts = context.facts
+    port = launcher.port(context, environment.C10D_PORT, DEFAULT_PORT)
+    given = options.given(context.line.overrides, _KNOWN)
+    plan = build(context.line, facts, port=str(port), python=context.python)
     if facts.is_chief and not {"rdzv_endpoint", "master_port", "master_addr", "standalone"} & set(given):
         ports.check(port, "torch.distributed (C10D_PORT)")
-    added = layer.variables(situation, environment.USE_TORCH_DISTRIBUTED, "True")
-    return watching.run(situation, dataclasses.replace(plan, variables=added))
+    added = launcher.variables(context, environment.USE_TORCH_DISTRIBUTED, "True")
+    return watchdog.run(context, dataclasses.replace(plan, variables=added))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
-    return layer.main(MODULE, argv, launch)
+    return launcher.main(MODULE, argv, launch)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from determined_launch import environment, out_of_memory, process, records, stacks, steps, worker_environment
+from determined_launch import (
+    environment,
+    exit_records,
+    out_of_memory,
+    process,
+    stack_dumps,
+    step_counter,
+    worker_environment,
+)
 from determined_launch.lines import Prefixer
 
 KEPT_LINES = 20
@@ -38,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("usage: wrap_rank RANK_VARIABLE -- program args…", file=sys.stderr)
         return 2
     rank = find_rank(words[0], environ)
-    folder = records.folder(environ)
-    records.remove(folder, rank)
+    folder = exit_records.folder(environ)
+    exit_records.remove(folder, rank)
     worker = _variables(environ, rank)
     kills = out_of_memory.KernelKills()
     last: deque[str] = deque(maxlen=KEPT_LINES)
@@ -48,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         code = process.start_failure(words[2:], error)
         said = [f"cannot start {words[2]!r}: {error.strerror}"]
-        records.write(folder, _record(environ, rank, code, said, kills, time.time()))
+        exit_records.write(folder, _record(environ, rank, code, said, kills, time.time()))
         return code
-    keeper = stacks.Keeper(worker.get(environment.STEP_FILE))
+    keeper = stack_dumps.Keeper(worker.get(environment.STEP_FILE))
     pumps = _start_pumps(child, rank, last, keeper)
     with process.forwarding(child.send_signal):
         status = child.wait()
@@ -58,9 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # recorded before the rest of the output has come, so that the layer learns of a dead worker at once
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)
-        records.write(folder, _record(environ, rank, status, list(last), kills, ended))
+        exit_records.write(folder, _record(environ, rank, status, list(last), kills, ended))
     if environment.STEP_FILE not in environ:
-        steps.remove(worker.get(environment.STEP_FILE))
+        step_counter.remove(worker.get(environment.STEP_FILE))
     return process.exit_code(status)
 
 
@@ -72,7 +80,7 @@ def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
         worker[environment.VISIBLE_DEVICES] = _devices(devices, environ.get(environment.VISIBLE_DEVICES, ""))
     # the steps of a layer inside a worker are that worker's
     if environ.get(environment.HANG_TIMEOUT) and environment.STEP_FILE not in environ:
-        path = steps.make(records.place(environ, "steps"), rank)
+        path = step_counter.make(exit_records.place(environ, "steps"), rank)
         if path is not None:
             worker[environment.STEP_FILE] = str(path)
     worker[environment.WORKER_OF] = os.path.join(environ.get(environment.WORKER_OF, ""), f"rank-{rank}")
@@ -87,7 +95,7 @@ def _devices(containers: str, numbers: str) -> str:
 
 
 def _start_pumps(
-    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stacks.Keeper
+    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stack_dumps.Keeper
 ) -> list[threading.Thread]:
     assert child.stdout is not None
     assert child.stderr is not None
@@ -100,7 +108,9 @@ def _start_pumps(
     return pumps
 
 
-def _pump(source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stacks.Keeper) -> None:
+def _pump(
+    source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stack_dumps.Keeper
+) -> None:
     number = source.fileno()
     while True:
         data = os.read(number, 65536)
@@ -127,16 +137,16 @@ def _record(
     last: list[str],
     kills: out_of_memory.KernelKills,
     ended: float,
-) -> records.ExitRecord:
+) -> exit_records.ExitRecord:
     code = process.exit_code(status)
-    return records.ExitRecord(
+    return exit_records.ExitRecord(
         rank=rank,
         code=code,
         signal=-status if status < 0 else None,
         host=socket.gethostname(),
         last_lines=last,
         time=ended,
-        cause=records.OUT_OF_MEMORY if out_of_memory.is_cause(code, last, kills) else "",
+        cause=exit_records.OUT_OF_MEMORY if out_of_memory.is_cause(code, last, kills) else "",
         launch=environ.get(environment.LAUNCH_ID, ""),
     )
 

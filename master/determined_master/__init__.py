@@ -1,5 +1,5 @@
 """The master: the only one that speaks SQL."""
 
-from determined_launch.beside import stop
+from determined_launch.distribution_guard import stop
 
 stop("det-master")

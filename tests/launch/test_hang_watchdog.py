@@ -7,9 +7,9 @@ import pytest
 from tests.support.layers import Container, run_on
 from tests.support.machines import machines, why_not
 
-from determined_launch import blame, settings, steps
+from determined_launch import hang_diagnosis, settings, step_counter
 from determined_launch.errors import LaunchError
-from determined_launch.steps import Steps
+from determined_launch.step_counter import Steps
 
 COLLECTIVE = """Thread 0x01 (most recent call first):
   File "/usr/lib/python3.11/threading.py", line 1 in wait
@@ -71,7 +71,7 @@ for step in range(1, 1000):
     ],
 )
 def test_blame(counts, stacks, rank, text):
-    found = blame.find([Steps(number, count, 1.0) for number, count in enumerate(counts)], stacks)
+    found = hang_diagnosis.find([Steps(number, count, 1.0) for number, count in enumerate(counts)], stacks)
     assert found.rank == rank
     assert text in found.text
 
@@ -90,12 +90,12 @@ def test_times_that_are_none(value):
 
 
 def test_step_files(tmp_path):
-    assert steps.read(tmp_path / "none") == []
-    path = steps.make(tmp_path, 3)
+    assert step_counter.read(tmp_path / "none") == []
+    path = step_counter.make(tmp_path, 3)
     (tmp_path / "rank-3.stack").touch()
-    assert [(one.rank, one.count, one.age < 5) for one in steps.read(tmp_path)] == [(3, 0, True)]
+    assert [(one.rank, one.count, one.age < 5) for one in step_counter.read(tmp_path)] == [(3, 0, True)]
     path.write_bytes((7).to_bytes(8, "little"))
-    assert [one.count for one in steps.read(tmp_path)] == [7]
+    assert [one.count for one in step_counter.read(tmp_path)] == [7]
 
 
 def configured(seconds):
