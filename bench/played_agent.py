@@ -9,7 +9,15 @@ from pathlib import Path
 from websockets.asyncio.client import ClientConnection, connect
 
 from determined.client.session import Session
-from determined.link.messages import MASTER_MESSAGE, ContainerTruth, ContainerWish, Hello, SlotFacts, Truth, Wish
+from determined.link.messages import (
+    MASTER_MESSAGE,
+    DesiredContainer,
+    DesiredState,
+    Hello,
+    ReportedContainer,
+    ReportedState,
+    SlotFacts,
+)
 from determined.states import ContainerState
 from determined_launch import environment as names
 
@@ -19,7 +27,7 @@ class PlayedAgent:
         self.url = url.replace("http", "ws", 1)
         self.token = (data / "agent-token").read_text().strip()
         self.slots = slots
-        self.wishes: dict[str, ContainerWish] = {}
+        self.wishes: dict[str, DesiredContainer] = {}
         self.complete = threading.Event()
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -41,7 +49,7 @@ class PlayedAgent:
     async def _read(self, link: ClientConnection) -> None:
         async for text in link:
             message = MASTER_MESSAGE.validate_json(text)
-            if isinstance(message, Wish):
+            if isinstance(message, DesiredState):
                 self.wishes = {w.container_id: w for w in message.containers if w.spec}
                 await self._say(link)
                 if len(self.wishes) >= self.slots:
@@ -49,10 +57,10 @@ class PlayedAgent:
 
     async def _say(self, link: ClientConnection) -> None:
         truths = [
-            ContainerTruth(container_id=w.container_id, allocation_id=w.allocation_id, state=ContainerState.RUNNING)
+            ReportedContainer(container_id=w.container_id, allocation_id=w.allocation_id, state=ContainerState.RUNNING)
             for w in self.wishes.values()
         ]
-        await link.send(Truth(containers=truths).model_dump_json())
+        await link.send(ReportedState(containers=truths).model_dump_json())
 
     async def _beat(self, link: ClientConnection) -> None:
         while True:

@@ -4,7 +4,7 @@ The end of the agent ends no task: the next agent on the same data folder takes 
 the master for it (``det up`` does).
 """
 
-import determined_agent.alone  # noqa: F401  # before all that may have been overwritten
+import determined_agent.distribution_guard  # noqa: F401  # before all that may have been overwritten
 
 # isort: split
 import asyncio
@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 from determined.errors import DeterminedError
+from determined_agent.agent_state import AgentState
 from determined_agent.connection import Connection, Refused
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
@@ -27,9 +28,8 @@ from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.mounts import MountsHook
-from determined_agent.isolation import can_mount
 from determined_agent.logging import configure
-from determined_agent.memory import Memory
+from determined_agent.mount_probe import can_mount
 from determined_agent.settings import Settings, read_settings, task_python_of_agent
 from determined_agent.task_python import PythonProbe
 
@@ -60,7 +60,7 @@ async def run(settings: Settings) -> int:
     told_to_end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_end.set)
-    memory = Memory(settings.data)
+    memory = AgentState(settings.data)
     memory.name(settings.id or memory.agent_id or socket.gethostname())
     token = _read_token(settings.token_file)
     slots = await asyncio.to_thread(find_slots, settings.slots)

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
 from determined.errors import DeterminedError
-from determined.link.messages import MASTER_MESSAGE, Hello, Refuse, Truth, Welcome, Wish
+from determined.link.messages import MASTER_MESSAGE, DesiredState, Hello, Refuse, ReportedState, Welcome
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +38,11 @@ class Agent(Protocol):
     def hello(self) -> Hello: ...
 
     @property
-    def truth(self) -> Truth: ...
+    def truth(self) -> ReportedState: ...
 
     def welcome(self, welcome: Welcome, address: str) -> bool: ...
 
-    def obey(self, wish: Wish) -> None: ...
+    def obey(self, wish: DesiredState) -> None: ...
 
     def cut_off(self) -> None: ...
 
@@ -101,7 +101,7 @@ class Connection:
                 raise Refused(f"the master refuses this agent: {reason}")
             case Refuse(reason=reason):
                 raise LinkLost(f"it refuses for now: {reason}")
-            case Wish():
+            case DesiredState():
                 raise LinkLost("it sent a wish before its welcome")
         if not self._agent.welcome(answer, _address(link)):
             raise LinkLost(f"its epoch {answer.master_epoch} is older than one that was obeyed before")
@@ -114,7 +114,7 @@ class Connection:
         try:
             async for text in link:
                 message = MASTER_MESSAGE.validate_json(text)
-                if isinstance(message, Wish):
+                if isinstance(message, DesiredState):
                     self._agent.obey(message)
                 elif isinstance(message, Refuse):
                     if message.final:

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from determined.link.messages import ContainerExit, ContainerSpec, ContainerTruth
+from determined.link.messages import ContainerExit, ContainerSpec, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted
-from determined_agent.exits import exit_of
+from determined_agent.exit_report import exit_of
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
@@ -59,8 +59,8 @@ class Container:
         return Known(self.state.is_terminal, self._is_stopping, self._shipper.is_done)
 
     @property
-    def truth(self) -> ContainerTruth:
-        return ContainerTruth(
+    def truth(self) -> ReportedContainer:
+        return ReportedContainer(
             container_id=self.container_id,
             allocation_id=self._record["allocation_id"],
             state=self.state,

@@ -9,23 +9,23 @@ from typing import Any
 
 from determined.link.messages import (
     ContainerExit,
-    ContainerTruth,
-    ContainerWish,
+    DesiredContainer,
+    DesiredState,
     Hello,
+    ReportedContainer,
+    ReportedState,
     SlotFacts,
-    Truth,
     Welcome,
-    Wish,
 )
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent import reconcile
-from determined_agent.boot import boot_command
+from determined_agent.agent_state import AgentState
 from determined_agent.container import Boot, Container
 from determined_agent.drivers.driver import Driver
+from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
 from determined_agent.http import HttpClient
-from determined_agent.memory import Memory
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
 
@@ -41,7 +41,7 @@ class Daemon:
         self,
         settings: Settings,
         token: str,
-        memory: Memory,
+        memory: AgentState,
         slots: Sequence[SlotFacts],
         driver: Driver,
         hooks: Sequence[Hook],
@@ -55,10 +55,10 @@ class Daemon:
         self._hooks = tuple(hooks)
         self._boot = boot
         self._containers: dict[str, Container] = {}
-        self._buried: dict[str, ContainerTruth] = {}
+        self._buried: dict[str, ReportedContainer] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._removals: set[asyncio.Task[None]] = set()
-        self._wish: Wish | None = None
+        self._wish: DesiredState | None = None
         self._sequence = 0
         self._address = settings.host_address or "127.0.0.1"
         self.changed = asyncio.Event()
@@ -78,9 +78,9 @@ class Daemon:
         )
 
     @property
-    def truth(self) -> Truth:
+    def truth(self) -> ReportedState:
         containers = [container.truth for container in self._containers.values()]
-        return Truth(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
+        return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
 
     def adopt(self) -> None:
         """Takes up every container whose run folder is there."""
@@ -96,7 +96,7 @@ class Daemon:
             self._address = address
         return self._memory.obey(welcome.cluster_id, welcome.master_epoch)
 
-    def obey(self, wish: Wish) -> None:
+    def obey(self, wish: DesiredState) -> None:
         if wish.master_epoch < self._memory.master_epoch:
             logger.warning("a wish of an older master was ignored")
             return
@@ -130,12 +130,12 @@ class Daemon:
                 self._start(wish)
             case reconcile.Stop(container_id):
                 self._containers[container_id].stop()
-            case reconcile.Bury(wish):
+            case reconcile.MarkTerminated(wish):
                 self._bury(wish, ContainerExit(kind="killed", message="stopped before it was started"))
             case reconcile.Forget(container_id):
                 self._forget(container_id)
 
-    def _start(self, wish: ContainerWish) -> None:
+    def _start(self, wish: DesiredContainer) -> None:
         assert wish.spec is not None
         record = {
             "container_id": wish.container_id,
@@ -159,8 +159,8 @@ class Daemon:
         life.add_done_callback(self._report)
         self._lives[container.container_id] = life
 
-    def _bury(self, wish: ContainerWish, ended: ContainerExit) -> None:
-        self._buried[wish.container_id] = ContainerTruth(
+    def _bury(self, wish: DesiredContainer, ended: ContainerExit) -> None:
+        self._buried[wish.container_id] = ReportedContainer(
             container_id=wish.container_id,
             allocation_id=wish.allocation_id,
             state=ContainerState.TERMINATED,

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from determined.link.messages import OutputAck, OutputBatch
 from determined.link.run_folder import RunFolder
-from determined_agent import segments
+from determined_agent import log_segments
 from determined_agent.http import HttpClient, HttpError
-from determined_agent.lines import lines_of
+from determined_agent.line_parser import lines_of
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class OutputShipper:
 
     async def _ship_some(self) -> bool:
         """One batch; False where there is nothing to ship."""
-        chunk = segments.read(self._folder.output, self._position)
+        chunk = log_segments.read(self._folder.output, self._position)
         if chunk.end == self._position:
             return False
         batch = OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
@@ -119,7 +119,7 @@ class OutputShipper:
 
     def _move(self, committed: int) -> None:
         self._position = committed
-        segments.drop(self._folder.output, committed)
+        log_segments.drop(self._folder.output, committed)
         with contextlib.suppress(OSError):  # a hint only
             self._folder.acknowledged.write_text(str(committed))
 

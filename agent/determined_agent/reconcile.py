@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from determined.link.messages import ContainerWish, Wish
+from determined.link.messages import DesiredContainer, DesiredState
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Start:
-    wish: ContainerWish
+    wish: DesiredContainer
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Bury:
+class MarkTerminated:
     """The master wishes a container stopped that never began here: say that it has ended."""
 
-    wish: ContainerWish
+    wish: DesiredContainer
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Forget:
     container_id: str
 
 
-Step = Start | Stop | Bury | Forget
+Step = Start | Stop | MarkTerminated | Forget
 
 
-def reconcile(wish: Wish, known: Mapping[str, Known], *, newest_epoch: int) -> tuple[Step, ...]:
+def reconcile(wish: DesiredState, known: Mapping[str, Known], *, newest_epoch: int) -> tuple[Step, ...]:
     """The steps that bring what is known closer to the wish; none under a master older than the newest seen."""
     if wish.master_epoch < newest_epoch:
         return ()
@@ -50,7 +50,7 @@ def reconcile(wish: Wish, known: Mapping[str, Known], *, newest_epoch: int) -> t
         here = known.get(container_id)
         if here is None:
             if container.state == "stopped":
-                steps.append(Bury(container))
+                steps.append(MarkTerminated(container))
             elif container.spec is not None:
                 steps.append(Start(container))
         elif container.state == "stopped" and not here.is_ended and not here.is_stopping:

@@ -18,9 +18,9 @@ from typing import Any
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from determined_agent import processes
-from determined_agent.segments import STDERR, STDOUT, SegmentWriter
-from determined_agent.splitting import LineSplitter
-from determined_agent.task_start import Started, TaskNotStarted, start_task
+from determined_agent.line_splitter import LineSplitter
+from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
+from determined_agent.task_spawn import Started, TaskNotStarted, start_task
 
 _DRAIN_SECONDS = 5.0
 

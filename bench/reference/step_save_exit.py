@@ -12,7 +12,7 @@ import torch
 from pause_trial import PauseTrial
 
 from determined import pytorch
-from determined.pytorch._keeper import Keeper
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._state import TrainingState
 
 
@@ -21,7 +21,7 @@ def main(folder: str) -> None:
     with pytorch.init(hparams={"global_batch_size": 1}, exp_conf=config) as context:
         trial = PauseTrial(context)
         state = TrainingState(context, {})
-        keeper = Keeper(trial, context, {}, state)
+        keeper = Checkpointer(trial, context, {}, state)
         batch = [torch.ones(1, 1000)]
         trial.train_batch(batch, 0, 0)  # the first step allocates what later ones find
         context.distributed.allgather(None)

@@ -8,17 +8,17 @@ from tests.support.agents import agent_on, make_wish
 from tests.support.eventually import eventually
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 
-from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Refuse
+from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined_agent import processes
+from determined_agent.agent_state import AgentState, FolderInUse
 from determined_agent.connection import Connection, Refused
 from determined_agent.drivers.fake import FakeDriver, Play
-from determined_agent.memory import FolderInUse, Memory
 
 
-async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
+async def ended(master: FakeLinkMaster, wish: DesiredContainer) -> ContainerExit:
     """The exit, once all output is acknowledged."""
 
-    def look() -> ContainerTruth | None:
+    def look() -> ReportedContainer | None:
         truth = master.truth_of(wish.container_id)
         return truth if truth is not None and truth.output_done else None
 
@@ -29,7 +29,7 @@ async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
     return truth.exit
 
 
-def state_is(master: FakeLinkMaster, wish: ContainerWish, state: str) -> Callable[[], bool]:
+def state_is(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Callable[[], bool]:
     return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
 
 
@@ -103,7 +103,7 @@ async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once
             await eventually(state_is(master, wish, "RUNNING"))
         async with agent_on(url, tmp_path, driver=driver):
             await eventually(state_is(master, wish, "RUNNING"))
-            driver.stop(Memory.folder(daemon._memory, wish.container_id))
+            driver.stop(AgentState.folder(daemon._memory, wish.container_id))
             await ended(master, wish)
     assert driver.started == [wish.container_id]
 
@@ -196,11 +196,11 @@ async def test_another_refusal_is_tried_again(tmp_path: Path) -> None:
 
 
 async def test_a_second_agent_on_the_same_folder_is_refused_and_told_the_first(tmp_path: Path) -> None:
-    first = Memory(tmp_path)
+    first = AgentState(tmp_path)
     with pytest.raises(FolderInUse, match="pid"):
-        Memory(tmp_path)
+        AgentState(tmp_path)
     first.close()
-    Memory(tmp_path).close()
+    AgentState(tmp_path).close()
 
 
 async def test_a_container_id_that_is_a_path_is_told_as_a_system_failure(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended
-from determined_agent.exits import exit_of
+from determined_agent.exit_report import exit_of
 
 
 def record(folder: RunFolder, rank: int, **values: object) -> None:

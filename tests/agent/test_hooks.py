@@ -16,9 +16,9 @@ from tests.support.agents import agent_on, make_wish
 from tests.support.eventually import eventually
 from tests.support.fake_link_master import FakeLinkMaster, serving
 
-from determined.link.messages import ContainerExit, ContainerWish, ContextRef
+from determined.link.messages import ContainerExit, ContextRef, DesiredContainer
 from determined_agent import devices
-from determined_agent.isolation import can_mount
+from determined_agent.mount_probe import can_mount
 
 SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
 
@@ -36,7 +36,7 @@ def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
     return ContextRef(hash=name, size=len(data))
 
 
-def is_done(master: FakeLinkMaster, wish: ContainerWish) -> bool:
+def is_done(master: FakeLinkMaster, wish: DesiredContainer) -> bool:
     truth = master.truth_of(wish.container_id)
     return truth is not None and truth.output_done
 

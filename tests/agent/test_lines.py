@@ -2,8 +2,8 @@
 
 import pytest
 
-from determined_agent.lines import lines_of, parse
-from determined_agent.segments import AGENT, STDERR, STDOUT, Chunk, Frame
+from determined_agent.line_parser import lines_of, parse
+from determined_agent.log_segments import AGENT, STDERR, STDOUT, Chunk, Frame
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.support.agents import make_wish
 from tests.support.eventually import eventually
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 
-from determined.link.messages import ContainerExit, ContainerWish, Refuse
+from determined.link.messages import ContainerExit, DesiredContainer, Refuse
 from determined_agent import processes
 
 
@@ -39,7 +39,7 @@ async def agent(url: str, data: Path, *flags: str, environment: dict[str, str] |
         await process.communicate()
 
 
-def is_in(master: FakeLinkMaster, wish: ContainerWish, state: str) -> Callable[[], bool]:
+def is_in(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Callable[[], bool]:
     return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
 
 
@@ -47,7 +47,7 @@ def has_more(master: FakeLinkMaster, count: int) -> bool:
     return len(master.truths) >= count
 
 
-async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
+async def ended(master: FakeLinkMaster, wish: DesiredContainer) -> ContainerExit:
     await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
     truth = master.truth_of(wish.container_id)
     assert truth is not None
@@ -55,7 +55,7 @@ async def ended(master: FakeLinkMaster, wish: ContainerWish) -> ContainerExit:
     return truth.exit
 
 
-def make_long(url: str, go: Path, script: str = "") -> ContainerWish:
+def make_long(url: str, go: Path, script: str = "") -> DesiredContainer:
     """Counts until it is told to end."""
     loop = f"i=0; while [ ! -e {go} ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end; {script}"
     return make_wish(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined.link.messages import ContainerSpec, ContainerWish, Wish
-from determined_agent.reconcile import Bury, Forget, Known, Start, Step, Stop, reconcile
+from determined.link.messages import ContainerSpec, DesiredContainer, DesiredState
+from determined_agent.reconcile import Forget, Known, MarkTerminated, Start, Step, Stop, reconcile
 
 SPEC = ContainerSpec(task_id="t", slots=[], environment={}, entrypoint="true")
 RUNS, STOPPING = Known(), Known(is_stopping=True)
 ENDED, DONE = Known(is_ended=True), Known(is_ended=True, is_output_done=True)
 
 
-def make_container(state: str, name: str = "c") -> ContainerWish:
+def make_container(state: str, name: str = "c") -> DesiredContainer:
     spec = SPEC if state == "running" else None
-    return ContainerWish.model_validate(
+    return DesiredContainer.model_validate(
         {"container_id": name, "allocation_id": "a", "state": state, "spec": spec and spec.model_dump()}
     )
 
 
-def make_wish(*containers: ContainerWish, epoch: int = 1) -> Wish:
-    return Wish(master_epoch=epoch, sequence=1, containers=list(containers))
+def make_wish(*containers: DesiredContainer, epoch: int = 1) -> DesiredState:
+    return DesiredState(master_epoch=epoch, sequence=1, containers=list(containers))
 
 
 RUNNING, STOPPED = make_container("running"), make_container("stopped")
@@ -36,7 +36,7 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
         (RUNNING, STOPPING, ()),
         (RUNNING, ENDED, ()),
         (RUNNING, DONE, ()),
-        (STOPPED, None, (Bury(STOPPED),)),
+        (STOPPED, None, (MarkTerminated(STOPPED),)),
         (STOPPED, RUNS, (Stop("c"),)),
         (STOPPED, STOPPING, ()),
         (STOPPED, ENDED, ()),
@@ -47,7 +47,7 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
         (None, DONE, (Forget("c"),)),
     ],
 )
-def test_a_case(wished: ContainerWish | None, known: Known | None, steps: tuple[Step, ...]) -> None:
+def test_a_case(wished: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]) -> None:
     wish = make_wish(*([wished] if wished else []))
     assert reconcile(wish, {"c": known} if known else {}, newest_epoch=1) == steps
 
@@ -72,7 +72,7 @@ def apply(steps: tuple[Step, ...], known: dict[str, Known]) -> dict[str, Known]:
                 after[wish.container_id] = RUNS
             case Stop(name):
                 after[name] = replace(after[name], is_stopping=True)
-            case Bury(wish):
+            case MarkTerminated(wish):
                 after[wish.container_id] = DONE
             case Forget(name):
                 del after[name]
@@ -80,13 +80,13 @@ def apply(steps: tuple[Step, ...], known: dict[str, Known]) -> dict[str, Known]:
 
 
 @given(wish=wishes, known=truths)
-def test_its_own_steps_leave_nothing_to_do(wish: Wish, known: dict[str, Known]) -> None:
+def test_its_own_steps_leave_nothing_to_do(wish: DesiredState, known: dict[str, Known]) -> None:
     after = apply(reconcile(wish, known, newest_epoch=3), known)
     assert reconcile(wish, after, newest_epoch=3) == ()
 
 
 @given(wish=wishes, known=truths)
-def test_nothing_that_is_known_is_started(wish: Wish, known: dict[str, Known]) -> None:
+def test_nothing_that_is_known_is_started(wish: DesiredState, known: dict[str, Known]) -> None:
     steps = reconcile(wish, known, newest_epoch=3)
     started = [step.wish.container_id for step in steps if isinstance(step, Start)]
     assert not set(started) & set(known)
@@ -94,13 +94,13 @@ def test_nothing_that_is_known_is_started(wish: Wish, known: dict[str, Known]) -
 
 
 @given(wish=wishes, known=truths, newer=st.integers(4, 9))
-def test_an_older_master_moves_nothing(wish: Wish, known: dict[str, Known], newer: int) -> None:
+def test_an_older_master_moves_nothing(wish: DesiredState, known: dict[str, Known], newer: int) -> None:
     assert reconcile(wish, known, newest_epoch=newer) == ()
 
 
 @given(history=st.lists(wishes, min_size=1, max_size=8), known=truths, data=st.data())
 def test_whatever_is_lost_or_repeated_no_container_is_started_twice_while_it_is_wished(
-    history: list[Wish], known: dict[str, Known], data: st.DataObject
+    history: list[DesiredState], known: dict[str, Known], data: st.DataObject
 ) -> None:
     started: dict[str, int] = {}
     for wish in history:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined_agent import segments
-from determined_agent.segments import STDERR, STDOUT, SegmentWriter
+from determined_agent import log_segments
+from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
 
 
 def read_all(folder: Path, position: int = 0, lines: int = 1000) -> list[bytes]:
     found: list[bytes] = []
-    while (chunk := segments.read(folder, position, lines=lines)).end != position:
+    while (chunk := log_segments.read(folder, position, lines=lines)).end != position:
         assert chunk.start == position
         found += [frame.line for frame in chunk.frames]
         position = chunk.end
@@ -32,7 +32,7 @@ def test_times_and_streams_are_kept(tmp_path: Path) -> None:
     writer.add(STDOUT, b"one", 1.25)
     writer.add(STDERR, b"", 2.5)
     writer.close()
-    frames = segments.read(tmp_path, 0).frames
+    frames = log_segments.read(tmp_path, 0).frames
     assert [(f.time, f.stream, f.line) for f in frames] == [(1.25, STDOUT, b"one"), (2.5, STDERR, b"")]
 
 
@@ -47,14 +47,14 @@ def test_every_line_comes_back_once_and_in_order(
         writer.flush()
     writer.close()
     assert read_all(folder, lines=at_a_time) == lines
-    assert segments.end_of(folder) == sum(13 + len(line) for line in lines)
+    assert log_segments.end_of(folder) == sum(13 + len(line) for line in lines)
 
 
 def test_a_line_larger_than_the_read_comes_whole(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path)
     writer.add(STDOUT, b"x" * 5000, 0.0)
     writer.close()
-    assert len(segments.read(tmp_path, 0, size=100).frames[0].line) == 5000
+    assert len(log_segments.read(tmp_path, 0, size=100).frames[0].line) == 5000
 
 
 def test_half_a_frame_is_not_read_and_the_next_writer_takes_it_away(tmp_path: Path) -> None:
@@ -71,23 +71,23 @@ def test_half_a_frame_is_not_read_and_the_next_writer_takes_it_away(tmp_path: Pa
 
 def test_acknowledged_segments_go_and_offsets_stay(tmp_path: Path) -> None:
     make_written(tmp_path, 100, segment_bytes=100).close()
-    before = segments.end_of(tmp_path)
-    position = segments.read(tmp_path, 0, lines=50).end
+    before = log_segments.end_of(tmp_path)
+    position = log_segments.read(tmp_path, 0, lines=50).end
     while len(rest := read_all(tmp_path, position)) > 40:
-        position = segments.read(tmp_path, position, lines=1).end
-    segments.drop(tmp_path, position)
+        position = log_segments.read(tmp_path, position, lines=1).end
+    log_segments.drop(tmp_path, position)
     assert read_all(tmp_path, position) == rest
-    assert segments.end_of(tmp_path) == before
-    segments.drop(tmp_path, before)
+    assert log_segments.end_of(tmp_path) == before
+    log_segments.drop(tmp_path, before)
     assert len(list(tmp_path.iterdir())) == 1
-    assert segments.end_of(tmp_path) == before
+    assert log_segments.end_of(tmp_path) == before
 
 
 def test_beyond_the_limit_the_middle_goes_and_the_reader_hears_how_much(tmp_path: Path) -> None:
     make_written(tmp_path, 1000, segment_bytes=100, limit=2000).close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2300
     position, missing, lines = 0, 0, 0
-    while (chunk := segments.read(tmp_path, position)).end != position:
+    while (chunk := log_segments.read(tmp_path, position)).end != position:
         missing += chunk.missing
         lines += len(chunk.frames)
         position = chunk.end
@@ -103,7 +103,7 @@ def test_a_burst_beyond_the_limit_keeps_its_newest_lines(tmp_path):
         writer.add(STDOUT, b"%d" % number)
     writer.close()
     lines, position = [], 0
-    while (chunk := segments.read(tmp_path, position)).frames:
+    while (chunk := log_segments.read(tmp_path, position)).frames:
         lines += [frame.line for frame in chunk.frames]
         position = chunk.end
     assert lines[0] == b"0"

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined_agent.splitting import LineSplitter
+from determined_agent.line_splitter import LineSplitter
 
 
 @given(data=st.text(alphabet="ab\n", max_size=80), cuts=st.lists(st.integers(0, 80)))

@@ -14,12 +14,12 @@ import pytest
 from tests.support.eventually import eventually
 
 from determined.link.run_folder import RunFolder
-from determined_agent import processes, segments
+from determined_agent import log_segments, processes
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, OutputLimits, ProcessOptions
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
-from determined_agent.isolation import can_mount
-from determined_agent.namespace import Mount
+from determined_agent.mount_probe import can_mount
+from determined_agent.namespaces import Mount
 
 MakeDriver = Callable[[], Driver]
 
@@ -63,7 +63,7 @@ def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts
 def text_of(folder: RunFolder) -> list[str]:
     lines: list[str] = []
     position = 0
-    while (chunk := segments.read(folder.output, position)).end != position:
+    while (chunk := log_segments.read(folder.output, position)).end != position:
         lines += [frame.line.decode() for frame in chunk.frames]
         position = chunk.end
     return lines

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster import CONFIG, Cluster, PlayedAgent
 from tests.support.until import until
 
-from determined.link.messages import ContainerExit, ContainerWish
+from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.api.change_feed import change_of
 
@@ -34,7 +34,7 @@ class Walk:
             assert answer.status_code == 200, answer.text
         return set(self.told)
 
-    async def running(self) -> tuple[PlayedAgent, ContainerWish, dict[str, str]]:
+    async def running(self) -> tuple[PlayedAgent, DesiredContainer, dict[str, str]]:
         agent = await self.one.join(slots=2)
         await self.one.create()
         wish = (await agent.wished())[0]

@@ -10,20 +10,20 @@ from typing import Any
 
 from tests.support.fake_link_master import TOKEN
 
-from determined.link.messages import ContainerSpec, ContainerWish
-from determined_agent.boot import with_hooks
+from determined.link.messages import ContainerSpec, DesiredContainer
+from determined_agent.agent_state import AgentState
 from determined_agent.connection import Connection
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import Driver
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.entry_command import with_hooks
 from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.hook import Draft
 from determined_agent.hooks.mounts import MountsHook
-from determined_agent.isolation import can_mount
-from determined_agent.memory import Memory
+from determined_agent.mount_probe import can_mount
 from determined_agent.settings import Settings
 from determined_agent.task_python import PythonProbe
 
@@ -36,7 +36,7 @@ def plain_boot(draft: Draft) -> tuple[str, ...]:
     return with_hooks(draft, ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint))
 
 
-def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", **spec: Any) -> ContainerWish:
+def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", **spec: Any) -> DesiredContainer:
     container_id = container_id or uuid.uuid4().hex
     environment = {
         "DET_MASTER": "http://127.0.0.1:1",
@@ -47,7 +47,7 @@ def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", *
     }
     given = {"slots": [0]} | spec
     made = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **given)
-    return ContainerWish(container_id=container_id, allocation_id="1.task.1", state="running", spec=made)
+    return DesiredContainer(container_id=container_id, allocation_id="1.task.1", state="running", spec=made)
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def agent_on(
 ) -> AsyncIterator[Daemon]:
     """An agent with the real hooks; its end ends no container."""
     told = Settings(master=url, data=data, slots=slots, tasks_as_me=True, base_environment=BASE, **settings)
-    memory = Memory(data)
+    memory = AgentState(data)
     memory.name("agent-1")
     found = find_slots(slots)
     hooks: Sequence[Any] = (

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from determined import core
-from determined.pytorch import PyTorchTrial, PyTorchTrialContext, Trainer, _streams
+from determined.pytorch import PyTorchTrial, PyTorchTrialContext, Trainer, _rng
 from determined.storage.directory import DirectoryStorage
 
 
@@ -79,7 +79,7 @@ def attempt(
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
-    _streams.seed_all(seed)
+    _rng.seed_all(seed)
     trial_context = PyTorchTrialContext(
         context,
         hparams=hparams or {"global_batch_size": 16},

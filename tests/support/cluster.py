@@ -11,7 +11,7 @@ import httpx
 from fastapi import FastAPI
 from tests.support.until import until
 
-from determined.link.messages import ContainerExit, ContainerTruth, ContainerWish, Hello, SlotFacts
+from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
 from determined.states import ContainerState
 from determined_master.allocations.wish import wish_of
 from determined_master.app import create_app
@@ -75,21 +75,21 @@ class PlayedAgent:
     id: str
     address: str = "127.0.0.1"
 
-    async def wish(self) -> list[ContainerWish]:
+    async def wish(self) -> list[DesiredContainer]:
         master = self.cluster.master
         return await wish_of(master.database, master.secrets, master.cluster_id, self.id)
 
-    async def wished(self, count: int = 1) -> list[ContainerWish]:
+    async def wished(self, count: int = 1) -> list[DesiredContainer]:
         """Waits until so many containers are wished."""
 
-        async def enough() -> list[ContainerWish] | None:
+        async def enough() -> list[DesiredContainer] | None:
             wishes = await self.wish()
             return wishes if len(wishes) >= count else None
 
         return await until(enough)
 
-    async def say(self, wish: ContainerWish, state: ContainerState, exit_: ContainerExit | None = None) -> None:
-        truth = ContainerTruth(
+    async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
+        truth = ReportedContainer(
             container_id=wish.container_id,
             allocation_id=wish.allocation_id,
             state=state,
@@ -99,7 +99,7 @@ class PlayedAgent:
         )
         await self.cluster.master.agents.hear(self.id, [truth])
 
-    async def run(self, wish: ContainerWish) -> None:
+    async def run(self, wish: DesiredContainer) -> None:
         """Running, rendezvous done."""
         await self.say(wish, ContainerState.RUNNING)
         answer = await self.cluster.client.get(
@@ -107,7 +107,7 @@ class PlayedAgent:
         )
         assert answer.status_code == 200, answer.text
 
-    async def exit(self, wish: ContainerWish, code: int = 0) -> None:
+    async def exit(self, wish: DesiredContainer, code: int = 0) -> None:
         await self.say(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
 
 

@@ -16,15 +16,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.link.messages import (
     AGENT_MESSAGE,
-    ContainerTruth,
-    ContainerWish,
+    DesiredContainer,
+    DesiredState,
     Hello,
     OutputBatch,
     OutputLine,
     Refuse,
-    Truth,
+    ReportedContainer,
+    ReportedState,
     Welcome,
-    Wish,
 )
 
 TOKEN = "join-token"
@@ -37,10 +37,10 @@ class FakeLinkMaster:
         self.epoch = 1
         self.cluster_id = "cluster"
         self.refuse: Refuse | None = None
-        self.wishes: dict[str, ContainerWish] = {}
+        self.wishes: dict[str, DesiredContainer] = {}
         self.sequence = 0
         self.hellos: list[Hello] = []
-        self.truths: list[Truth] = []
+        self.truths: list[ReportedState] = []
         self.lines: dict[str, list[OutputLine]] = {}
         self.arrivals: list[tuple[float, OutputLine]] = []
         self.committed: dict[str, int] = {}
@@ -52,7 +52,7 @@ class FakeLinkMaster:
         """So many next output posts are neither committed nor answered."""
         self._links: set[WebSocket] = set()
 
-    def truth_of(self, container_id: str) -> ContainerTruth | None:
+    def truth_of(self, container_id: str) -> ReportedContainer | None:
         for container in self.truths[-1].containers if self.truths else ():
             if container.container_id == container_id:
                 return container
@@ -61,7 +61,7 @@ class FakeLinkMaster:
     def text_of(self, container_id: str, source: str = "task") -> list[str]:
         return [line.log for line in self.lines.get(container_id, ()) if line.source == source]
 
-    async def wish(self, *containers: ContainerWish) -> None:
+    async def wish(self, *containers: DesiredContainer) -> None:
         """From now on exactly these."""
         self.wishes = {container.container_id: container for container in containers}
         self.sequence += 1
@@ -84,7 +84,7 @@ class FakeLinkMaster:
         )
 
     async def _send_wish(self, link: WebSocket) -> None:
-        wish = Wish(master_epoch=self.epoch, sequence=self.sequence, containers=list(self.wishes.values()))
+        wish = DesiredState(master_epoch=self.epoch, sequence=self.sequence, containers=list(self.wishes.values()))
         await link.send_text(wish.model_dump_json())
 
     async def _agents(self, link: WebSocket) -> None:
@@ -106,7 +106,7 @@ class FakeLinkMaster:
             await self._send_wish(link)
             while True:
                 message = AGENT_MESSAGE.validate_json(await link.receive_text())
-                assert isinstance(message, Truth)
+                assert isinstance(message, ReportedState)
                 self.truths.append(message)
         except WebSocketDisconnect:
             pass

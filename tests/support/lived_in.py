@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.cluster import Cluster, PlayedAgent
 
-from determined.link.messages import ContainerWish
+from determined.link.messages import DesiredContainer
 
 FILE = {"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1", "uid": 0, "gid": 0}
 CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
@@ -16,7 +16,7 @@ class LivedIn:
     """Ids of the one trial that runs, by the names that paths and bodies ask for."""
 
     played: PlayedAgent
-    wish: ContainerWish
+    wish: DesiredContainer
     experiment: int
     trial: int
     task: str

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from determined import core, pytorch
-from determined.pytorch import _preempt_poll, _streams, deepspeed
+from determined.pytorch import _preempt_poll, _rng, deepspeed
 
 FIT = {
     "max_length": pytorch.Batch(15),
@@ -155,7 +155,7 @@ def fresh(first, kind, attempt):
     train = first._core.train = core.DummyTrainContext()
     preempt = first._core.preempt = Scripted(attempt["preempt_at"])
     common = {"hparams": attempt, "exp_conf": first.get_experiment_config(), "trial_seed": SEED}
-    _streams.seed_all(_streams.mix(SEED, 0))
+    _rng.seed_all(_rng.mix(SEED, 0))
     if kind == "deepspeed":
         return train, preempt, deepspeed.DeepSpeedTrialContext(first._core, **common)
     made = pytorch.PyTorchTrialContext(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from determined.link.run_folder import RunFolder
-from determined_agent.namespace import Mount
+from determined_agent.namespaces import Mount
 
 
 class NotStarted(Exception):

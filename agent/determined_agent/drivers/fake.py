@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from determined.link.run_folder import RunFolder, write_whole
 from determined_agent.drivers.driver import Ended, Launch, NotStarted
-from determined_agent.segments import STDOUT, SegmentWriter
+from determined_agent.log_segments import STDOUT, SegmentWriter
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
-from determined_agent.namespace import Mount
-from determined_agent.segments import AGENT, SegmentWriter
+from determined_agent.log_segments import AGENT, SegmentWriter
+from determined_agent.namespaces import Mount
 
 PRIVATE_RUN = Path("/run/determined")
 PRIVATE_SHARED_FS = "/determined_shared_fs"

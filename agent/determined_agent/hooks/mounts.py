@@ -7,7 +7,7 @@ from typing import Any
 
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
-from determined_agent.namespace import Mount
+from determined_agent.namespaces import Mount
 
 
 class MountsHook:

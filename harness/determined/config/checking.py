@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from determined.config import rules, shapes, source
+from determined.config import cross_field_rules, schema_check, yaml_source
+from determined.config.config_merge import merge, without_nulls
+from determined.config.default_name import experiment_name
 from determined.config.diagnostics import Diagnostic, Path, render, render_path
 from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES, UINT32, ExperimentConfig
-from determined.config.finding import Finding
+from determined.config.findings import Finding
 from determined.config.hyperparameters import normalise
-from determined.config.merging import merge, without_nulls
-from determined.config.naming import experiment_name
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
 
@@ -58,7 +58,7 @@ def check(
       ^
     help: did you mean "scheduling_unit"?
     """
-    document = source.read(text)
+    document = yaml_source.read(text)
     lines = tuple(document.lines)
     found = [
         Diagnostic("error", each.code, each.message, "", each.line, each.column, each.hint)
@@ -70,7 +70,7 @@ def check(
     merged = own
     for layer in (*defaults, _last_layer(seed, now)):
         merged = merge(merged, without_nulls(dict(layer)))
-    findings = [*shapes.check(own, merged), *rules.check(merged)]
+    findings = [*schema_check.check(own, merged), *cross_field_rules.check(merged)]
     config = None
     if not found and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
@@ -108,7 +108,7 @@ def _build(merged: dict[str, Any], findings: list[Finding]) -> ExperimentConfig 
         return None
 
 
-def _placed(finding: Finding, document: source.Source) -> Diagnostic:
+def _placed(finding: Finding, document: yaml_source.Source) -> Diagnostic:
     line = column = 1
     path = finding.path
     while path and path not in document.places:

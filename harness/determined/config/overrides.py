@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from determined.config import source
-from determined.config.nodes import Problem
+from determined.config import yaml_source
+from determined.config.yaml_nodes import Problem
 from determined.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ def override(text: str, changes: Iterable[str]) -> str:
     - a
     - b
     """
-    document = source.read(text)
+    document = yaml_source.read(text)
     if document.problems:
         raise ConfigError(f"line {document.problems[0].line}: {document.problems[0].message}")
     data = document.data
@@ -49,7 +49,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 def _value(change: str, text: str) -> Any:
     try:
         if "," in text and not text.lstrip().startswith(("[", "{")):
-            return [source.read_value(part) for part in text.split(",")]
-        return source.read_value(text)
+            return [yaml_source.read_value(part) for part in text.split(",")]
+        return yaml_source.read_value(text)
     except (Problem, yaml.YAMLError, ValueError) as error:
         raise ConfigError(f'--config "{change}": the value is not YAML: {error}') from None

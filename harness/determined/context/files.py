@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from determined.context.archive import LIMIT, Member, Packed, write
-from determined.context.safety import clean
+from determined.context.path_safety import clean
 from determined.errors import ContextError
 
 FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags

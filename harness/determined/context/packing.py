@@ -6,7 +6,7 @@ from pathlib import Path
 
 from determined.context.archive import LIMIT, Member, Packed, write
 from determined.context.ignore import FILE_NAME, line_for
-from determined.context.walking import Entry, walk
+from determined.context.walk import Entry, walk
 from determined.errors import ContextError
 
 BIGGEST = 5

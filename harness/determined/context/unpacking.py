@@ -11,7 +11,7 @@ from typing import IO
 
 import zstandard
 
-from determined.context.safety import check_link, clean
+from determined.context.path_safety import check_link, clean
 from determined.errors import ContextError
 
 MAX_UNPACKED = 1 << 30  # ten times what a context may hold; a bomb is far beyond

@@ -11,11 +11,11 @@ from typing import Any
 
 from determined.client import checkpoints
 from determined.client.session import Session
+from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
-from determined.core._fetching import download_shared, restored, restored_shared
-from determined.core._merge import NOT_STORED, merge_metadata
+from determined.core._download import download_shared, restored, restored_shared
+from determined.core._shard_merge import NOT_STORED, merge_metadata
 from determined.core._sharding import Shard, storing
-from determined.core._together import together
 from determined.core._train import now
 from determined.errors import StorageError
 from determined.storage.base import METADATA_FILE, Selector, Storage

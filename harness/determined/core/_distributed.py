@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from determined.core import _star
+from determined.core import _collectives
 from determined_launch import environment
 
 DEFAULT_PORT = 12360
@@ -51,10 +51,10 @@ class DistributedContext:
         if size > 1 and not key and local_size < size:
             raise ValueError(f"workers on several machines need {environment.ALLOCATION_KEY} in their environment")
         # in one container no port is opened: two runs on one machine could not share it, their folders differ
-        self._star: _star.Star = (
-            _star.over_unix(rank, size, folder / "workers.sock", key)
+        self._star: _collectives.Collectives = (
+            _collectives.over_unix(rank, size, folder / "workers.sock", key)
             if local_size == size
-            else _star.over_tcp(
+            else _collectives.over_tcp(
                 rank,
                 size,
                 chief_ip or values.get(environment.CHIEF_IP) or "127.0.0.1",
@@ -62,7 +62,9 @@ class DistributedContext:
                 key,
             )
         )
-        self._local: _star.Star = _star.over_unix(local_rank, local_size, folder / f"node-{cross_rank}.sock", key)
+        self._local: _collectives.Collectives = _collectives.over_unix(
+            local_rank, local_size, folder / f"node-{cross_rank}.sock", key
+        )
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
-from determined.core._merge import NOT_STORED, Claim, settle
-from determined.core._together import together
+from determined.core._shard_merge import NOT_STORED, Claim, settle
 from determined.errors import StorageError
 from determined.storage.base import Finish, Selector, Storage
 from determined.storage.directory import copy, tree

@@ -61,7 +61,7 @@ class ContainerExit(_Message):
     ranks: list[RankExit] = Field(default_factory=list)
 
 
-class ContainerTruth(_Message):
+class ReportedContainer(_Message):
     """One container as its agent sees it."""
 
     container_id: str
@@ -81,7 +81,7 @@ class Hello(_Message):
     version: str = ""
     hostname: str = ""
     slots: list[SlotFacts]
-    containers: list[ContainerTruth] = Field(default_factory=list)
+    containers: list[ReportedContainer] = Field(default_factory=list)
     master_epoch: int = 0
     """The newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
     cluster_id: str = ""
@@ -89,11 +89,11 @@ class Hello(_Message):
     draining: str = ""
 
 
-class Truth(_Message):
+class ReportedState(_Message):
     kind: Literal["truth"] = "truth"
     wish_sequence: int = 0
     """The newest wish that this truth has taken into account."""
-    containers: list[ContainerTruth]
+    containers: list[ReportedContainer]
 
 
 class ContextRef(_Message):
@@ -128,7 +128,7 @@ class ContainerSpec(_Message):
     """Names of configured things that this driver ignores; each one warning line in the log."""
 
 
-class ContainerWish(_Message):
+class DesiredContainer(_Message):
     """One container as the master wants it. ``stopped`` kills at once; a graceful end is asked of the task itself."""
 
     container_id: str
@@ -154,21 +154,21 @@ class Refuse(_Message):
     """True: do not try again with these settings."""
 
 
-class Wish(_Message):
+class DesiredState(_Message):
     """Every container that the master knows on this agent. One that the agent has and the wish lacks is to be
     stopped if it runs, and forgotten once it has ended and its output was acknowledged."""
 
     kind: Literal["wish"] = "wish"
     master_epoch: int
     sequence: int
-    containers: list[ContainerWish]
+    containers: list[DesiredContainer]
 
 
-AgentMessage = Annotated[Hello | Truth, Field(discriminator="kind")]
-MasterMessage = Annotated[Welcome | Refuse | Wish, Field(discriminator="kind")]
+AgentMessage = Annotated[Hello | ReportedState, Field(discriminator="kind")]
+MasterMessage = Annotated[Welcome | Refuse | DesiredState, Field(discriminator="kind")]
 
-AGENT_MESSAGE: TypeAdapter[Hello | Truth] = TypeAdapter(AgentMessage)
-MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | Wish] = TypeAdapter(MasterMessage)
+AGENT_MESSAGE: TypeAdapter[Hello | ReportedState] = TypeAdapter(AgentMessage)
+MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | DesiredState] = TypeAdapter(MasterMessage)
 
 
 class OutputLine(_Message):

@@ -8,7 +8,7 @@ from torch import nn
 
 from determined import core
 from determined.errors import InvalidHP
-from determined.pytorch._averaging import Averaging, ByDDP
+from determined.pytorch._gradient_sync import DDPSync, GradientSync
 from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._trial_context import TrialContext
 
@@ -29,7 +29,7 @@ class PyTorchTrialContext(TrialContext):
         device: torch.device | None = None,
         aggregation_frequency: int = 1,
         average_aggregated_gradients: bool = True,
-        averaging: Averaging | None = None,
+        averaging: GradientSync | None = None,
     ) -> None:
         if aggregation_frequency < 1:
             raise ValueError("aggregation_frequency is at least 1")
@@ -39,7 +39,7 @@ class PyTorchTrialContext(TrialContext):
         if averaging is not None:
             self._averaging = averaging
         elif self.distributed.size > 1:
-            self._averaging = ByDDP(self.device)
+            self._averaging = DDPSync(self.device)
 
     def wrap_model(self, model: nn.Module) -> nn.Module:
         """Moves the model to this slot's device; with several slots its gradients are averaged over them."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils import data as torch_data
 
-from determined.pytorch import _streams
+from determined.pytorch import _rng
 
 _ORDER, _CONTENT, _PLAIN = 1, 2, 3
 _AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
@@ -143,13 +143,13 @@ class _Plan:
             count = len(loader.dataset)
             if not loader.shuffle:
                 return lambda number: list(range(number * size, min(count, (number + 1) * size)))
-            generator = torch.Generator().manual_seed(_streams.mix(self.seed, _ORDER, epoch))
+            generator = torch.Generator().manual_seed(_rng.mix(self.seed, _ORDER, epoch))
             order = torch.randperm(count, generator=generator)
             return lambda number: order[number * size : (number + 1) * size].tolist()
         source: Any = loader.batch_sampler if loader.sampler is None else loader.sampler
         if hasattr(source, "set_epoch"):
             source.set_epoch(epoch)
-        with _streams.apart(_streams.mix(self.seed, _ORDER, epoch)):
+        with _rng.apart(_rng.mix(self.seed, _ORDER, epoch)):
             items = list(source)
         if loader.sampler is None:
             return lambda number: list(items[number])
@@ -174,7 +174,7 @@ class _Seeded(torch_data.Dataset[Any]):
         if self._tensors is not None:
             where = torch.tensor(indices)
             return [tensor[where] for tensor in self._tensors]
-        _streams.seed_host(_streams.mix(self._seed, _CONTENT, epoch, number))
+        _rng.seed_host(_rng.mix(self._seed, _CONTENT, epoch, number))
         fetch = getattr(self._dataset, "__getitems__", None)
         rows = fetch(indices) if fetch is not None else [self._dataset[index] for index in indices]
         return self._collate(rows)
@@ -187,7 +187,7 @@ class _Seeded(torch_data.Dataset[Any]):
         source, made = iter(items), deque[Any]()
         while True:
             failure: Exception | None = None
-            kept, until = _streams.capture_host(), time.monotonic() + _AHEAD_SECONDS
+            kept, until = _rng.capture_host(), time.monotonic() + _AHEAD_SECONDS
             try:
                 while len(made) < _AHEAD_BATCHES and (item := next(source, None)) is not None:
                     made.append(self[item])
@@ -196,7 +196,7 @@ class _Seeded(torch_data.Dataset[Any]):
             except Exception as error:
                 failure = error  # shown where its batch would stand, after those that were made before it
             finally:
-                _streams.restore_host(kept)
+                _rng.restore_host(kept)
             if not made and failure is None:
                 return
             while made:
@@ -256,19 +256,19 @@ class PlainBatches:
         sampler: Any = getattr(self._loader, "sampler", None)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)
-        with _streams.apart(_streams.mix(self._seed, _PLAIN, epoch)):
+        with _rng.apart(_rng.mix(self._seed, _PLAIN, epoch)):
             source = iter(self._loader)
-            ours = _streams.capture_host()
+            ours = _rng.capture_host()
         while True:
-            theirs = _streams.capture_host()
-            _streams.restore_host(ours)
+            theirs = _rng.capture_host()
+            _rng.restore_host(ours)
             try:
                 batch = next(source)
             except StopIteration:
                 return
             finally:
-                ours = _streams.capture_host()
-                _streams.restore_host(theirs)
+                ours = _rng.capture_host()
+                _rng.restore_host(theirs)
             yield batch
 
 

@@ -8,8 +8,8 @@ import torch
 
 from determined import core
 from determined.pytorch import _device
-from determined.pytorch._averaging import Averaging, ByHorovod
 from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._gradient_sync import GradientSync, HorovodSync
 from determined.pytorch._setup import Setup, framework
 
 
@@ -31,11 +31,11 @@ def init(
     setup = Setup.make(hparams, exp_conf)
     by_horovod = setup.layer == "horovod"
     with contextlib.ExitStack() as stack:
-        averaging: Averaging | None = None
+        averaging: GradientSync | None = None
         if by_horovod:
             hvd = framework("horovod.torch")
             hvd.init()
-            averaging = ByHorovod(hvd) if hvd.size() > 1 else None
+            averaging = HorovodSync(hvd) if hvd.size() > 1 else None
             if distributed is None and hvd.size() > 1:
                 distributed = core.DistributedContext.from_horovod(hvd)
         elif distributed is None and setup.has_peers:

@@ -8,7 +8,7 @@ from typing import Any
 from determined.core._cluster_info import read
 from determined.pytorch import _init, deepspeed
 from determined.pytorch._setup import configuration
-from determined.pytorch._trainer import Trainer, TrainerOf
+from determined.pytorch._trainer import BaseTrainer, Trainer
 from determined.pytorch._trial import Trial
 from determined.pytorch._units import Batch, TrainUnit, from_config
 from determined_launch import environment
@@ -29,7 +29,7 @@ def run(trial_class: type[Trial], spec: str, *, test_mode: bool = False) -> None
 
 
 @contextlib.contextmanager
-def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[TrainerOf]:
+def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
     optimizations = config.get("optimizations") or {}
     frequency = int(optimizations.get("aggregation_frequency") or 1)
     if issubclass(trial_class, deepspeed.DeepSpeedTrial):

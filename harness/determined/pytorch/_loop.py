@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 
 from determined.core import _steps
 from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._data import Data
-from determined.pytorch._keeper import Keeper
 from determined.pytorch._plan import Plan
 from determined.pytorch._preempt_poll import PreemptPoll
-from determined.pytorch._running import averages, by_batch
 from determined.pytorch._state import Extras, TrainingState
+from determined.pytorch._training_metrics import averages, by_batch
 from determined.pytorch._trial_context import TrialContext
 from determined.pytorch._validation import Validation, reduce_all
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 _SECONDS_BETWEEN_PROGRESS = 1.0
 
 
-class Left(Exception):
+class Preempted(Exception):
     """Training is left before its end: the state is saved, a later attempt goes on."""
 
 
@@ -39,7 +39,7 @@ class Loop:
         validation: Validation,
         plan: Plan,
         state: TrainingState,
-        keeper: Keeper,
+        keeper: Checkpointer,
         poll: PreemptPoll,
     ) -> None:
         self._context = context
@@ -78,7 +78,7 @@ class Loop:
                 callback.on_training_start()
             self._keeper.restore_streams()
             self._fit()
-        except Left:
+        except Preempted:
             logger.info("left after %d batches; a later attempt goes on from there", state.progress.steps)
         finally:
             for callback in self._callbacks:
@@ -217,7 +217,7 @@ class Loop:
         self._poll.acknowledge()
         if self._keeper.saved_at != self._state.progress.steps:
             self._keeper.save(extras)
-        raise Left
+        raise Preempted
 
     def _counts(self) -> dict[str, int]:
         progress = self._state.progress

@@ -10,7 +10,7 @@ from typing import Any
 from determined import core
 from determined.core._cluster_info import read
 from determined.errors import FrameworkMissing
-from determined.pytorch import _streams
+from determined.pytorch import _rng
 from determined_launch import environment
 
 
@@ -76,7 +76,7 @@ class Setup:
 
     def seed_streams(self) -> None:
         """All slots begin with the same streams, so that they make the same models."""
-        _streams.seed_all(_streams.mix(self.seed, 0))
+        _rng.seed_all(_rng.mix(self.seed, 0))
 
 
 def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> dict[str, Any]:

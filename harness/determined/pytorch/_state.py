@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from determined.pytorch import _streams
+from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._context import parameters
 from determined.pytorch._reducer import load_reducer_state, reducer_state
-from determined.pytorch._running import RunningMetrics
+from determined.pytorch._training_metrics import TrainingMetrics
 from determined.pytorch._trial_context import TrialContext
 
 FORMAT = 1
@@ -54,7 +54,7 @@ class TrainingState:
         self._context = context
         self._callbacks = callbacks
         self.progress = Progress()
-        self.running = RunningMetrics()
+        self.running = TrainingMetrics()
 
     def extras(self) -> Extras:
         """Copies of the states of callbacks and reducers."""
@@ -78,7 +78,7 @@ class TrainingState:
     def rank_values(self, extras: Extras) -> dict[str, Any]:
         """The parts of this rank by name."""
         return {
-            "streams": _streams.capture(),
+            "streams": _rng.capture(),
             "gradients": [[p.grad for p in parameters(optimizer)] for optimizer in self._context.optimizers],
             "running": self.running.values(),
             "callbacks": extras.callbacks,

@@ -8,17 +8,17 @@ from determined.pytorch._loop import Loop
 from determined.pytorch._plan import Plan
 from determined.pytorch._preempt_poll import PreemptPoll
 from determined.pytorch._trial import PyTorchTrial
+from determined.pytorch._trial_adapter import PyTorchAdapter, TrialAdapter
 from determined.pytorch._units import Batch, TrainUnit, from_config
 from determined.pytorch._validation import Validation
-from determined.pytorch._work import PyTorchWork, Work
 
 logger = logging.getLogger(__name__)
 
 
-class TrainerOf:
+class BaseTrainer:
     """``fit`` for any kind of trial."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: TrialAdapter) -> None:
         self._work = work
 
     @property
@@ -97,7 +97,7 @@ class TrainerOf:
         return length
 
 
-class Trainer(TrainerOf):
+class Trainer(BaseTrainer):
     """Trains a trial.
 
     >>> with pytorch.init() as context:  # doctest: +SKIP
@@ -105,4 +105,4 @@ class Trainer(TrainerOf):
     """
 
     def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
-        super().__init__(PyTorchWork(trial, context))
+        super().__init__(PyTorchAdapter(trial, context))

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from determined import core
-from determined.pytorch._averaging import Alone, Averaging
 from determined.pytorch._device import move
 from determined.pytorch._experimental import ExperimentalContext
+from determined.pytorch._gradient_sync import GradientSync, NoSync
 from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._reducer import MetricReducer, SimpleMetricReducer
 
@@ -42,7 +42,7 @@ class TrialContext:
         self._config = dict(exp_conf)
         self._trial_seed = trial_seed
         self._aggregation = 1
-        self._averaging: Averaging = Alone()
+        self._averaging: GradientSync = NoSync()
         self._reducers: list[tuple[MetricReducer, str | None, bool, bool]] = []
         self._batch = -1
         self._epoch = 0

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from determined.core import _steps
-from determined.pytorch import _streams
+from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._data import Data
 from determined.pytorch._reducer import Reducer, plain_values, reduce_values
@@ -54,8 +54,8 @@ class Validation:
         for model in self._context.models:
             model.eval()
         try:
-            with _streams.untouched(), torch.no_grad():
-                _streams.seed_all(_streams.mix(self._context.get_trial_seed(), _VALIDATION, steps))
+            with _rng.untouched(), torch.no_grad():
+                _rng.seed_all(_rng.mix(self._context.get_trial_seed(), _VALIDATION, steps))
                 return self._run()
         finally:
             for module, mode in zip(modules, modes, strict=True):

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.link.messages import ContainerTruth, Hello
+from determined.link.messages import Hello, ReportedContainer
 from determined_master import hints
 from determined_master.agents import repository
 from determined_master.clock import Clock
@@ -20,11 +20,11 @@ class Containers(Protocol):
     """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
     session, so that no agent is lost while its containers are taken to run."""
 
-    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> bool: ...
+    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> bool: ...
 
-    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None: ...
+    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None: ...
 
-    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None: ...
+    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None: ...
 
     async def lose(self, session: AsyncSession, agent_id: str) -> None: ...
 
@@ -56,7 +56,7 @@ class Agents:
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
             hint(session, hints.SCHEDULE)
 
-    async def hear(self, agent_id: str, containers: list[ContainerTruth]) -> None:
+    async def hear(self, agent_id: str, containers: list[ReportedContainer]) -> None:
         async with self._database.read() as session:
             news = await self._containers.is_news(session, agent_id, containers)
         if not news:

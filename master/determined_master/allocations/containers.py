@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.link.messages import ContainerExit, ContainerTruth
+from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
 from determined_master.allocations import repository
 from determined_master.allocations.observe import declare_ended, observe
@@ -18,14 +18,14 @@ class Containers:
     def __init__(self, allocations: Allocations) -> None:
         self._allocations = allocations
 
-    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> bool:
+    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> bool:
         known = {c.id: c for c, _ in await repository.live_on_agent(session, agent_id)}
         return any(_is_news(truth, known.get(truth.container_id)) for truth in truths)
 
-    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None:
+    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None:
         await observe(session, self._allocations, agent_id, truths)
 
-    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ContainerTruth]) -> None:
+    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None:
         """Containers past their assignment that the agent knows nothing of: its folder was lost, so are they."""
         known = {truth.container_id for truth in truths}
         for container, _ in await repository.live_on_agent(session, agent_id):
@@ -45,7 +45,7 @@ class Containers:
                 await self._allocations.kill(session, allocation)
 
 
-def _is_news(truth: ContainerTruth, known: ContainerRow | None) -> bool:
+def _is_news(truth: ReportedContainer, known: ContainerRow | None) -> bool:
     """Whether a write is worth it. An ended container is heard again only for the end of its output."""
     if known is None:
         return truth.output_done

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.link.messages import ContainerExit, ContainerTruth
+from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import hints
 from determined_master.allocations import repository
@@ -58,7 +58,7 @@ def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) 
 
 
 async def observe(
-    session: AsyncSession, allocations: Allocations, agent_id: str, truths: Iterable[ContainerTruth]
+    session: AsyncSession, allocations: Allocations, agent_id: str, truths: Iterable[ReportedContainer]
 ) -> None:
     """Takes in one agent's truth. A container that it names and that is not its own is left alone."""
     for truth in truths:

@@ -1,6 +1,6 @@
 """What the master wants of one agent now: the whole of it, from committed rows."""
 
-from determined.link.messages import ContainerSpec, ContainerWish
+from determined.link.messages import ContainerSpec, DesiredContainer
 from determined_launch import environment as names
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.ports import ports_of
@@ -9,7 +9,7 @@ from determined_master.db.session import Database
 from determined_master.secrets import Secrets
 
 
-async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[ContainerWish]:
+async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[DesiredContainer]:
     async with database.read() as session:
         rows = await allocation_rows.live_on_agent(session, agent_id)
     return [
@@ -17,9 +17,9 @@ async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_i
     ]
 
 
-def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> ContainerWish:
+def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> DesiredContainer:
     if allocation.kill_requested_at is not None:
-        return ContainerWish(container_id=container.id, allocation_id=allocation.id, state="stopped")
+        return DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="stopped")
     spec = ContainerSpec.model_validate(allocation.spec)
     token = secrets.task_token(allocation.id)
     ports = {} if allocation.port_block is None else ports_of(allocation.port_block)
@@ -31,7 +31,7 @@ def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, 
         names.ALLOCATION_KEY: secrets.allocation_key(allocation.id),
         names.RESOURCES_ID: container.id,
     }
-    return ContainerWish(
+    return DesiredContainer(
         container_id=container.id,
         allocation_id=allocation.id,
         state="running",

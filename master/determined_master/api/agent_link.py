@@ -7,7 +7,7 @@ import logging
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from determined.link.messages import AGENT_MESSAGE, PROTOCOL, Hello, Refuse, Truth, Welcome, Wish
+from determined.link.messages import AGENT_MESSAGE, PROTOCOL, DesiredState, Hello, Refuse, ReportedState, Welcome
 from determined_master import hints
 from determined_master.agents.registry import Link
 from determined_master.allocations.wish import wish_of
@@ -102,7 +102,7 @@ async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
         except ValidationError:
             logger.warning("agent %s sent a message that is not understood", link.agent_id)
             continue
-        if isinstance(message, Truth):
+        if isinstance(message, ReportedState):
             await master.agents.hear(link.agent_id, message.containers)
 
 
@@ -114,7 +114,7 @@ async def _send_wishes(socket: WebSocket, master: Master, link: Link) -> None:
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1
                 link.last_wish = body
-                wish = Wish(master_epoch=master.epoch, sequence=link.sequence, containers=containers)
+                wish = DesiredState(master_epoch=master.epoch, sequence=link.sequence, containers=containers)
                 try:
                     await socket.send_text(wish.model_dump_json())
                 except (RuntimeError, WebSocketDisconnect):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.config.finding import nearest
+from determined.config.findings import nearest
 from determined.errors import BadRequest
 from determined_master.columns import catalogue_repository as catalogue
 from determined_master.columns import filters, repository, sorting

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from determined.context.walking import walk
+from determined.context.walk import walk
 
 NAMES = ["a", "b", "foo", "bar", "x.py", "y.log", "foo.txt", "a b", "#c", "!d", "[e]", "Foo", ".hid"]
 PIECES = [

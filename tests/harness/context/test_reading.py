@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from determined.context import ContextError, entries, pack, read, reading
+from determined.context import ContextError, archive_reader, entries, pack, read
 
 
 def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Path:
@@ -74,7 +74,7 @@ def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes):
 
 
 def test_a_bomb_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reading, "MAX_UNPACKED", 10_000)
+    monkeypatch.setattr(archive_reader, "MAX_UNPACKED", 10_000)
     path = stored(tmp_path, ("a", b"\0" * 1_000_000, None))
     with pytest.raises(ContextError, match="far more"):
         read(path, "b")
@@ -85,4 +85,4 @@ def test_a_bomb_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     [(b"", True), ("ü".encode(), True), ("ü".encode()[:1], True), (b"\xff\xfe", False), (b"a\0", False)],
 )
 def test_text_is_told_from_binary(head: bytes, expected: bool):
-    assert reading.is_text(head) is expected
+    assert archive_reader.is_text(head) is expected

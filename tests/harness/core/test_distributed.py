@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from determined.core import _star
+from determined.core import _collectives
 
 WORKER = """
 import json, sys
@@ -96,7 +96,9 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     listener.listen()
     address = listener.getsockname()
     made = []
-    chief = threading.Thread(target=lambda: made.append(_star.Chief(listener, 2, b"right")), daemon=True)
+    chief = threading.Thread(
+        target=lambda: made.append(_collectives.ChiefCollectives(listener, 2, b"right")), daemon=True
+    )
     chief.start()
     with socket.create_connection(address) as stranger:
         stranger.recv(64)
@@ -108,8 +110,8 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
         except ConnectionResetError:
             pass
     with pytest.raises(ConnectionError):
-        _star.Worker(lambda: socket.create_connection(address), 1, b"wrong")
-    worker = _star.Worker(lambda: socket.create_connection(address), 1, b"right")
+        _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"wrong")
+    worker = _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"right")
     chief.join(20)
     worker.gather("hello")
     assert made[0].gather("chief") == ["chief", "hello"]
@@ -134,7 +136,7 @@ def test_a_chief_without_the_key_is_not_believed():
     thread = threading.Thread(target=pretend)
     thread.start()
     with pytest.raises(ConnectionError, match="could not prove"):
-        _star.Worker(lambda: socket.create_connection(listener.getsockname()), 1, b"key")
+        _collectives.WorkerCollectives(lambda: socket.create_connection(listener.getsockname()), 1, b"key")
     thread.join()
     listener.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support import launchers
 
-from determined.core._merge import merge_metadata
+from determined.core._shard_merge import merge_metadata
 
 SCRIPT = str(Path(launchers.__file__).with_name("shard_scenarios.py"))
 

@@ -8,7 +8,7 @@ import torch
 
 from determined.pytorch import _saving
 from determined.pytorch._callbacks import PyTorchCallback
-from determined.pytorch._keeper import Keeper
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._state import FORMAT, Extras, TrainingState
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 from determined.pytorch.deepspeed._stream import TrainingData
@@ -51,7 +51,7 @@ class EngineState(TrainingState):
                     buffer.copy_(value)
 
 
-class EngineKeeper(Keeper):
+class EngineKeeper(Checkpointer):
     """Every rank writes and reads its own files."""
 
     def __init__(

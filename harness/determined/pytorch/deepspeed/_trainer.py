@@ -6,19 +6,19 @@ from typing import Any
 import torch
 
 from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._data import Data
-from determined.pytorch._keeper import Keeper
 from determined.pytorch._reducer import reduce_values
 from determined.pytorch._state import TrainingState
-from determined.pytorch._trainer import TrainerOf
-from determined.pytorch._work import TRAINING_DATA, VALIDATION_DATA, batches
+from determined.pytorch._trainer import BaseTrainer
+from determined.pytorch._trial_adapter import TRAINING_DATA, VALIDATION_DATA, batches
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 from determined.pytorch.deepspeed._state import EngineKeeper, EngineState
 from determined.pytorch.deepspeed._stream import TrainingData, ValidationData
 from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 
-class Trainer(TrainerOf):
+class Trainer(BaseTrainer):
     """Trains a trial; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
 
     >>> with deepspeed.init() as context:  # doctest: +SKIP
@@ -66,7 +66,7 @@ class EngineWork:
 
         return train
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
         assert self._training is not None
         state = EngineState(self.context, callbacks, self._training)
         return state, EngineKeeper(self.trial, self.context, callbacks, state)

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from determined.config.diagnostics import Path, render_path
-from determined.config.source import Source, read
+from determined.config.yaml_source import Source, read
 from determined_master.api.schemas.experiment_status import ConfigOrigin, EffectiveConfig
 
 EDITED = frozenset(

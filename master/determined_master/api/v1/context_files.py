@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from determined.context import ContextError, Entry, entries, read
-from determined.context.reading import is_text
+from determined.context.archive_reader import is_text
 from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import Anyone, Read, TheMaster
 from determined_master.api.schemas.base import Time, Wire

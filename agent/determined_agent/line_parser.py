@@ -3,7 +3,7 @@
 import re
 
 from determined.link.messages import OutputLine
-from determined_agent.segments import AGENT, STDERR, Chunk, Frame
+from determined_agent.log_segments import AGENT, STDERR, Chunk, Frame
 
 _RANK = re.compile(r"\[rank=(\d{1,9})\] ?")
 _LEVEL = re.compile(r"(TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): ?")

@@ -9,7 +9,7 @@ from typing import IO
 
 import zstandard
 
-from determined.context.safety import clean
+from determined.context.path_safety import clean
 from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
 from determined.errors import ContextError
 

@@ -15,7 +15,7 @@ Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
 
 
-class Averaging(Protocol):
+class GradientSync(Protocol):
     """One way; the trial context asks it at each point where slots meet."""
 
     def model(self, model: nn.Module) -> nn.Module:
@@ -43,7 +43,7 @@ class Averaging(Protocol):
         ...
 
 
-class Alone:
+class NoSync:
     """One slot, or one whose framework does it all."""
 
     def model(self, model: nn.Module) -> nn.Module:
@@ -65,7 +65,7 @@ class Alone:
         pass
 
 
-class ByDDP(Alone):
+class DDPSync(NoSync):
     """torch's DistributedDataParallel; the process group is there already."""
 
     def __init__(self, device: torch.device) -> None:
@@ -92,7 +92,7 @@ class ByDDP(Alone):
             share(model, _by_torch)
 
 
-class ByHorovod(Alone):
+class HorovodSync(NoSync):
     """horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
 
     def __init__(self, hvd: Any) -> None:

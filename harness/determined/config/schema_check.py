@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from determined.config import hyperparameters, searcher, storage
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
-from determined.config.finding import Finding, nearest
+from determined.config.findings import Finding, nearest
 from determined.config.model import Model, kind_of
 
 CHECKED_APART = ("searcher", "checkpoint_storage", "hyperparameters")

@@ -20,7 +20,7 @@ _LENGTH = struct.Struct("!Q")
 _RANK = struct.Struct("!I")
 
 
-class Star(Protocol):
+class Collectives(Protocol):
     """All members call the same operations in the same order."""
 
     def gather(self, value: Any) -> list[Any] | None:
@@ -33,7 +33,7 @@ class Star(Protocol):
         """Closes the sockets."""
 
 
-class Alone:
+class SingleProcessCollectives:
     """A star of one."""
 
     def gather(self, value: Any) -> list[Any] | None:
@@ -46,7 +46,7 @@ class Alone:
         pass
 
 
-class Chief:
+class ChiefCollectives:
     """The middle. Listens until every worker has proved itself; who cannot is dropped and waited for no longer."""
 
     def __init__(self, listener: socket.socket, size: int, key: bytes) -> None:
@@ -80,7 +80,7 @@ class Chief:
             peer.close()
 
 
-class Worker:
+class WorkerCollectives:
     """A point of the star."""
 
     def __init__(self, connect: Callable[[], socket.socket], rank: int, key: bytes) -> None:
@@ -107,22 +107,22 @@ class Worker:
         self._chief.close()
 
 
-def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Star:
+def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Collectives:
     """A star whose chief listens at ``host:port``."""
     if size == 1:
-        return Alone()
+        return SingleProcessCollectives()
     if rank == 0:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        return Chief(listener, size, key)
-    return Worker(lambda: socket.create_connection((host, port), timeout=handshake.SECONDS), rank, key)
+        return ChiefCollectives(listener, size, key)
+    return WorkerCollectives(lambda: socket.create_connection((host, port), timeout=handshake.SECONDS), rank, key)
 
 
-def over_unix(rank: int, size: int, path: Path, key: bytes) -> Star:
+def over_unix(rank: int, size: int, path: Path, key: bytes) -> Collectives:
     """A star of one machine. A folder's descriptor stands in for its path, which may be too long for a socket."""
     if size == 1:
-        return Alone()
+        return SingleProcessCollectives()
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         short = f"/proc/self/fd/{folder}/{path.name}"
@@ -131,10 +131,10 @@ def over_unix(rank: int, size: int, path: Path, key: bytes) -> Star:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listener.bind(short)
             path.chmod(0o600)
-            star = Chief(listener, size, key)
+            star = ChiefCollectives(listener, size, key)
             path.unlink(missing_ok=True)
             return star
-        return Worker(lambda: _connect_unix(short), rank, key)
+        return WorkerCollectives(lambda: _connect_unix(short), rank, key)
     finally:
         os.close(folder)
 

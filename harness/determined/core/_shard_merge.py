@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from determined.core._all_or_none import ranks_text, together
 from determined.core._distributed import DistributedContext
-from determined.core._together import ranks_text, together
 
 NOT_STORED = "the checkpoint is not stored"
 _SHOWN = 5

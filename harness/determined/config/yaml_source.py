@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from determined.config import scalars
+from determined.config import yaml_scalars
 from determined.config.diagnostics import Path
-from determined.config.nodes import MAX_DEPTH, MappingNode, Node, Problem, ScalarNode, SequenceNode, compose
+from determined.config.yaml_nodes import MAX_DEPTH, MappingNode, Node, Problem, ScalarNode, SequenceNode, compose
 
 _TAB_INDENT = re.compile(" *\t")
 MAX_BYTES = 1 << 20  # the largest configurations seen are a few kilobytes
@@ -177,14 +177,14 @@ def _scalar(node: ScalarNode) -> Any:
     kind = node.tag.removeprefix("tag:yaml.org,2002:") if node.tag else None
     try:
         if kind is None:
-            return scalars.resolve(node.text) if node.is_plain else node.text
+            return yaml_scalars.resolve(node.text) if node.is_plain else node.text
         if kind in ("str", "!"):
             return node.text
         if kind in ("int", "float"):
-            number = scalars.number(node.text)
+            number = yaml_scalars.number(node.text)
             return float(number) if kind == "float" else int(number)
         if kind in ("bool", "null"):
-            return scalars.resolve(node.text)
+            return yaml_scalars.resolve(node.text)
     except ValueError as error:
         raise Problem(CODE_UNSUPPORTED, node.line, node.column, str(error), None) from None
     raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)

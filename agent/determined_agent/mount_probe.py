@@ -9,7 +9,7 @@ from pathlib import Path
 _TRY = """
 import sys
 sys.path.append(sys.argv[1])
-from determined_agent.namespace import Mount, Namespace
+from determined_agent.namespaces import Mount, Namespace
 Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
 """
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from determined.pytorch import _streams
+from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._data import Batches, Data, DataLoader, PlainBatches
-from determined.pytorch._keeper import Keeper
 from determined.pytorch._state import TrainingState
 from determined.pytorch._trial import PyTorchTrial, Trial
 from determined.pytorch._trial_context import TrialContext
@@ -15,7 +15,7 @@ from determined.pytorch._trial_context import TrialContext
 TRAINING_DATA, VALIDATION_DATA = 1, 2
 
 
-class Work(Protocol):
+class TrialAdapter(Protocol):
     """One trial of some kind."""
 
     @property
@@ -44,12 +44,12 @@ class Work(Protocol):
         """Trains one batch: item, epoch and number of the batch to metrics."""
         ...
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
         """The training state and who keeps it."""
         ...
 
 
-class PyTorchWork:
+class PyTorchAdapter:
     """A :class:`PyTorchTrial`."""
 
     def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
@@ -81,14 +81,14 @@ class PyTorchWork:
 
         return train
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Keeper]:
+    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
         state = TrainingState(self.context, callbacks)
-        return state, Keeper(self.trial, self.context, callbacks, state)
+        return state, Checkpointer(self.trial, self.context, callbacks, state)
 
 
 def batches(context: TrialContext, loader: Any, purpose: int, *, repeat: bool) -> Data:
     """This slot's share of a loader; ``repeat`` where all slots must have equally many batches."""
-    own = _streams.mix(context.get_trial_seed(), purpose)
+    own = _rng.mix(context.get_trial_seed(), purpose)
     if isinstance(loader, DataLoader):
         peers = context.distributed
         return Batches(loader, seed=own, rank=peers.rank, size=peers.size, repeat=repeat)

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS
-from determined.config.finding import Finding
+from determined.config.findings import Finding
 from determined.config.hyperparameters import is_group
 
 Config = Mapping[str, Any]

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
-from determined.core._together import together
 from determined.storage.base import Selector, Storage
 
 _WHAT = "the checkpoint is not read"

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from determined_agent import namespace, processes
+from determined_agent import namespaces, processes
 
 
 class TaskNotStarted(Exception):
@@ -35,10 +35,10 @@ class Started(NamedTuple):
 
 def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Started:
     """Starts the task; ``close`` are descriptors that no process of it may keep."""
-    space = namespace.Namespace.from_json(order.get("namespace") or {})
+    space = namespaces.Namespace.from_json(order.get("namespace") or {})
     parent = os.getpid()
     out, err, problem, report = os.pipe(), os.pipe(), os.pipe(), os.pipe()
-    has_pids = space.pids and namespace.new_pids()
+    has_pids = space.pids and namespaces.new_pids()
     pid = os.fork()
     if pid == 0:
         try:

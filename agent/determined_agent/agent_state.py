@@ -17,7 +17,7 @@ class FolderInUse(DeterminedError):
     """Another agent uses this data folder."""
 
 
-class Memory:
+class AgentState:
     """The agent's data folder, held by one agent at a time."""
 
     def __init__(self, data: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import determined
-from determined.pytorch import _saving, _streams
+from determined.pytorch import _rng, _saving
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._state import Extras, TrainingState
 from determined.pytorch._trial import Trial
@@ -17,7 +17,7 @@ from determined.pytorch._trial_context import TrialContext
 logger = logging.getLogger(__name__)
 
 
-class Keeper:
+class Checkpointer:
     """Saves and restores one trial; ``saved_at`` is the step of the newest checkpoint."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Keeper:
     def save(self, extras: Extras | None = None) -> None:
         """Stores everything; with ``extras`` callbacks and reducers as they were then. No random stream moves."""
         mine = self._state.rank_parts(extras or self._state.extras())
-        with _streams.untouched():
+        with _rng.untouched():
             uuid = self._store(mine)
             self.saved_at, self.uuid = self._state.progress.steps, uuid
             for callback in self._callbacks:
@@ -82,7 +82,7 @@ class Keeper:
     def restore_streams(self) -> None:
         """The last thing before training: whatever was drawn while setting up does not count."""
         if self._streams is not None:
-            _streams.restore(self._streams)
+            _rng.restore(self._streams)
             self._streams = None
 
     def _store(self, mine: bytes) -> str:

@@ -9,7 +9,7 @@ from determined.pytorch._reducer import plain_values, reduce_values
 _FOLD_AT = 512  # bounds the number of small tensors that are held
 
 
-class RunningMetrics:
+class TrainingMetrics:
     """Values of every batch by metric name."""
 
     def __init__(self) -> None:
