@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from determined_cli.verbs import Verb, argument
+from determined_cli.command import Command, argument
 
 BARE = ("completion",)
 
 VERBS = (
-    Verb(
+    Command(
         "completion",
         "completion for bash, zsh or fish",
         "determined_cli.completion_scripts:run",
@@ -22,7 +22,7 @@ def words() -> dict[str, Any]:
     from argparse import ArgumentParser
     from importlib import import_module
 
-    from determined_cli.nouns import NOUNS
+    from determined_cli.command_table import NOUNS
 
     found: dict[str, dict[str, list[str]]] = {}
     for noun, (name, _, short) in NOUNS.items():

@@ -9,7 +9,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import NotFound
 from determined_cli import connection, render
-from determined_cli.logs_arguments import LEVELS
+from determined_cli.log_arguments import LEVELS
 
 
 def of_trial(args: Any) -> None:

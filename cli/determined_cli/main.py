@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from determined_cli import __version__, nouns
+from determined_cli import __version__, command_table
 
 TYPE_CHECKING = False  # importing typing, or collections.abc, would cost a third of what `det --version` may take
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from determined_cli.verbs import Verb
+    from determined_cli.command import Command
 
 USAGE = 2
 INTERRUPTED = 130
@@ -60,9 +60,9 @@ def _dispatch(words: list[str]) -> int:
     if not rest or rest[0] in ("-h", "--help", "help"):
         _overview()
         return 0 if rest else USAGE
-    noun = nouns.find(rest[0])
+    noun = command_table.find(rest[0])
     if noun is None:
-        return _unknown("command", rest[0], list(nouns.NOUNS))
+        return _unknown("command", rest[0], list(command_table.NOUNS))
     return _run(f"det {noun}", _verbs(noun), rest[1:], options)
 
 
@@ -92,17 +92,17 @@ def _globals(words: list[str], options: Globals) -> list[str] | None:
     return words[index:]
 
 
-def _verbs(noun: str) -> Sequence[Verb]:
+def _verbs(noun: str) -> Sequence[Command]:
     from importlib import import_module
 
-    module = import_module(nouns.NOUNS[noun][0])
-    verbs: Sequence[Verb] = module.VERBS
+    module = import_module(command_table.NOUNS[noun][0])
+    verbs: Sequence[Command] = module.VERBS
     single = [verb for verb in verbs if verb.name == noun]
     return single if single and noun in module.BARE else verbs
 
 
-def _run(prog: str, verbs: Sequence[Verb], words: list[str], options: Globals) -> int:
-    from determined_cli import verbs as table
+def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals) -> int:
+    from determined_cli import command as table
 
     noun = prog.rpartition(" ")[2]
     if len(verbs) == 1 and verbs[0].name == noun:
@@ -120,7 +120,7 @@ def _run(prog: str, verbs: Sequence[Verb], words: list[str], options: Globals) -
     return _call(prog, verb, words, options)
 
 
-def _call(prog: str, verb: Verb, words: list[str], options: Globals) -> int:
+def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
     from importlib import import_module
 
@@ -155,7 +155,7 @@ def _width() -> int:
 
 def _overview() -> None:
     lines = ["usage: det [-m MASTER] [-u USER] NOUN VERB [...]", ""]
-    for noun, (_, help, short) in nouns.NOUNS.items():
+    for noun, (_, help, short) in command_table.NOUNS.items():
         lines.append(f"  {', '.join((noun, *short)):<18}{help}")
     lines += [
         "",
@@ -171,7 +171,7 @@ def _overview() -> None:
     print("\n".join(lines))
 
 
-def _group_help(prog: str, verbs: Sequence[Verb]) -> None:
+def _group_help(prog: str, verbs: Sequence[Command]) -> None:
     print(f"usage: {prog} VERB [...]\n")
     for verb in verbs:
         print(f"  {', '.join(verb.names):<26}{verb.help}")

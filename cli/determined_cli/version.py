@@ -3,7 +3,7 @@
 from typing import Any
 
 from determined_cli import __version__
-from determined_cli.verbs import Verb, argument
+from determined_cli.command import Command, argument
 
 BARE = ("version",)
 
@@ -25,7 +25,7 @@ def run(args: Any) -> None:
 
 
 VERBS = (
-    Verb(
+    Command(
         "version",
         "versions of client and master",
         "determined_cli.version:run",

@@ -138,7 +138,7 @@ def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state:
 def test_ctrl_c_detaches(
     fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from determined_cli import follow
+    from determined_cli.experiment import follow
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from determined_cli import data_folder
+from determined_cli.up import data_folder
 
 MOUNTS = """\
 rootfs / ext4 rw 0 0

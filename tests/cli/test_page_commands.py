@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from determined_cli import nouns, verbs
+from determined_cli import command, command_table
 
 PAGE = Path(__file__).parents[2] / "webui" / "src"
 COMMAND = re.compile(r"\bdet ([a-z][a-z-]+) ([a-z][a-z-]+)\b")
@@ -23,9 +23,9 @@ FOUND = sorted(
 
 @pytest.mark.parametrize(("noun", "verb"), FOUND, ids=lambda word: word)
 def test_a_command_of_the_page(noun: str, verb: str):
-    found = nouns.find(noun)
+    found = command_table.find(noun)
     assert found is not None
-    assert verbs.find(import_module(nouns.NOUNS[found][0]).VERBS, verb) is not None
+    assert command.find(import_module(command_table.NOUNS[found][0]).VERBS, verb) is not None
 
 
 def test_there_are_some():

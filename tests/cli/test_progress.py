@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from determined_cli.follow import Line
-from determined_cli.progress import Progress
+from determined_cli.experiment.follow import Line
+from determined_cli.experiment.progress import Progress
 
 FACTS = {
     "state": "STATE_RUNNING",

@@ -10,8 +10,8 @@ import pytest
 
 import determined
 import determined_cli
+from determined_cli.command_table import NOUNS
 from determined_cli.main import main
-from determined_cli.nouns import NOUNS
 
 COSTLY = ("pydantic", "yaml", "http", "ssl", "email", "typing", "json", "pathspec", "zstandard", "determined.config")
 
@@ -35,7 +35,7 @@ def test_version_imports_next_to_nothing() -> None:
 
 def test_help_imports_argparse_and_no_more() -> None:
     modules = loaded("experiment", "create", "--help")
-    assert not {*COSTLY, "shutil", "determined_cli.experiment_create"} & modules
+    assert not {*COSTLY, "shutil", "determined_cli.experiment.create"} & modules
 
 
 def test_the_version_stands_twice_and_is_one() -> None:
@@ -80,9 +80,9 @@ def test_up_and_down_take_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import ModuleType
 
     seen: list[Any] = []
-    module = ModuleType("determined_cli.up")
+    module = ModuleType("determined_cli.up.local_cluster")
     vars(module).update(run_up=seen.append, run_down=seen.append)
-    monkeypatch.setitem(sys.modules, "determined_cli.up", module)
+    monkeypatch.setitem(sys.modules, "determined_cli.up.local_cluster", module)
     flags = "--host 0.0.0.0 --port 0 --data /d --slots 2 --task-python py --grace 3 --detach".split()  # noqa: SIM905
     assert main(["up", *flags]) == 0
     assert main(["down", "--data", "/d", "--now"]) == 0

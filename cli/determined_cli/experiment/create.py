@@ -87,7 +87,7 @@ def _submit(
     print(f"Created experiment {experiment_id}", flush=True)
     if not args.follow:
         return 0
-    from determined_cli.follow import follow
+    from determined_cli.experiment.follow import follow
 
     return follow(session, experiment_id)
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError, DeterminedError
-from determined_cli import auth_store, data_folder, opening
+from determined_cli import auth_store, browser
 from determined_cli.connection import hashed
-from determined_cli.farewell import drain
-from determined_cli.supervisor import Child, python
+from determined_cli.up import data_folder
+from determined_cli.up.graceful_shutdown import drain
+from determined_cli.up.supervisor import Child, python
 
 START_SECONDS = 60.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -37,7 +38,7 @@ def run_up(args: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     data_folder.check_file_system(folder.resolve())
     with data_folder.held(folder):
-        return Up(args, folder).run()
+        return LocalCluster(args, folder).run()
 
 
 def run_down(args: argparse.Namespace) -> int:
@@ -57,7 +58,7 @@ def run_down(args: argparse.Namespace) -> int:
     return 0
 
 
-class Up:
+class LocalCluster:
     """One run of the supervisor, from the lock to the end of its children."""
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
@@ -211,15 +212,15 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
 def _offer_link(args: argparse.Namespace, url: str, folder: Path) -> None:
     session = Session(url, token=(folder / "agent-token").read_text().strip(), timeout=5, retry=ONCE)
     try:
-        link = opening.new_link(session, "admin")
+        link = browser.new_link(session, "admin")
     except ApiError as error:
         say(f"no link to the page: {error.message}")
         return
     finally:
         session.close()
     say(f"open: {link} (once, 10 minutes)")
-    if sys.stdout.isatty() and opening.has_desktop() and not args.no_browser:
-        opening.show(link)
+    if sys.stdout.isatty() and browser.has_desktop() and not args.no_browser:
+        browser.show(link)
 
 
 def _me() -> str:

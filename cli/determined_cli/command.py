@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Arguments = Callable[[ArgumentParser], None]
 
 
-class Verb:
+class Command:
     """One verb of a noun. ``run`` is ``module:function``, loaded only when the verb is used."""
 
     __slots__ = ("aliases", "arguments", "examples", "help", "name", "run", "verbs")
@@ -23,7 +23,7 @@ class Verb:
         arguments: Sequence[Arguments] = (),
         aliases: Sequence[str] = (),
         examples: Sequence[str] = (),
-        verbs: Sequence[Verb] = (),
+        verbs: Sequence[Command] = (),
     ) -> None:
         self.name, self.help, self.run = name, help, run
         self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
@@ -33,7 +33,7 @@ class Verb:
         return (self.name, *self.aliases)
 
 
-def find(verbs: Sequence[Verb], word: str) -> Verb | None:
+def find(verbs: Sequence[Command], word: str) -> Command | None:
     """The verb for a name or a short name."""
     return next((verb for verb in verbs if word in verb.names), None)
 

@@ -1,15 +1,15 @@
 """``det trial``: look into single trials."""
 
-from determined_cli.logs_arguments import log_arguments
-from determined_cli.verbs import TRIAL_ID, Verb, argument
+from determined_cli.command import TRIAL_ID, Command, argument
+from determined_cli.log_arguments import log_arguments
 
 BARE = ()
 
 VERBS = (
-    Verb(
+    Command(
         "describe",
         "state, hyperparameters and workloads",
-        "determined_cli.trial_verbs:describe",
+        "determined_cli.trial.commands:describe",
         (
             TRIAL_ID,
             argument("--metrics", action="store_true", help="metrics of every batch too"),
@@ -17,18 +17,18 @@ VERBS = (
         ),
         aliases=("d",),
     ),
-    Verb(
+    Command(
         "logs",
         "what the trial printed",
         "determined_cli.logs:of_trial",
         (TRIAL_ID, log_arguments),
         examples=("det t logs 7 -f", "det t logs 7 --tail 50 --level ERROR"),
     ),
-    Verb("kill", "end it at once", "determined_cli.trial_verbs:kill", (TRIAL_ID,)),
-    Verb(
+    Command("kill", "end it at once", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
+    Command(
         "download-checkpoint",
         "fetch a checkpoint, the best by default",
-        "determined_cli.trial_verbs:download_checkpoint",
+        "determined_cli.trial.commands:download_checkpoint",
         (
             TRIAL_ID,
             argument("--best", action="store_true", help="the best by the searcher's metric (default)"),

@@ -1,16 +1,16 @@
 """``det up`` and ``det down``: the whole product on one machine."""
 
-from determined_cli.verbs import Verb, argument
+from determined_cli.command import Command, argument
 
 BARE = ("up", "down")
 
 _DATA = argument("--data", metavar="FOLDER", help="data folder (default: $XDG_DATA_HOME/detent)")
 
 VERBS = (
-    Verb(
+    Command(
         "up",
         "start a master and an agent on this machine",
-        "determined_cli.up:run_up",
+        "determined_cli.up.local_cluster:run_up",
         (
             argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"),
             argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one (default: 8080)"),
@@ -24,10 +24,10 @@ VERBS = (
         ),
         examples=("det up", "det up --port 0 --data /tmp/try --slots 2"),
     ),
-    Verb(
+    Command(
         "down",
         "end what `det up` started",
-        "determined_cli.up:run_down",
+        "determined_cli.up.local_cluster:run_down",
         (_DATA, argument("--now", action="store_true", help="at once; trials go on from their last checkpoint")),
         examples=("det down", "det down --now"),
     ),

@@ -1,29 +1,29 @@
 """``det user``: log in and out, manage users."""
 
-from determined_cli.verbs import Verb, argument, listing
+from determined_cli.command import Command, argument, listing
 
 BARE = ()
 
-_RUN = "determined_cli.user_verbs"
+_RUN = "determined_cli.user.commands"
 
 VERBS = (
-    Verb(
+    Command(
         "login",
         "log in and be remembered",
         f"{_RUN}:login",
         (argument("username", nargs="?", help="default: determined"),),
         examples=("det user login admin", "det -m http://host:8080 user login"),
     ),
-    Verb("logout", "forget the login", f"{_RUN}:logout"),
-    Verb("whoami", "who is logged in", f"{_RUN}:whoami"),
-    Verb(
+    Command("logout", "forget the login", f"{_RUN}:logout"),
+    Command("whoami", "who is logged in", f"{_RUN}:whoami"),
+    Command(
         "list",
         "all users",
         f"{_RUN}:list_users",
         (argument("-a", "--all", action="store_true", help="inactive ones too"), listing),
         aliases=("ls",),
     ),
-    Verb(
+    Command(
         "create",
         "a new user; the password is asked for",
         f"{_RUN}:create",
@@ -33,7 +33,7 @@ VERBS = (
             argument("--password", help="for scripts; others on this machine may see it"),
         ),
     ),
-    Verb(
+    Command(
         "change-password",
         "a new password; one's own unless a name is given",
         f"{_RUN}:change_password",

@@ -1,26 +1,26 @@
 """``det master``: the master itself."""
 
-from determined_cli.verbs import Verb, argument
+from determined_cli.command import Command, argument
 
 BARE = ()
 
-_RUN = "determined_cli.master_verbs"
+_RUN = "determined_cli.master.commands"
 _FORMAT = (
     argument("--json", action="store_const", const="json", dest="format", help="JSON"),
     argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
 )
 
 VERBS = (
-    Verb("info", "version, cluster id, name", f"{_RUN}:info", _FORMAT),
-    Verb("config", "the master's settings; for admins", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
-    Verb(
+    Command("info", "version, cluster id, name", f"{_RUN}:info", _FORMAT),
+    Command("config", "the master's settings; for admins", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
+    Command(
         "open",
         "a link to the page that signs you in, once, within 10 minutes",
         f"{_RUN}:open_page",
         (argument("--no-browser", action="store_true", help="only print the link"),),
         examples=("det master open",),
     ),
-    Verb(
+    Command(
         "logs",
         "the master's own log",
         f"{_RUN}:logs",

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from determined.client import master
-from determined_cli import connection, opening, render
+from determined_cli import browser, connection, render
 
 
 def info(args: Any) -> None:
@@ -19,11 +19,11 @@ def config(args: Any) -> None:
 
 def open_page(args: Any) -> None:
     """The link goes to stdout, so that it can be piped to whatever opens it."""
-    link = opening.new_link(connection.connect(args.options))
+    link = browser.new_link(connection.connect(args.options))
     sys.stdout.write(f"{link}\n")
     sys.stdout.flush()
-    if sys.stdout.isatty() and opening.has_desktop() and not args.no_browser:
-        opening.show(link)
+    if sys.stdout.isatty() and browser.has_desktop() and not args.no_browser:
+        browser.show(link)
 
 
 def logs(args: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from determined_cli import opening
+from determined_cli import browser
 
 from .conftest import Det, FakeMaster
 
@@ -21,7 +21,7 @@ from .conftest import Det, FakeMaster
     ],
 )
 def test_where_there_is_a_desktop(environ: dict[str, str], platform: str, shown: bool) -> None:
-    assert opening.has_desktop(environ, platform) is shown
+    assert browser.has_desktop(environ, platform) is shown
 
 
 def test_a_browser_that_fails_is_no_concern(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_a_browser_that_fails_is_no_concern(monkeypatch: pytest.MonkeyPatch) -> 
         raise webbrowser.Error("no browser")
 
     monkeypatch.setattr(webbrowser, "open_new_tab", fail)
-    opening.show("http://m/sign-in#T")
+    browser.show("http://m/sign-in#T")
 
 
 def test_master_open_prints_a_link_and_opens_nothing_without_a_terminal(

@@ -1,7 +1,7 @@
 """``det experiment``: create and steer experiments."""
 
-from determined_cli.logs_arguments import log_arguments
-from determined_cli.verbs import EXPERIMENT_ID, YES, Verb, argument, listing
+from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing
+from determined_cli.log_arguments import log_arguments
 
 BARE = ()
 
@@ -14,15 +14,15 @@ _IDS = argument("experiment_id", type=int, nargs="+", metavar="EXPERIMENT_ID")
 _LABEL = (EXPERIMENT_ID, argument("label"))
 
 
-def _steer(name: str, help: str, aliases: tuple[str, ...] = ()) -> Verb:
-    return Verb(name, help, f"determined_cli.experiment_steering:{name}", (_IDS,), aliases)
+def _steer(name: str, help: str, aliases: tuple[str, ...] = ()) -> Command:
+    return Command(name, help, f"determined_cli.experiment.lifecycle:{name}", (_IDS,), aliases)
 
 
 VERBS = (
-    Verb(
+    Command(
         "create",
         "a new experiment from a configuration and a context folder",
-        "determined_cli.experiment_create:create",
+        "determined_cli.experiment.create:create",
         (
             argument("config_file", metavar="CONFIG", help="configuration file (YAML), - for standard input"),
             argument("context", metavar="CONTEXT", nargs="?", help="folder with the code"),
@@ -42,10 +42,10 @@ VERBS = (
             "det e create --local --test-mode config.yaml .",
         ),
     ),
-    Verb(
+    Command(
         "list",
         "experiments",
-        "determined_cli.experiment_show:list_experiments",
+        "determined_cli.experiment.show:list_experiments",
         (
             argument("-a", "--all", action="store_true", help="archived ones and those of other users too"),
             argument("--limit", type=int, metavar="N", help="at most N"),
@@ -53,14 +53,14 @@ VERBS = (
         ),
         ("ls",),
     ),
-    Verb(
+    Command(
         "describe",
         "everything about experiments",
-        "determined_cli.experiment_show:describe",
+        "determined_cli.experiment.show:describe",
         (_IDS, argument("--metrics", action="store_true", help="metrics of every workload too"), listing),
         ("d",),
     ),
-    Verb(
+    Command(
         "logs",
         "what the first trial printed",
         "determined_cli.logs:of_experiment",
@@ -71,45 +71,47 @@ VERBS = (
     _steer("activate", "go on where it was paused", ("unpause",)),
     _steer("cancel", "end it once the state is saved"),
     _steer("kill", "end it at once"),
-    Verb(
+    Command(
         "wait",
         "wait for the end; exit code 0 where it completed",
-        "determined_cli.experiment_wait:wait",
+        "determined_cli.experiment.wait:wait",
         (
             EXPERIMENT_ID,
             argument("--timeout", type=float, metavar="SECONDS", help="give up after this time (exit code 8)"),
             argument("--polling-interval", type=float, default=1.0, metavar="SECONDS", help="default: 1"),
         ),
     ),
-    Verb("list-trials", "its trials", "determined_cli.experiment_show:list_trials", (EXPERIMENT_ID, listing), ("lt",)),
-    Verb(
+    Command(
+        "list-trials", "its trials", "determined_cli.experiment.show:list_trials", (EXPERIMENT_ID, listing), ("lt",)
+    ),
+    Command(
         "list-checkpoints",
         "its checkpoints",
-        "determined_cli.experiment_show:list_checkpoints",
+        "determined_cli.experiment.show:list_checkpoints",
         (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="the N best"), listing),
         ("lc",),
     ),
-    Verb(
+    Command(
         "download-model-def",
         "fetch the context it was created with",
-        "determined_cli.experiment_show:download_model_def",
+        "determined_cli.experiment.show:download_model_def",
         (EXPERIMENT_ID, argument("-o", "--output-dir", default=".", metavar="FOLDER", help="default: here")),
     ),
-    Verb("delete", "delete it with its checkpoints", "determined_cli.experiment_steering:delete", (_IDS, YES)),
+    Command("delete", "delete it with its checkpoints", "determined_cli.experiment.lifecycle:delete", (_IDS, YES)),
     _steer("archive", "out of the list, kept"),
     _steer("unarchive", "back into the list"),
-    Verb(
+    Command(
         "label",
         "add or remove labels",
         verbs=(
-            Verb("add", "add a label", "determined_cli.experiment_steering:add_label", _LABEL),
-            Verb("remove", "remove a label", "determined_cli.experiment_steering:remove_label", _LABEL, ("rm",)),
+            Command("add", "add a label", "determined_cli.experiment.lifecycle:add_label", _LABEL),
+            Command("remove", "remove a label", "determined_cli.experiment.lifecycle:remove_label", _LABEL, ("rm",)),
         ),
     ),
-    Verb(
+    Command(
         "fork",
         "a new experiment with the code of this one and its configuration, changed",
-        "determined_cli.experiment_create:fork",
+        "determined_cli.experiment.create:fork",
         (
             EXPERIMENT_ID,
             argument("config_file", metavar="CONFIG", nargs="?", help="default: the one that it was created with"),

@@ -9,9 +9,9 @@ from determined.client import experiments, lifecycle
 from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError
 from determined_cli import logs
-from determined_cli.experiment_wait import until_end
+from determined_cli.experiment.progress import Progress
+from determined_cli.experiment.wait import until_end
 from determined_cli.main import INTERRUPTED, say
-from determined_cli.progress import Progress
 from determined_cli.states import has_ended, shown
 
 ON_TERMINAL = 0.5
