@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, Skipped, paired
-from bench.programs import det, seconds
+from bench.processes import det, seconds
 from bench.servers import ROOT, Running, master
 
 PASS = [sys.executable, "-c", "pass"]

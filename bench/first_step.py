@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from bench.figure import Figure, paired
-from bench.programs import det, seconds_to
+from bench.processes import det, seconds_to
 from bench.servers import ROOT, cluster
 from bench.submitting import context_of
 

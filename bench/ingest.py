@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.fake_agent import playing
 from bench.figure import Figure, Skipped, paired
-from bench.played_agent import playing
 from bench.servers import ROOT, master, started
 
 CONNECTIONS = 16

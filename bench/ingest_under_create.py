@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.fake_agent import playing
 from bench.figure import Figure, Skipped, paired
 from bench.ingest import SCRIPT
-from bench.played_agent import playing
 from bench.servers import ROOT, Running, master, started
 
 CONNECTIONS = 16

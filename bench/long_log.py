@@ -10,17 +10,17 @@ from typing import Any
 
 import httpx
 
-from bench import filling
-from bench.filling import START
+from bench import datasets
+from bench.datasets import START
 
 ERROR = "RuntimeError: the one line that is looked for"
 
 
 def fill(folder: Path, lines: int = 1_000_000, *, error_at: int = 654_321, ranks: int = 8) -> None:
     """One ended trial; its line number ``error_at`` (from 0) is ERROR, all others tell of steps."""
-    with filling.database(folder) as connection:
-        experiment = filling.experiment(connection, "long log", "loss")
-        filling.trial(connection, experiment, 1)
+    with datasets.database(folder) as connection:
+        experiment = datasets.experiment(connection, "long log", "loss")
+        datasets.trial(connection, experiment, 1)
         connection.executemany(
             "INSERT INTO task_logs (task_id, allocation_id, agent_id, container_id, rank_id, timestamp, level, stdtype,"
             " source, log, is_error) VALUES (?, ?, 'one', '0123456789abcdef', ?, ?, ?, 'stdout', 'task', ?, ?)",
@@ -37,7 +37,7 @@ def _lines(task: str, count: int, error_at: int, ranks: int) -> Iterator[tuple[s
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
     """Prints the seconds of each question, through the whole app."""
-    async with filling.asking(folder) as (master, client):
+    async with datasets.asking(folder) as (master, client):
         page = "/detent/trials/1/logs"
         extent = (await client.get(f"{page}/extent")).json()
         middle = (extent["firstId"] + extent["lastId"]) // 2
@@ -55,14 +55,14 @@ async def measure(folder: Path, *, rounds: int = 5) -> None:
             "expression, in vain": (page, {"search": "nowhere .* found$", "regex": True}),
         }
         for name, (path, query) in asked.items():
-            await filling.measured(name, lambda p=path, q=query: client.get(p, params=q), rounds)  # type: ignore[misc]
+            await datasets.measured(name, lambda p=path, q=query: client.get(p, params=q), rounds)  # type: ignore[misc]
 
         async def first_extent() -> httpx.Response:
             master.log_counts.__init__()
             return await client.get(f"{page}/extent")
 
-        await filling.measured("extent, first", first_extent, rounds)
+        await datasets.measured("extent, first", first_extent, rounds)
 
 
 if __name__ == "__main__":
-    filling.main(sys.argv[1:], fill, measure)
+    datasets.main(sys.argv[1:], fill, measure)

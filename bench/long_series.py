@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import filling
-from bench.filling import START
+from bench import datasets
+from bench.datasets import START
 from determined_master.metrics.packing import chunk_rows_of
 from determined_master.metrics.points import Points
 from determined_master.metrics.thinning import SIZE
@@ -23,15 +23,15 @@ from determined_master.metrics.thinning import SIZE
 def fill(folder: Path, runs: int = 100, points: int = 100_000, *, metric: str = "loss", reports: bool = True) -> None:
     """One experiment of ``runs`` ended trials, each of ``points`` reports, packed as the master packs them. Without
     ``reports`` the packed points alone, in a tenth of the time; curves look the same."""
-    with filling.database(folder) as connection:
-        experiment = filling.experiment(connection, "long series", metric)
+    with datasets.database(folder) as connection:
+        experiment = datasets.experiment(connection, "long series", metric)
         for run in range(runs):
             _run(connection, experiment, run, points, metric, reports)
 
 
 def _run(connection: sqlite3.Connection, experiment: int, run: int, count: int, metric: str, reports: bool) -> None:
     state = {metric: {"type": "number", "count": count, "sum": 0.0, "mean": 0.5, "min": 0.0, "max": 3.0, "last": 0.1}}
-    trial = filling.trial(
+    trial = datasets.trial(
         connection,
         experiment,
         run,
@@ -49,15 +49,15 @@ def _run(connection: sqlite3.Connection, experiment: int, run: int, count: int, 
             _rows(trial, first, whole, metric),
         )
         last = first + count - 1
-    series = filling.insert(
+    series = datasets.insert(
         connection, "series", trial_id=trial, group="training", name=metric, points=count, packed_id=last
     )
     for start in range(0, count, SIZE):
         part = whole.part(start, start + SIZE)
         ids = range(first + start, first + start + len(part)) if reports else range(len(part))
         for row in chunk_rows_of(part, start // SIZE, ids):
-            filling.insert(connection, "series_chunks", series_id=series, **row)
-    filling.insert(
+            datasets.insert(connection, "series_chunks", series_id=series, **row)
+    datasets.insert(
         connection,
         "series_cursors",
         trial_id=trial,
@@ -86,7 +86,7 @@ def _rows(trial: int, first: int, points: Points, metric: str) -> Iterator[tuple
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
     """Prints the seconds of each question, through the whole app, and the longest that the event loop stood still."""
-    async with filling.asking(folder) as (_master, client):
+    async with datasets.asking(folder) as (_master, client):
         names = (await client.get("/detent/experiments/1/metric-names")).json()["metrics"]
         metrics = [{key: names[0][key] for key in ("group", "name")}]
         trials = (await client.get("/api/v1/experiments/1")).json()["experiment"]["trialIds"][:100]
@@ -99,9 +99,9 @@ async def measure(folder: Path, *, rounds: int = 5) -> None:
         }
         for name, body in asked.items():
             question = {"metrics": metrics, "x": "batches", "maxPoints": 500, **body}
-            await filling.measured(name, lambda asked=question: client.post("/detent/series", json=asked), rounds)  # type: ignore[misc]
+            await datasets.measured(name, lambda asked=question: client.post("/detent/series", json=asked), rounds)  # type: ignore[misc]
     print(f"memory at its most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 
 if __name__ == "__main__":
-    filling.main(sys.argv[1:], fill, measure)
+    datasets.main(sys.argv[1:], fill, measure)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from bench import filling, long_series
+from bench import datasets, long_series
 from bench.browser import chromium, context, visible
 from bench.figure import Figure
 from bench.servers import Running, master
@@ -35,7 +35,7 @@ def filled(argument: list[str]) -> Iterator[Running]:
         folder = Path(argument[0]) if argument else Path(name)
         if not argument:
             long_series.fill(folder, RUNS, POINTS, reports=False)
-        (folder / "password").write_text(filling.PASSWORD)
+        (folder / "password").write_text(datasets.PASSWORD)
         with master(folder) as running:
             yield running
 

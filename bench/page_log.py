@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import filling, long_log
+from bench import datasets, long_log
 from bench.browser import chromium, context, visible
 from bench.figure import Figure
 from bench.servers import Running, master
@@ -35,7 +35,7 @@ def filled(argument: list[str]) -> Iterator[Running]:
         folder = Path(argument[0]) if argument else Path(name)
         if not argument:
             long_log.fill(folder, LINES)
-        (folder / "password").write_text(filling.PASSWORD)
+        (folder / "password").write_text(datasets.PASSWORD)
         with master(folder) as running:
             yield running
 

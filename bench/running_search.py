@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.played_agent import playing
+from bench.fake_agent import playing
 from bench.servers import Running, master
 from determined.client.session import Session
 

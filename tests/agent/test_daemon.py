@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import agent_on, make_wish
-from tests.support.eventually import eventually
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined_agent import processes

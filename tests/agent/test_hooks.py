@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import zstandard
 from tests.support.agents import agent_on, make_wish
-from tests.support.eventually import eventually
 from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ContextRef, DesiredContainer
 from determined_agent import devices

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import make_wish
-from tests.support.eventually import eventually
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse
 from determined_agent import processes

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.eventually import eventually
+from tests.support.waiting import eventually
 
 from determined.link.run_folder import RunFolder
 from determined_agent import log_segments, processes

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, login
-from tests.support.many import add_experiment, add_project
+from tests.support.makers import add_experiment, add_project
 
 from determined.states import ExperimentState
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, PlayedAgent
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
@@ -45,7 +45,7 @@ class Walk:
         async def stands() -> bool:
             return await self.one.state(1) == f"STATE_{state}"
 
-        await until(stands)
+        await eventually(stands)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_an_experiment_that_rests(walk: Walk):
     async def gone() -> bool:
         return ("deleted", "1") in walk.told
 
-    await until(gone)
+    await eventually(gone)
 
 
 async def test_an_attempt_from_its_request_to_its_end(walk: Walk):
@@ -82,8 +82,8 @@ async def test_an_attempt_from_its_request_to_its_end(walk: Walk):
     async def told() -> Changes | None:
         return walk.told if {EXPERIMENT, CLUSTER} <= walk.told else None
 
-    await until(told)
-    allocation = await until(lambda: _allocation(one))
+    await eventually(told)
+    allocation = await eventually(lambda: _allocation(one))
     assert "waiting" in allocation
     walk.told.clear()
     agent = await one.join()
@@ -127,7 +127,7 @@ async def test_why_something_waits(walk: Walk):
         rows = (await walk.one.get("/detent/trials/2/progress"))["waiting"] or ""
         return "scheduler" not in rows and bool(rows)
 
-    await until(said)
+    await eventually(said)
     assert {("experiment", "2"), CLUSTER} <= walk.told
     assert agent.id == "one"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, cluster
-from tests.support.lived_in import live_in
-from tests.support.until import until
+from tests.support.seeded_cluster import live_in
+from tests.support.waiting import eventually
 
 from determined_master.clock import FixedClock
 
@@ -29,7 +29,7 @@ async def test_who_holds_which_slot_and_who_waits(one: Cluster):
         found = await overview(one)
         return found if any("slot" in entry["waiting"] for entry in found["queue"]) else None
 
-    found = await until(waits)
+    found = await eventually(waits)
     (shown,) = found["agents"]
     assert (shown["id"], shown["connected"], shown["enabled"]) == ("one", True, True)
     assert [slot["id"] for slot in shown["slots"]] == [0, 1]
@@ -54,7 +54,7 @@ async def test_the_queue_stands_in_the_order_of_the_scheduler(one: Cluster):
         queue = (await overview(one))["queue"]
         return queue if len(queue) == 3 else None
 
-    assert [entry["experimentId"] for entry in await until(all_wait)] == [2, 1, 3]
+    assert [entry["experimentId"] for entry in await eventually(all_wait)] == [2, 1, 3]
 
 
 async def test_holds_and_usage(tmp_path: Path):

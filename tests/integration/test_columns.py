@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.many import NOON, add_experiment, add_trial, effective
-from tests.support.until import until
+from tests.support.makers import NOON, add_experiment, add_trial, effective
+from tests.support.waiting import eventually
 
 from determined.states import ContainerState, ExperimentState, TrialState
 from determined_master.columns import rows
@@ -224,7 +224,7 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
         rows = (await one.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
         return bool(rows["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
 
-    await until(shown)
+    await eventually(shown)
     assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
 
 
@@ -280,7 +280,7 @@ async def test_what_is_deleted_takes_its_values_along(one: Cluster):
     async def gone() -> bool:
         return (await one.get("/detent/columns", query="hp.opt"))["columns"][0]["count"] == 2
 
-    await until(gone)
+    await eventually(gone)
     assert first not in await found(one)
     assert (await one.get("/detent/columns/values", column="hp.opt"))["values"] == ["beta", "gamma_%"]
     assert (await one.get("/detent/columns/values", column="tags"))["values"] == ["b"]

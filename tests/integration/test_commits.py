@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 from starlette.routing import Route
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.many import add_experiment, add_project
+from tests.support.makers import add_experiment, add_project
 
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
@@ -73,12 +73,12 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     paused = await one.create(CONFIG, activate=False)
     archived = await one.create(CONFIG, activate=False)
     await one.post(f"/api/v1/experiments/{archived}/kill")
-    from tests.support.until import until
+    from tests.support.waiting import eventually
 
     async def both() -> bool:
         return [await one.state(ended), await one.state(archived)] == ["STATE_COMPLETED", "STATE_CANCELED"]
 
-    await until(both)
+    await eventually(both)
     fresh = (await one.create()), (await agent.wished(2))
     waiting = next(w for w in fresh[1] if w.allocation_id != wish.allocation_id)
     from determined.states import ContainerState

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.lived_in import live_in
-from tests.support.until import until
+from tests.support.seeded_cluster import live_in
+from tests.support.waiting import eventually
 
 STATUS = "/detent/experiments/1/status"
 
@@ -20,7 +20,7 @@ async def shown(one: Cluster, state: str) -> Any:
         found = await status(one)
         return found if found["state"] == f"STATE_{state}" else None
 
-    return await until(stands)
+    return await eventually(stands)
 
 
 async def test_from_the_queue_to_the_end(one: Cluster):

@@ -1,7 +1,7 @@
 """An experiment's life over HTTP: created, placed, paused, activated, canceled, killed, deleted."""
 
 from tests.support.cluster import Cluster, cluster
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
@@ -19,7 +19,7 @@ async def reaches(one: Cluster, experiment_id: int, *states: str) -> None:
     async def there() -> bool:
         return (await one.state(experiment_id)) in states
 
-    await until(there)
+    await eventually(there)
 
 
 async def test_it_is_placed_runs_and_completes(one: Cluster):
@@ -41,7 +41,7 @@ async def test_a_trial_that_waits_says_why_and_starts_when_an_agent_joins(one: C
     async def why() -> bool:
         return "no agent" in ((await one.get("/detent/trials/1/progress"))["waiting"] or "")
 
-    await until(why)
+    await eventually(why)
     assert await one.state(experiment) == "STATE_QUEUED"
     agent = await one.join()
     await agent.wished()
@@ -83,7 +83,7 @@ async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkp
     async def free() -> bool:
         return not await agent.wish()
 
-    await until(free)
+    await eventually(free)
     assert await one.state(experiment) == "STATE_PAUSED"
     assert (await one.post("/api/v1/me", **headers)).status_code in (401, 404, 405)
     await one.post(f"/api/v1/experiments/{experiment}/activate")
@@ -184,7 +184,7 @@ async def test_delete_takes_all_of_it(one: Cluster):
     async def gone() -> bool:
         return (await one.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
 
-    await until(gone)
+    await eventually(gone)
     assert (await one.get("/api/v1/experiments"))["experiments"] == []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, cluster
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, RankExit
 from determined.states import ContainerState
@@ -67,7 +67,7 @@ async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
     async def ended() -> bool:
         return await one.state(experiment) == "STATE_ERROR"
 
-    await until(ended)
+    await eventually(ended)
     text = "\n".join(await lines(one))
     assert "rank 2 on node-b was killed by signal 9 (SIGKILL)" in text
     assert "rank 0 lost it" not in text
@@ -90,7 +90,7 @@ async def test_one_that_is_done_waits_for_its_peers(one: Cluster):
     async def ended() -> bool:
         return await one.state(experiment) == "STATE_COMPLETED"
 
-    await until(ended)
+    await eventually(ended)
 
 
 async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):
@@ -102,7 +102,7 @@ async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatc
     async def said() -> bool:
         return any("still waits for container 1 on agent two (assigned)" in line for line in await lines(one))
 
-    await until(said)
+    await eventually(said)
     await agents[1].say(wishes[1], ContainerState.RUNNING)
     async with asyncio.timeout(10):
         assert (await waiting)["rank"] == 0
@@ -130,5 +130,5 @@ async def test_more_slots_than_all_agents_have(one: Cluster):
     async def refused() -> bool:
         return await one.state(experiment) == "STATE_ERROR"
 
-    await until(refused)
+    await eventually(refused)
     assert any("asks for 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.support.cluster import PASSWORD, Cluster
-from tests.support.lived_in import LivedIn, live_in
-from tests.support.until import until
+from tests.support.seeded_cluster import LivedIn, live_in
+from tests.support.waiting import eventually
 from tests.support.wire_shape import bodies, faults
 
 from determined_master.passwords import client_hash
@@ -34,7 +34,7 @@ async def test_the_command_line_and_the_sdk(one: Cluster):
     async def over() -> bool:
         return await one.state(lived_in.experiment) == "STATE_CANCELED"
 
-    await until(over)
+    await eventually(over)
     for sample in [*following, *pick(samples, lambda s: s["operation"] in AFTER_THE_END)]:
         wrong += await replay(one, lived_in, sample)
     assert wrong == []

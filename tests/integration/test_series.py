@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.series import oracle, packing, series, store
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined_master.metrics.thinning import SIZE
 
@@ -198,7 +198,7 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
     async def ended() -> bool:
         return await one.state(1) == "STATE_COMPLETED"
 
-    await until(ended)
+    await eventually(ended)
     await packing(one)
     assert kept(one, "SELECT points FROM series") == 1
     assert kept(one, "SELECT done_run FROM series_cursors") == 1
@@ -207,7 +207,7 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
     async def gone() -> bool:
         return kept(one, "SELECT count(*) FROM series") == 0
 
-    await until(gone)
+    await eventually(gone)
     assert kept(one, "SELECT count(*) FROM series_chunks") == 0
     assert (await series(one))["missing"] == [1]
 

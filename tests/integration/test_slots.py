@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 from tests.support.cluster import Cluster
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined_master.allocations import repository
 from determined_master.scheduling.plan import Part, Placement
@@ -21,7 +21,7 @@ async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
         async with one.master.database.read() as session:
             return await repository.find(session, waiting) is not None
 
-    await until(asked)
+    await eventually(asked)
     with pytest.raises(IntegrityError):
         async with one.master.database.write() as session:
             await one.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.support.cluster import Cluster
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
@@ -23,7 +23,7 @@ async def test_a_rendezvous_is_asked_again(one: Cluster):
     async def waits() -> bool:
         return bool(one.master.hints._listeners.get(hints.allocation(wish.allocation_id)))
 
-    await until(waits)
+    await eventually(waits)
     one.master.hints.close()
     answer = await asking
     assert answer.status_code == 503
@@ -43,10 +43,10 @@ async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(one: Clu
     async def stopped() -> bool:
         return [w.state for w in await agent.wish()] == ["stopped"]
 
-    await until(stopped)
+    await eventually(stopped)
     await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
 
     async def ended() -> bool:
         return (await one.get("/api/v1/trials/1"))["trial"]["state"] == "STATE_COMPLETED"
 
-    await until(ended)
+    await eventually(ended)

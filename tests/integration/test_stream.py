@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
-from tests.support.eventually import eventually
+from tests.support.event_reader import reading
 from tests.support.fake_link_master import serving
-from tests.support.streams import reading
+from tests.support.waiting import eventually
 
 from determined_master import hints
 from determined_master.api.detent import event_stream as stream_module

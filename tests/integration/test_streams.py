@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.support.cluster import Cluster
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined_master import hints
 
@@ -92,4 +92,4 @@ async def until_listened(one: Cluster) -> None:
     async def listened() -> bool:
         return bool(one.master.hints._listeners.get(hints.SHUTDOWN))
 
-    await until(listened)
+    await eventually(listened)

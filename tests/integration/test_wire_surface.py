@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from tests.support.cluster import Cluster
-from tests.support.lived_in import live_in
+from tests.support.seeded_cluster import live_in
 from tests.support.wire_shape import bodies, faults, operations
 
 from determined_master.api.v1.unsupported_operations import OPERATIONS

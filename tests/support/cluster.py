@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from tests.support.until import until
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
 from determined.states import ContainerState
@@ -86,7 +86,7 @@ class PlayedAgent:
             wishes = await self.wish()
             return wishes if len(wishes) >= count else None
 
-        return await until(enough)
+        return await eventually(enough)
 
     async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
         truth = ReportedContainer(

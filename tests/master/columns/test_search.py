@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.many import NOON, add_experiment, add_trial, effective
+from tests.support.makers import NOON, add_experiment, add_trial, effective
 
 from determined_master.columns.search import Question, Search
 from determined_master.columns.service import Upkeep

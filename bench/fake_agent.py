@@ -22,7 +22,7 @@ from determined.states import ContainerState
 from determined_launch import environment as names
 
 
-class PlayedAgent:
+class FakeAgent:
     def __init__(self, url: str, data: Path, slots: int) -> None:
         self.url = url.replace("http", "ws", 1)
         self.token = (data / "agent-token").read_text().strip()
@@ -80,7 +80,7 @@ def playing(url: str, data: Path, admin: Session, trials: int) -> Iterator[dict[
         "name: bench\nentrypoint: 'true'\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 0}\n"
         f"hyperparameters: {{x: {{type: categorical, vals: {values}}}}}\n"
     )
-    agent = PlayedAgent(url, data, trials)
+    agent = FakeAgent(url, data, trials)
     thread = threading.Thread(target=lambda: asyncio.run(agent.run()), daemon=True)
     thread.start()
     admin.post("/api/v1/experiments", {"config": config, "activate": True})

@@ -1,0 +1,26 @@
+"""Waits for a condition with a deadline, so that no test sleeps for a fixed time."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.01
+
+
+async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 20.0) -> T:
+    """Returns the first true value of ``condition``, a function or a coroutine function.
+
+    Fails the test after ``within`` seconds.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        answer = condition()
+        value = cast(T, await answer if inspect.isawaitable(answer) else answer)
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"did not come true within {within} s"
+        await asyncio.sleep(POLL_SECONDS)
