@@ -15,7 +15,7 @@ import httpx
 from determined_master.app import create_app
 from determined_master.lifespan import lifespan
 from determined_master.passwords import client_hash
-from determined_master.services import Master, build
+from determined_master.services import Services, build
 from determined_master.settings import Settings
 
 PASSWORD = "Long-Enough-7"
@@ -116,7 +116,7 @@ def database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 @asynccontextmanager
-async def asking(folder: Path) -> AsyncIterator[tuple[Master, httpx.AsyncClient]]:
+async def asking(folder: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
     """The whole app over the folder, in this process, and a client that is signed in."""
     master = build(settings(folder))
     app = create_app(master)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bench import datasets
 from bench.datasets import START
-from determined_master.metrics.packing import chunk_rows_of
-from determined_master.metrics.points import Points
-from determined_master.metrics.thinning import SIZE
+from determined_master.metric_series.downsampling import SIZE
+from determined_master.metric_series.series_packer import chunk_rows_of
+from determined_master.metric_series.series_points import Points
 
 
 def fill(folder: Path, runs: int = 100, points: int = 100_000, *, metric: str = "loss", reports: bool = True) -> None:

@@ -1,6 +1,6 @@
 """``det-master``: argv and environment → settings → one process that serves until it is told to stop."""
 
-import determined_master.uncollected  # noqa: F401  # before all else is imported
+import determined_master.startup  # noqa: F401  # before all else is imported
 
 # isort: split
 import ctypes
@@ -21,7 +21,7 @@ from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.db.migrate import MigrationFailed
 from determined_master.secrets import generated_password, write_private
-from determined_master.services import Master, build
+from determined_master.services import Services, build
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ def _with_password(settings: Settings) -> Settings:
     return settings.model_copy(update={"initial_user_password": kept.read_text().strip()})
 
 
-async def serve(master: Master) -> int:
+async def serve(master: Services) -> int:
     settings = master.settings
     # With the protocol named, asyncio sets TCP_NODELAY; without it a small answer waits 40 ms for a delayed ACK.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -118,7 +118,7 @@ async def serve(master: Master) -> int:
 class _Server(uvicorn.Server):
     """Polls and streams are woken before the server waits for them."""
 
-    def __init__(self, config: uvicorn.Config, master: Master) -> None:
+    def __init__(self, config: uvicorn.Config, master: Services) -> None:
         super().__init__(config)
         self._master = master
         self.announcement = ""

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from determined_master.api import agent_link, errors
-from determined_master.api.change_feed import Feed
+from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.detent import (
     checkpoint_files,
     cluster_overview,
@@ -25,10 +25,10 @@ from determined_master.api.detent import (
 from determined_master.api.detent import experiment_search as experiment_table
 from determined_master.api.detent import logs as log_pages
 from determined_master.api.fast import routes as fast
-from determined_master.api.fast.dispatch import Handler, Lane
+from determined_master.api.fast.dispatch import FastPath, Handler
 from determined_master.api.fast.openapi import add_hot
-from determined_master.api.rate_limit import Patience
-from determined_master.api.request_normalizer import Dialect
+from determined_master.api.rate_limit import RateLimit
+from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.v1 import (
     agents,
     allocations,
@@ -50,9 +50,9 @@ from determined_master.api.v1 import (
     workspaces,
 )
 from determined_master.lifespan import lifespan
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.web.assets import PageFiles, page_folder
-from determined_master.web.edge import Edge
+from determined_master.web.outer_middleware import OuterMiddleware
 from determined_master.web.pages import Pages
 
 ROUTERS = (
@@ -99,14 +99,14 @@ HOT: tuple[tuple[str, Handler], ...] = (
 class App(FastAPI):
     """FastAPI behind the edge and the lane of the hot routes, which its OpenAPI page names too."""
 
-    def __init__(self, master: Master, **settings: Any) -> None:
+    def __init__(self, master: Services, **settings: Any) -> None:
         super().__init__(**settings)
         self.state.master = master
         self.state.page_files = PageFiles(master.settings.webui or page_folder())
-        self.state.patience = Patience()
-        self.state.feed = Feed(lambda: master.epoch, master.hints.send)
+        self.state.patience = RateLimit()
+        self.state.feed = ChangeFeed(lambda: master.epoch, master.hints.send)
         master.hints.taps.append(self.state.feed.hear)
-        self._edge = Edge(Lane(super().__call__, HOT, self), master.settings.base_path)
+        self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), master.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._edge(scope, receive, send)
@@ -117,7 +117,7 @@ class App(FastAPI):
         return super().openapi()
 
 
-def create_app(master: Master) -> FastAPI:
+def create_app(master: Services) -> FastAPI:
     app = App(
         master,
         title="Detent",
@@ -129,10 +129,10 @@ def create_app(master: Master) -> FastAPI:
         redoc_url=None,
     )
     errors.install(app)
-    app.add_middleware(Dialect)
+    app.add_middleware(RequestNormalizer)
     # Not by uvicorn, which would do it for the hot routes too.
     app.add_middleware(ProxyHeadersMiddleware)
-    app.router.routes.append(unsupported_operations.NotYet())
+    app.router.routes.append(unsupported_operations.UnsupportedOperations())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
     app.router.routes.append(WebSocketRoute(agent_link.PATH, agent_link.serve))
     for router in ROUTERS:

@@ -7,22 +7,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations.service import Allocations
 from determined_master.db.session import Database
 from determined_master.loops import deletion
 from determined_master.loops.loop import run
 from determined_master.loops.schedule import Schedule
 from determined_master.loops.trials import TrialLoop
-from determined_master.metrics.packing import Packing
-from determined_master.services import Master
+from determined_master.metric_series.series_packer import SeriesPacker
+from determined_master.services import Services
 
 PACKING_SECONDS = 5.0
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    master: Master = app.state.master
+    master: Services = app.state.master
     async with AsyncExitStack() as stack:
         for part in (_database, _first_rows, _writer, _loops, _polls):
             await stack.enter_async_context(part(master))
@@ -30,7 +30,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _database(master: Master) -> AsyncIterator[None]:
+async def _database(master: Services) -> AsyncIterator[None]:
     try:
         yield
     finally:
@@ -38,7 +38,7 @@ async def _database(master: Master) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _first_rows(master: Master) -> AsyncIterator[None]:
+async def _first_rows(master: Services) -> AsyncIterator[None]:
     await master.raise_epoch()
     await master.users.ensure_first(master.settings.initial_user_password)
     await master.agents.start_windows()
@@ -46,23 +46,23 @@ async def _first_rows(master: Master) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _writer(master: Master) -> AsyncIterator[None]:
+async def _writer(master: Services) -> AsyncIterator[None]:
     async with _running("group-writer", master.writer.run):
         yield
 
 
 @asynccontextmanager
-async def _loops(master: Master) -> AsyncIterator[None]:
+async def _loops(master: Services) -> AsyncIterator[None]:
     schedule = Schedule(master)
     trials = TrialLoop(master.database, master.clock, master.trials)
-    packing = Packing(master.database, lambda: master.writer.groups)
+    packing = SeriesPacker(master.database, lambda: master.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
-        ("search", (hints.SEARCH,), master.search.tick),
-        ("trials", (hints.TRIALS,), trials.tick),
-        ("schedule", (hints.SCHEDULE,), schedule.tick),
-        ("deadlines", (hints.ALLOCATIONS,), lambda: _deadlines(master.database, master.allocations)),
-        ("agents", (hints.SCHEDULE,), master.agents.sweep),
-        ("deletion", (hints.DELETE,), lambda: deletion.tick(master)),
+        ("search", (notifications.SEARCH,), master.search.tick),
+        ("trials", (notifications.TRIALS,), trials.tick),
+        ("schedule", (notifications.SCHEDULE,), schedule.tick),
+        ("deadlines", (notifications.ALLOCATIONS,), lambda: _deadlines(master.database, master.allocations)),
+        ("agents", (notifications.SCHEDULE,), master.agents.sweep),
+        ("deletion", (notifications.DELETE,), lambda: deletion.tick(master)),
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
@@ -72,7 +72,8 @@ async def _loops(master: Master) -> AsyncIterator[None]:
         # Reports come by the thousand, and each sends its hint.
         await stack.enter_async_context(
             _running(
-                "columns", lambda: run("columns", master.hints, (hints.COLUMNS,), master.columns.catch_up, pause=1.0)
+                "columns",
+                lambda: run("columns", master.hints, (notifications.COLUMNS,), master.columns.catch_up, pause=1.0),
             )
         )
         await stack.enter_async_context(
@@ -82,7 +83,7 @@ async def _loops(master: Master) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _polls(master: Master) -> AsyncIterator[None]:
+async def _polls(master: Services) -> AsyncIterator[None]:
     """Left first: waiting polls and streams answer and end before anything else goes."""
     try:
         yield

@@ -19,18 +19,18 @@ from determined_master.authentication import COOKIE, Authenticator
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
-from determined_master.columns.service import Upkeep
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
+from determined_master.experiment_index.indexer import Indexer
+from determined_master.experiments.commands.create import Creator
+from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.search import Search
-from determined_master.experiments.submit import Submit
-from determined_master.experiments.verbs import Verbs
-from determined_master.hints import Hints
-from determined_master.logs.counting import Counts
+from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
+from determined_master.notifications import Notifications
 from determined_master.passwords import Passwords
 from determined_master.principal import Principal
 from determined_master.secrets import Secrets
@@ -43,10 +43,10 @@ R = TypeVar("R")
 
 
 @dataclass
-class Master:
+class Services:
     settings: Settings
     clock: Clock
-    hints: Hints
+    hints: Notifications
     database: Database
     secrets: Secrets
     blobs: Blobs
@@ -56,13 +56,13 @@ class Master:
     agents: Agents
     registry: Registry
     trials: Trials
-    verbs: Verbs
-    submit: Submit
+    verbs: Lifecycle
+    submit: Creator
     search: Search
     writer: GroupWriter
     metrics: MetricStore
     logs: LogStore
-    columns: Upkeep
+    columns: Indexer
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -71,7 +71,7 @@ class Master:
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
-    log_counts: Counts = field(default_factory=Counts)
+    log_counts: LineCounts = field(default_factory=LineCounts)
     _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _trial_ids: dict[str, int] = field(default_factory=dict)
 
@@ -110,12 +110,12 @@ class Master:
         self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
 
-def build(settings: Settings, clock: Clock | None = None) -> Master:
+def build(settings: Settings, clock: Clock | None = None) -> Services:
     """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs."""
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     bring_up(settings.url)
-    hints = Hints()
+    hints = Notifications()
     database = Database(settings.url, hints)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
@@ -125,8 +125,8 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
     trials = Trials(
         clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
     )
-    verbs = Verbs(database, clock, trials)
-    return Master(
+    verbs = Lifecycle(database, clock, trials)
+    return Services(
         settings=settings,
         clock=clock,
         hints=hints,
@@ -140,10 +140,10 @@ def build(settings: Settings, clock: Clock | None = None) -> Master:
         registry=Registry(),
         trials=trials,
         verbs=verbs,
-        submit=Submit(database, blobs, clock, settings, trials, verbs),
+        submit=Creator(database, blobs, clock, settings, trials, verbs),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),
-        columns=Upkeep(database),
+        columns=Indexer(database),
     )

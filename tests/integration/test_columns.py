@@ -9,7 +9,7 @@ from tests.support.makers import NOON, add_experiment, add_trial, effective
 from tests.support.waiting import eventually
 
 from determined.states import ContainerState, ExperimentState, TrialState
-from determined_master.columns import rows
+from determined_master.experiment_index import index_repository
 from determined_master.trials import repository as trial_rows
 
 
@@ -199,8 +199,8 @@ async def test_the_finer_state_is_shown_and_found(one: Cluster):
     assert await found(one, field("state", "=", "STATE_QUEUED")) == [queued]
     assert await found(one, field("state", "=", "ACTIVE")) == [queued, running]
     await one.post(f"/api/v1/experiments/{running}/pause")
-    rows = (await one.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
-    assert [row["state"] for row in rows] == ["STATE_PAUSING", "STATE_QUEUED"]
+    index_repository = (await one.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
+    assert [row["state"] for row in index_repository] == ["STATE_PAUSING", "STATE_QUEUED"]
     assert await found(one, field("state", "=", "PAUSING")) == [running]
     assert await found(one, field("state", "!=", "PAUSED")) == [queued]
     await agent.exit(wish)
@@ -221,8 +221,8 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
     assert (await one.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
 
     async def shown() -> bool:
-        rows = (await one.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
-        return bool(rows["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
+        index_repository = (await one.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
+        return bool(index_repository["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
 
     await eventually(shown)
     assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
@@ -295,7 +295,7 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
         raise RuntimeError("a test's")
 
     with monkeypatch.context() as broken:
-        broken.setattr(rows, "settle", breaks)
+        broken.setattr(index_repository, "settle", breaks)
         await one.master.columns.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
     await one.master.columns.catch_up(at_once=True)
@@ -336,7 +336,7 @@ async def test_what_is_much_is_not_taken_in_again_and_again(one: Cluster):
 
 async def test_one_that_cannot_be_taken_in_keeps_no_other_out(one: Cluster, monkeypatch: pytest.MonkeyPatch):
     first, second, third = await three(one)
-    hparams = rows.hparams
+    hparams = index_repository.hparams
 
     async def breaks(session: Any, trial_id: int) -> dict[str, Any]:
         if trial_id == 2:
@@ -344,7 +344,7 @@ async def test_one_that_cannot_be_taken_in_keeps_no_other_out(one: Cluster, monk
         return await hparams(session, trial_id)
 
     with monkeypatch.context() as broken:
-        broken.setattr(rows, "hparams", breaks)
+        broken.setattr(index_repository, "hparams", breaks)
         for trial in (1, 2, 3):
             await stale(one, trial, hparams={"opt": "new"})
         await one.master.columns.catch_up(at_once=True)

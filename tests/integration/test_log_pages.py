@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 
-from determined_master.logs import paging
+from determined_master.logs import log_pager
 
 Line = tuple[str, dict[str, Any]]
 
@@ -121,7 +121,7 @@ async def test_filters_and_searches(one: Cluster):
 async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(
     one: Cluster, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(paging, "SCANNED", 1500)
+    monkeypatch.setattr(log_pager, "SCANNED", 1500)
     task_id = await task(one)
     await ship(one, task_id, "needle", level="DEBUG")
     await fill(one, task_id, 4000)

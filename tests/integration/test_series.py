@@ -9,7 +9,7 @@ from tests.support.cluster import Cluster
 from tests.support.series import oracle, packing, series, store
 from tests.support.waiting import eventually
 
-from determined_master.metrics.thinning import SIZE
+from determined_master.metric_series.downsampling import SIZE
 
 HOSTILE = [
     "__proto__",
@@ -175,16 +175,16 @@ async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
 
 async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(one: Cluster):
     """The version tells: what was read before the change is not written after it."""
-    from determined_master.metrics import chunk_rows
+    from determined_master.metric_series import repository
 
     task = await trial(one)
     for steps in (1, 2, 3):
         await report(one, task, steps, {"loss": 1.0})
     async with one.master.database.write() as session:
-        version = await chunk_rows.reach(session, 1, 3)
+        version = await repository.reach(session, 1, 3)
     await report(one, task, 2, {"late": 5.0})
     async with one.master.database.write() as session:
-        assert not await chunk_rows.claim(session, 1, version, packed_id=3)
+        assert not await repository.claim(session, 1, version, packed_id=3)
 
 
 async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):

@@ -8,7 +8,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.loops import trials
 
 
@@ -21,7 +21,7 @@ async def test_a_rendezvous_is_asked_again(one: Cluster):
     asking = asyncio.create_task(one.client.get(path, headers=one.as_task(wish.allocation_id)))
 
     async def waits() -> bool:
-        return bool(one.master.hints._listeners.get(hints.allocation(wish.allocation_id)))
+        return bool(one.master.hints._listeners.get(notifications.allocation(wish.allocation_id)))
 
     await eventually(waits)
     one.master.hints.close()

@@ -12,7 +12,7 @@ from tests.support.event_reader import reading
 from tests.support.fake_link_master import serving
 from tests.support.waiting import eventually
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.api.detent import event_stream as stream_module
 from determined_master.clock import FixedClock
 
@@ -123,7 +123,7 @@ async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch
             await stream.until("hello")
             clock.at += timedelta(days=8)
             while is_busy and not stream.ended.is_set():
-                one.master.hints.send({hints.CLUSTER})
+                one.master.hints.send({notifications.CLUSTER})
                 await asyncio.sleep(0.01)
             await stream.until("bye", reason="signed-out")
 

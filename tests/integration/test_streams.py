@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-from determined_master import hints
+from determined_master import notifications
 
 
 async def trial(one: Cluster):
@@ -90,6 +90,6 @@ async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(one: Cluste
 
 async def until_listened(one: Cluster) -> None:
     async def listened() -> bool:
-        return bool(one.master.hints._listeners.get(hints.SHUTDOWN))
+        return bool(one.master.hints._listeners.get(notifications.SHUTDOWN))
 
     await eventually(listened)

@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.api import change_feed
-from determined_master.api.change_feed import FIGURES_SOON, SOON, Batch, Feed, Gathering, Ring, change_of
+from determined_master.api.change_feed import FIGURES_SOON, SOON, Batch, ChangeFeed, Debouncer, ReplayBuffer, change_of
 from determined_master.trials.task_name import experiment_of, task_name
 
 
 @pytest.mark.parametrize(
     ("topic", "change"),
     [
-        (hints.experiment(5), ("experiment", "5")),
-        (hints.metrics(5), ("metrics", "5")),
-        (hints.deleted(5), ("deleted", "5")),
-        (hints.logs("5.a"), ("logs", "5.a")),
-        (hints.task("5.a"), ("experiment", "5")),
-        (hints.task("shell.a"), None),
-        (hints.CLUSTER, ("cluster", "")),
-        (hints.EVENTS, ("events", "")),
-        (hints.COLUMNS, ("columns", "")),
-        (hints.SCHEDULE, None),
-        (hints.agent("a"), None),
-        (hints.allocation("5.a.1"), None),
-        (hints.SESSIONS, None),
-        (hints.FEED, None),
+        (notifications.experiment(5), ("experiment", "5")),
+        (notifications.metrics(5), ("metrics", "5")),
+        (notifications.deleted(5), ("deleted", "5")),
+        (notifications.logs("5.a"), ("logs", "5.a")),
+        (notifications.task("5.a"), ("experiment", "5")),
+        (notifications.task("shell.a"), None),
+        (notifications.CLUSTER, ("cluster", "")),
+        (notifications.EVENTS, ("events", "")),
+        (notifications.COLUMNS, ("columns", "")),
+        (notifications.SCHEDULE, None),
+        (notifications.agent("a"), None),
+        (notifications.allocation("5.a.1"), None),
+        (notifications.SESSIONS, None),
+        (notifications.FEED, None),
     ],
 )
 def test_what_a_hint_means(topic, change):
@@ -47,7 +47,7 @@ def test_no_name_is_too_odd(name):
 
 
 def test_each_thing_goes_once_and_states_go_first():
-    gathering = Gathering()
+    gathering = Debouncer()
     assert gathering.due() is None
     gathering.add([("experiment", "1"), ("metrics", "1"), ("experiment", "1")])
     assert gathering.due() == float("-inf")
@@ -61,7 +61,7 @@ def test_each_thing_goes_once_and_states_go_first():
 
 @given(st.lists(st.integers(1, 3), max_size=40), st.integers(-2, 45), st.integers(1, 10), st.integers(1, 12))
 def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most_changes):
-    ring = Ring()
+    ring = ReplayBuffer()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_feed, "MOST_BATCHES", most_batches)
         patch.setattr(change_feed, "MOST_CHANGES", most_changes)
@@ -98,7 +98,7 @@ def test_an_event_as_it_is_sent():
     ],
 )
 def test_where_a_stream_goes_on(event_id, placed):
-    made = Feed(lambda: 7, lambda topics: None)
+    made = ChangeFeed(lambda: 7, lambda topics: None)
     for number in range(3):
         made.ring.add(7, [("logs", str(number))])
     assert made.place(event_id) == placed

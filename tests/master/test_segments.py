@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from determined.states import ExitReason, TrialState
 from determined_master.api.queries.timeline_marks import moments_of, on_curve
 from determined_master.api.queries.timeline_segments import segments_of
-from determined_master.trials.history import History, Move, Saved, Try
+from determined_master.trials.timeline import Attempt, History, Move, SavedCheckpoint
 
 A, P = TrialState.ACTIVE, TrialState.PAUSED
 
@@ -32,10 +32,10 @@ def test_pause_and_activate():
         reason=ExitReason.COMPLETED,
         moves=[Move(at(20), A, P, "ann"), Move(at(40), P, A, "bob"), Move(at(70.1), A, TrialState.COMPLETED, "system")],
         tries=[
-            Try(1, at(1), at(5), at(10), at(20.1), at(25), ExitReason.PREEMPTED),
-            Try(2, at(41), at(42), at(45), None, at(70), ExitReason.COMPLETED),
+            Attempt(1, at(1), at(5), at(10), at(20.1), at(25), ExitReason.PREEMPTED),
+            Attempt(2, at(41), at(42), at(45), None, at(70), ExitReason.COMPLETED),
         ],
-        saved=[Saved(at(24), 200, 1), Saved(at(60), 500, 2)],
+        saved=[SavedCheckpoint(at(24), 200, 1), SavedCheckpoint(at(60), 500, 2)],
     )
     assert shown(history) == [
         (0, "queued", 0),
@@ -64,7 +64,9 @@ def test_pause_and_activate():
 
 def test_a_pause_is_over_when_the_trial_goes_on_or_ends():
     stopped = Move(at(40), P, TrialState.CANCELED, "ann")
-    kept = History(7, at(0), P, moves=[Move(at(20), A, P, "ann")], tries=[Try(1, at(1), at(5), at(10), at(20), at(25))])
+    kept = History(
+        7, at(0), P, moves=[Move(at(20), A, P, "ann")], tries=[Attempt(1, at(1), at(5), at(10), at(20), at(25))]
+    )
     ended = replace(kept, state=TrialState.CANCELED, ended=at(41), moves=[*kept.moves, stopped])
     again = replace(kept, moves=[Move(at(t), *((A, P) if t % 20 else (P, A)), "ann") for t in (30, 40, 50)])
     assert [[m.until for m in on_curve(moments_of(each))] for each in (kept, ended, again)] == [
@@ -81,10 +83,10 @@ def test_failures_back_off_and_restart():
         A,
         retry_at=at(30),
         tries=[
-            Try(1, at(0), at(1), at(2), None, at(10), ExitReason.ERRORED, "rank 0 exited with 1\nTraceback"),
-            Try(2, at(10), at(11), at(12), None, at(20), ExitReason.SYSTEM, "agent gone"),
+            Attempt(1, at(0), at(1), at(2), None, at(10), ExitReason.ERRORED, "rank 0 exited with 1\nTraceback"),
+            Attempt(2, at(10), at(11), at(12), None, at(20), ExitReason.SYSTEM, "agent gone"),
         ],
-        saved=[Saved(at(8), 100, 1)],
+        saved=[SavedCheckpoint(at(8), 100, 1)],
     )
     assert shown(history, 25)[-2:] == [(2, "running", 12), (2, "backing_off", 20)]
     assert segments_of(history, at(25))[-1].reason == "attempt 2 failed: agent gone"
@@ -95,14 +97,16 @@ def test_failures_back_off_and_restart():
 
 def test_a_paused_trial_whose_container_lives_is_pausing():
     moves = [Move(at(5), A, P, "ann")]
-    living = History(7, at(0), P, moves=moves, tries=[Try(1, at(0), at(1), at(2), at(5))])
+    living = History(7, at(0), P, moves=moves, tries=[Attempt(1, at(0), at(1), at(2), at(5))])
     assert shown(living)[-1] == (1, "pausing", 5)
-    gone = History(7, at(0), P, moves=moves, tries=[Try(1, at(0), at(1), at(2), at(5), at(9), ExitReason.PREEMPTED)])
+    gone = History(
+        7, at(0), P, moves=moves, tries=[Attempt(1, at(0), at(1), at(2), at(5), at(9), ExitReason.PREEMPTED)]
+    )
     assert shown(gone)[-1] == (1, "paused", 9)
 
 
 def test_an_active_trial_that_is_asked_to_leave_stops():
-    drained = History(7, at(0), A, tries=[Try(1, at(0), at(1), at(2), at(5))])
+    drained = History(7, at(0), A, tries=[Attempt(1, at(0), at(1), at(2), at(5))])
     assert shown(drained)[-1] == (1, "stopping", 5)
 
 
@@ -115,7 +119,7 @@ STATES = st.sampled_from(list(TrialState))
 def histories(draw: st.DrawFn) -> History:
     """Anything that rows could say, also what clocks that jump would write."""
     tries = [
-        Try(
+        Attempt(
             run,
             draw(TIMES),
             draw(MAYBE),
@@ -130,7 +134,7 @@ def histories(draw: st.DrawFn) -> History:
     moves = sorted(
         draw(st.lists(st.builds(Move, TIMES, STATES, STATES, st.just("ann")), max_size=6)), key=lambda m: m.time
     )
-    saved = draw(st.lists(st.builds(Saved, TIMES, st.integers(0, 9), st.integers(0, 5)), max_size=4))
+    saved = draw(st.lists(st.builds(SavedCheckpoint, TIMES, st.integers(0, 9), st.integers(0, 5)), max_size=4))
     return History(
         1, at(0), draw(STATES), draw(MAYBE), draw(st.none() | st.sampled_from(list(ExitReason))), draw(MAYBE),
         moves, tries, saved,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from determined_master.metrics import thinning
-from determined_master.metrics.points import Axis, Points, dump, load
-from determined_master.metrics.thinning import FACTORS, SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series import downsampling
+from determined_master.metric_series.downsampling import FACTORS, SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series.series_points import Axis, Points, dump, load
 
 AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
 VALUES = st.floats(width=64) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308])
@@ -137,7 +137,7 @@ def test_time_that_runs_backwards_is_put_in_order():
 @pytest.mark.parametrize(("count", "factor"), [(0, 1), (15_000, 1), (16_000, 16), (100_000, 64), (10**7, 1024)])
 def test_stretches_are_never_coarser_than_blocks(count: int, factor: int):
     assert factor_for(count, 500) == factor
-    assert factor == 1 or count / factor >= thinning.BLOCKS_A_STRETCH * 249
+    assert factor == 1 or count / factor >= downsampling.BLOCKS_A_STRETCH * 249
 
 
 def test_both_ends_of_a_question_belong_to_it():

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from determined.errors import TooManyRequests
 from determined_master.api import proxy_prefix
-from determined_master.api.rate_limit import ADDRESSES, MOST, Patience
+from determined_master.api.rate_limit import ADDRESSES, MOST, RateLimit
 from determined_master.web import assets, pages
-from determined_master.web.guard import is_same, refusal
+from determined_master.web.csrf import is_same, refusal
 
 COOKIE = {"cookie": "auth=T", "host": "m:8080"}
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -102,7 +102,7 @@ def test_the_page_has_these_addresses():
 
 
 def test_patience_ends_and_comes_back():
-    patience = Patience()
+    patience = RateLimit()
     for _ in range(MOST):
         patience.check("a", NOW)
         patience.note_wrong("a", NOW)
@@ -113,7 +113,7 @@ def test_patience_ends_and_comes_back():
 
 
 def test_patience_is_bounded():
-    patience = Patience()
+    patience = RateLimit()
     for number in range(2 * ADDRESSES):
         patience.note_wrong(str(number), NOW)
     assert len(patience._wrong) == ADDRESSES

@@ -13,12 +13,12 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
 from determined.states import ContainerState
-from determined_master.allocations.wish import wish_of
+from determined_master.allocations.desired_state import desired_containers
 from determined_master.app import create_app
 from determined_master.clock import Clock
 from determined_master.lifespan import lifespan
 from determined_master.passwords import client_hash
-from determined_master.services import Master, build
+from determined_master.services import Services, build
 from determined_master.settings import Settings
 
 PASSWORD = "Correct-Horse-7"
@@ -35,7 +35,7 @@ _template: dict[str, Path] = {}
 class Cluster:
     """``client`` is logged in as admin."""
 
-    master: Master
+    master: Services
     app: FastAPI
     client: httpx.AsyncClient
 
@@ -77,7 +77,7 @@ class PlayedAgent:
 
     async def wish(self) -> list[DesiredContainer]:
         master = self.cluster.master
-        return await wish_of(master.database, master.secrets, master.cluster_id, self.id)
+        return await desired_containers(master.database, master.secrets, master.cluster_id, self.id)
 
     async def wished(self, count: int = 1) -> list[DesiredContainer]:
         """Waits until so many containers are wished."""

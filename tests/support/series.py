@@ -11,9 +11,9 @@ from typing import Any
 from tests.support.cluster import Cluster
 
 from determined_master.json_numbers import outward
-from determined_master.metrics import packing as packs
-from determined_master.metrics.points import Points, joined
-from determined_master.metrics.thinning import SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series import series_packer as packs
+from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series.series_points import Points, joined
 
 Point = tuple[int, int, float, float | None]
 """Steps, microseconds, value, epoch."""
@@ -29,7 +29,7 @@ async def series(one: Cluster, **asked: Any) -> dict[str, Any]:
 
 async def packing(one: Cluster, *, least: int = packs.LEAST, steps: int = 1000) -> None:
     """Packs what there is of at least so many reports; ``steps`` cuts it short."""
-    work = packs.Packing(one.master.database, lambda: 0, least=least)
+    work = packs.SeriesPacker(one.master.database, lambda: 0, least=least)
     for _ in range(steps):
         if await work.tick() is None:
             return

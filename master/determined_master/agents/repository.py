@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
-from determined_master import hints
+from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 
 
 async def find(session: AsyncSession, agent_id: str) -> AgentRow | None:
@@ -47,24 +47,24 @@ async def get_slot(session: AsyncSession, agent_id: str, slot_id: int) -> AgentS
 async def save(session: AsyncSession, row: AgentRow) -> None:
     session.add(row)
     await session.flush()
-    hint(session, hints.CLUSTER)
+    notify(session, notifications.CLUSTER)
 
 
 async def change(session: AsyncSession, agent_id: str, **values: Any) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
-    hint(session, hints.CLUSTER)
+    notify(session, notifications.CLUSTER)
 
 
 async def change_all(session: AsyncSession, **values: Any) -> None:
     await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
-    hint(session, hints.CLUSTER)
+    notify(session, notifications.CLUSTER)
 
 
 async def change_slot(session: AsyncSession, agent_id: str, slot_id: int, **values: Any) -> None:
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )
-    hint(session, hints.CLUSTER)
+    notify(session, notifications.CLUSTER)
 
 
 async def set_slots(session: AsyncSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:

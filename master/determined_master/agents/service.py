@@ -7,11 +7,11 @@ from typing import Protocol
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.link.messages import Hello, ReportedContainer
-from determined_master import hints
+from determined_master import notifications
 from determined_master.agents import repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow
-from determined_master.db.session import Database, hint
+from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 
@@ -54,7 +54,7 @@ class Agents:
             await repository.set_slots(session, hello.agent_id, hello.slots)
             await self._containers.welcome(session, hello.agent_id, hello.containers)
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
-            hint(session, hints.SCHEDULE)
+            notify(session, notifications.SCHEDULE)
 
     async def hear(self, agent_id: str, containers: list[ReportedContainer]) -> None:
         async with self._database.read() as session:
@@ -69,7 +69,7 @@ class Agents:
         async with self._database.write() as session:
             await repository.change(session, agent_id, disconnected_at=self._clock.now())
             await self._record(session, agent_id, "disconnected", events.SYSTEM)
-            hint(session, hints.SCHEDULE)
+            notify(session, notifications.SCHEDULE)
 
     async def start_windows(self) -> None:
         """At the master's own start: every agent's window is counted anew."""
@@ -101,7 +101,7 @@ class Agents:
             if not enabled and not drain:
                 await self._containers.kill(session, agent_id)
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
-            hint(session, hints.SCHEDULE)
+            notify(session, notifications.SCHEDULE)
             await session.refresh(row)
         return row
 
@@ -117,7 +117,7 @@ class Agents:
             await self._record(
                 session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
             )
-            hint(session, hints.SCHEDULE)
+            notify(session, notifications.SCHEDULE)
 
     async def _lose(self, agent_id: str) -> None:
         async with self._database.write() as session:
@@ -127,7 +127,7 @@ class Agents:
             await repository.change(session, agent_id, lost=True)
             await self._containers.lose(session, agent_id)
             await self._record(session, agent_id, "lost", events.SYSTEM)
-            hint(session, hints.SCHEDULE)
+            notify(session, notifications.SCHEDULE)
 
     async def _record(self, session: AsyncSession, agent_id: str, kind: str, actor: str) -> None:
         await events.record(session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id)

@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations import repository
 from determined_master.allocations.service import Allocations
 from determined_master.db.models import AllocationRow, ContainerRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 
 _ORDER = list(ContainerState)
 _SHOWN = {
@@ -91,14 +91,14 @@ async def declare_ended(
     container.output_done = True
     await session.flush()
     row = await repository.get(session, container.allocation_id)
-    hint(session, hints.task(row.task_id))
+    notify(session, notifications.task(row.task_id))
     if row.state.is_live:
         await allocations.end(session, row, reason, message=exit_.message)
 
 
 async def _follow(session: AsyncSession, allocations: Allocations, container: ContainerRow) -> None:
     row = await repository.get(session, container.allocation_id)
-    hint(session, hints.task(row.task_id))
+    notify(session, notifications.task(row.task_id))
     if row.state.is_terminal:
         return
     containers = await repository.containers_of(session, row.id)
@@ -117,12 +117,12 @@ async def _follow(session: AsyncSession, allocations: Allocations, container: Co
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
         await repository.move(session, row, shown)
     # Also where the allocation's own state stays: its containers wait for each other.
-    hint(session, hints.allocation(row.id))
+    notify(session, notifications.allocation(row.id))
 
 
 async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
-    hint(session, hints.logs(row.task_id))
+    notify(session, notifications.logs(row.task_id))
 
 
 def _has_failed(exit_: ContainerExit) -> bool:

@@ -10,11 +10,11 @@ from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
 from determined.states import AllocationState, ContainerState, ExitReason
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations.transitions import FROM
 from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 
 _LIVE = [s for s in AllocationState if s.is_live]
 
@@ -244,4 +244,4 @@ async def change(session: AsyncSession, row: AllocationRow, **values: Any) -> No
 
 def _tell(session: AsyncSession, row: AllocationRow) -> None:
     """Whoever shows what a task is doing, and whoever shows the queue and the slots, looks again."""
-    hint(session, hints.task(row.task_id), hints.CLUSTER)
+    notify(session, notifications.task(row.task_id), notifications.CLUSTER)

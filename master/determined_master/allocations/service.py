@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ContainerState, ExitReason
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations import ports, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
-from determined_master.db.session import after_commit, hint
+from determined_master.db.session import after_commit, notify
 from determined_master.events import repository as events
 from determined_master.scheduling.plan import Placement, Refusal
 
@@ -61,7 +61,7 @@ class Allocations:
         )
         await repository.add(session, row)
         await self._record(session, row, "requested", {"slots": slots, "pool": pool})
-        hint(session, hints.SCHEDULE)
+        notify(session, notifications.SCHEDULE)
         return row
 
     async def place(self, session: AsyncSession, placement: Placement) -> None:
@@ -82,7 +82,9 @@ class Allocations:
             await repository.hold(session, container, now)
         parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
         await self._record(session, row, "placed", {"parts": parts})
-        hint(session, hints.allocation(row.id), *(hints.agent(part.agent_id) for part in placement.parts))
+        notify(
+            session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
+        )
 
     async def refuse(self, session: AsyncSession, refusal: Refusal) -> None:
         row = await repository.get(session, refusal.allocation_id)
@@ -93,7 +95,7 @@ class Allocations:
         if row.ready_at is None:
             await repository.change(session, row, ready_at=self._clock.now())
             await self._record(session, row, "ready")
-            hint(session, hints.allocation(row.id))
+            notify(session, notifications.allocation(row.id))
 
     async def terminate(self, session: AsyncSession, row: AllocationRow) -> None:
         """Gracefully where it can be: preempted if ready, killed if it has started but is not ready, ended at once if
@@ -105,7 +107,7 @@ class Allocations:
         elif row.preempt_requested_at is None and row.state.is_live:
             await repository.change(session, row, preempt_requested_at=self._clock.now())
             await self._record(session, row, "preemption_requested")
-            hint(session, hints.allocation(row.id), hints.ALLOCATIONS)
+            notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
 
     async def kill(self, session: AsyncSession, row: AllocationRow) -> None:
         if row.state is AllocationState.PENDING:
@@ -146,7 +148,13 @@ class Allocations:
         await repository.release_slots(session, row.id, now)
         after_commit(session, partial(self._forget, row.id))
         await self._record(session, row, "ended", {"reason": reason.value, "code": code, "message": message[:2000]})
-        hint(session, hints.TRIALS, hints.SCHEDULE, hints.allocation(row.id), hints.logs(row.task_id))
+        notify(
+            session,
+            notifications.TRIALS,
+            notifications.SCHEDULE,
+            notifications.allocation(row.id),
+            notifications.logs(row.task_id),
+        )
         await self._hint_agents(session, row)
 
     async def enforce_deadlines(self, session: AsyncSession) -> float | None:
@@ -165,7 +173,7 @@ class Allocations:
 
     async def _hint_agents(self, session: AsyncSession, row: AllocationRow) -> None:
         for container in await repository.containers_of(session, row.id):
-            hint(session, hints.agent(container.agent_id))
+            notify(session, notifications.agent(container.agent_id))
 
     async def _record(
         self, session: AsyncSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None

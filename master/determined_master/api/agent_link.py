@@ -8,11 +8,11 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.link.messages import AGENT_MESSAGE, PROTOCOL, DesiredState, Hello, Refuse, ReportedState, Welcome
-from determined_master import hints
+from determined_master import notifications
 from determined_master.agents.registry import Link
-from determined_master.allocations.wish import wish_of
+from determined_master.allocations.desired_state import desired_containers
 from determined_master.authentication import bearer
-from determined_master.services import Master
+from determined_master.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ PATH = "/agents"
 
 async def serve(socket: WebSocket) -> None:
     """One agent's connection, from its handshake to its end."""
-    master: Master = socket.app.state.master
+    master: Services = socket.app.state.master
     await socket.accept()
     hello = await _hello(socket, master)
     if hello is None:
@@ -47,7 +47,7 @@ async def serve(socket: WebSocket) -> None:
             await master.agents.disconnected(hello.agent_id)
 
 
-async def _hello(socket: WebSocket, master: Master) -> Hello | None:
+async def _hello(socket: WebSocket, master: Services) -> Hello | None:
     if not master.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
         await _refuse(socket, "the join token is not this cluster's", final=True)
         return None
@@ -81,7 +81,7 @@ async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
         await socket.close()
 
 
-async def _talk(socket: WebSocket, master: Master, link: Link) -> None:
+async def _talk(socket: WebSocket, master: Services, link: Link) -> None:
     async with asyncio.TaskGroup() as group:
         wishing = group.create_task(_send_wishes(socket, master, link))
         try:
@@ -92,7 +92,7 @@ async def _talk(socket: WebSocket, master: Master, link: Link) -> None:
             wishing.cancel()
 
 
-async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
+async def _hear_truths(socket: WebSocket, master: Services, link: Link) -> None:
     """A link that is silent for three heartbeats is as good as down."""
     while True:
         async with asyncio.timeout(3 * master.settings.heartbeat_seconds):
@@ -106,10 +106,10 @@ async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
             await master.agents.hear(link.agent_id, message.containers)
 
 
-async def _send_wishes(socket: WebSocket, master: Master, link: Link) -> None:
-    async with master.hints.listen(hints.agent(link.agent_id)) as listener:
+async def _send_wishes(socket: WebSocket, master: Services, link: Link) -> None:
+    async with master.hints.listen(notifications.agent(link.agent_id)) as listener:
         while not master.hints.closing:
-            containers = await wish_of(master.database, master.secrets, master.cluster_id, link.agent_id)
+            containers = await desired_containers(master.database, master.secrets, master.cluster_id, link.agent_id)
             body = "".join(c.model_dump_json() for c in containers)
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.trials.task_name import experiment_of
 
 SOON = 0.1
@@ -19,7 +19,7 @@ FIGURES = frozenset({"metrics", "logs", "columns", "events"})
 MOST_BATCHES = 2000
 MOST_CHANGES = 20_000
 
-_BY_TOPIC = {hints.CLUSTER: "cluster", hints.EVENTS: "events", hints.COLUMNS: "columns"}
+_BY_TOPIC = {notifications.CLUSTER: "cluster", notifications.EVENTS: "events", notifications.COLUMNS: "columns"}
 _BY_PREFIX = frozenset({"experiment", "metrics", "deleted", "logs"})
 
 Named = tuple[str, str]
@@ -55,7 +55,7 @@ def encoded(name: str, kind: str, data: str) -> bytes:
     return f"id: {name}\nevent: {kind}\ndata: {data}\n\n".encode()
 
 
-class Gathering:
+class Debouncer:
     """Changes that wait for the next batch, each once. Pure: told the time."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Gathering:
         return taken
 
 
-class Ring:
+class ReplayBuffer:
     """The newest batches, bounded."""
 
     def __init__(self) -> None:
@@ -100,21 +100,21 @@ class Ring:
         return [self._batches[index] for index in range(len(self._batches) - missed, len(self._batches))]
 
 
-class Feed:
+class ChangeFeed:
     """Fed by every hint that is sent; wakes its streams by one of its own."""
 
     def __init__(self, epoch: Callable[[], int], wake: Callable[[Collection[str]], None]) -> None:
         self._epoch = epoch
         self._wake = wake
-        self._gathering = Gathering()
+        self._gathering = Debouncer()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
-        self.ring = Ring()
+        self.ring = ReplayBuffer()
         self.logins = 0
         """Counts when logins may have ended."""
 
     def hear(self, topics: Collection[str]) -> None:
-        if hints.SESSIONS in topics:
+        if notifications.SESSIONS in topics:
             self.logins += 1
         changes = [change for topic in topics if (change := change_of(topic)) is not None]
         if changes:
@@ -150,4 +150,4 @@ class Feed:
     def _send(self) -> None:
         self._timer, self._timer_at = None, float("inf")
         self.ring.add(self._epoch(), self._gathering.take(time.monotonic()))
-        self._wake([hints.FEED])
+        self._wake([notifications.FEED])

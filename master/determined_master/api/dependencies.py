@@ -10,23 +10,23 @@ from determined.errors import Forbidden
 from determined_master.authentication import Authenticator
 from determined_master.db.session import ReadSession
 from determined_master.principal import Principal
-from determined_master.services import Master
+from determined_master.services import Services
 
 
-def master_of(request: Request) -> Master:
-    master: Master = request.app.state.master
+def services_of(request: Request) -> Services:
+    master: Services = request.app.state.master
     return master
 
 
-TheMaster = Annotated[Master, Depends(master_of)]
+ServicesDep = Annotated[Services, Depends(services_of)]
 
 
-async def read_session(master: TheMaster) -> AsyncIterator[ReadSession]:
+async def read_session(master: ServicesDep) -> AsyncIterator[ReadSession]:
     async with master.database.read() as session:
         yield session
 
 
-async def write_session(master: TheMaster) -> AsyncIterator[AsyncSession]:
+async def write_session(master: ServicesDep) -> AsyncIterator[AsyncSession]:
     async with master.database.write() as session:
         yield session
 

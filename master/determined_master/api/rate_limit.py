@@ -10,7 +10,7 @@ WITHIN = timedelta(minutes=1)
 ADDRESSES = 1000
 
 
-class Patience:
+class RateLimit:
     """Forgets the oldest address first where there are too many: memory is bounded, whoever knocks."""
 
     def __init__(self) -> None:

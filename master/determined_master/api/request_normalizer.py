@@ -13,7 +13,7 @@ def camel(name: str) -> str:
     return _SNAKE.sub(lambda match: match.group(1).upper(), name)
 
 
-class Dialect:
+class RequestNormalizer:
     """ASGI middleware. Of a body only its first bytes are waited for, to tell an empty one."""
 
     def __init__(self, app: ASGIApp) -> None:

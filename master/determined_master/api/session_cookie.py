@@ -6,15 +6,15 @@ from fastapi import Request, Response
 
 from determined_master.api.proxy_prefix import prefix_of
 from determined_master.authentication import COOKIE
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.users.service import SESSION_DAYS
 
 
-def give(response: Response, request: Request, master: Master, token: str, *, name: str) -> None:
+def give(response: Response, request: Request, master: Services, token: str, *, name: str) -> None:
     response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, master))
 
 
-def take(response: Response, request: Request, master: Master) -> None:
+def take(response: Response, request: Request, master: Services) -> None:
     for name in (master.authenticator.cookie, COOKIE):
         response.delete_cookie(name, **_bounds(request, master))
 
@@ -26,6 +26,6 @@ class _Bounds(TypedDict):
     path: str
 
 
-def _bounds(request: Request, master: Master) -> _Bounds:
+def _bounds(request: Request, master: Services) -> _Bounds:
     path = prefix_of(request, master.settings.base_path) or "/"
     return {"httponly": True, "samesite": "strict", "secure": request.url.scheme == "https", "path": path}

@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined.states import CheckpointState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 
 
 async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:
@@ -100,13 +100,13 @@ async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)
     await session.flush()
-    hint(session, hints.task(row.task_id))
+    notify(session, notifications.task(row.task_id))
     return row
 
 
 async def change(session: AsyncSession, row: CheckpointRow, **values: Any) -> None:
     await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == row.uuid).values(**values))
-    hint(session, hints.task(row.task_id))
+    notify(session, notifications.task(row.task_id))
 
 
 async def drop(session: AsyncSession, task_ids: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from determined_master.db.engine import make_group_engine, make_read_engine, make_write_engine
-from determined_master.hints import Hints
+from determined_master.notifications import Notifications
 
 ReadSession = NewType("ReadSession", AsyncSession)
 """A session that may only read; the signature of a function says so."""
@@ -22,7 +22,7 @@ class Database:
     lock in the process is fair and cheap where waiting for SQLite's is neither.
     """
 
-    def __init__(self, url: str, hints: Hints) -> None:
+    def __init__(self, url: str, hints: Notifications) -> None:
         self.url = url
         self.hints = hints
         self.read_engine: AsyncEngine = make_read_engine(url)
@@ -55,7 +55,7 @@ class Database:
         self.group_engine.dispose()
 
 
-def hint(session: AsyncSession, *topics: str) -> None:
+def notify(session: AsyncSession, *topics: str) -> None:
     """To be sent once this session has committed."""
     hints_of(session).update(topics)
 

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import EventRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 
 SYSTEM = "system"
 
@@ -46,7 +46,7 @@ async def record(
             payload=payload or {},
         )
     )
-    hint(session, hints.EVENTS)
+    notify(session, notifications.EVENTS)
 
 
 async def moves_of(session: AsyncSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.experiments.transitions import FROM
 
@@ -64,7 +64,7 @@ async def add(session: AsyncSession, row: ExperimentRow) -> None:
     session.add(row)
     await session.flush()
     await _keep_labels(session, row.id, row.labels)
-    hint(session, hints.experiment(row.id))
+    notify(session, notifications.experiment(row.id))
 
 
 async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
@@ -73,7 +73,7 @@ async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> No
     if "labels" in values:
         await _keep_labels(session, row.id, values["labels"])
     await session.refresh(row)
-    hint(session, hints.metrics(row.id) if values.keys() <= FIGURES else hints.experiment(row.id))
+    notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))
 
 
 async def _keep_labels(session: AsyncSession, experiment_id: int, labels: Collection[str]) -> None:
@@ -109,7 +109,9 @@ async def move(
             return False
         raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot become {to.value}")
     await session.refresh(row)
-    hint(session, hints.deleted(row.id) if to is ExperimentState.DELETED else hints.experiment(row.id))
+    notify(
+        session, notifications.deleted(row.id) if to is ExperimentState.DELETED else notifications.experiment(row.id)
+    )
     await events.record(
         session,
         clock,
@@ -167,4 +169,4 @@ async def referenced_contexts(session: AsyncSession) -> set[str]:
 
 async def remove(session: AsyncSession, experiment_id: int) -> None:
     await session.execute(delete(ExperimentRow).where(ExperimentRow.id == experiment_id))
-    hint(session, hints.deleted(experiment_id))
+    notify(session, notifications.deleted(experiment_id))

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from determined.states import ExperimentState, TrialState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow, SearchFactRow, TrialRow
-from determined_master.db.session import Database, hint
+from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.outcome import TERMINAL, stopping_state
 from determined_master.searcher.actions import Action, Create, Event, Shutdown, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
-from determined_master.trials import facts
 from determined_master.trials import repository as trial_rows
+from determined_master.trials import search_events
 from determined_master.trials.service import Trials
 
 
@@ -37,7 +37,7 @@ class Search:
 
     async def tick(self) -> None:
         async with self._database.read() as session:
-            due = set(await facts.experiments_with_news(session))
+            due = set(await search_events.experiments_with_news(session))
             due |= set(await repository.stopping_or_started(session))
         for experiment_id in sorted(due):
             await self.advance(experiment_id)
@@ -45,7 +45,7 @@ class Search:
     async def advance(self, experiment_id: int) -> None:
         async with self._database.read() as session:
             row = await repository.get(session, experiment_id)
-            news = await facts.facts_after(session, experiment_id, row.searcher_cursor)
+            news = await search_events.facts_after(session, experiment_id, row.searcher_cursor)
             trials = await trial_rows.of_experiment(session, experiment_id)
         decision = decide(row, news, trials)
         async with self._database.write() as session:
@@ -54,7 +54,7 @@ class Search:
     async def _apply(self, session: Any, experiment_id: int, cursor: int, decision: Decision) -> None:
         row = await repository.get(session, experiment_id)
         if row.searcher_cursor != cursor:
-            hint(session, hints.SEARCH)
+            notify(session, notifications.SEARCH)
             return
         await repository.change(
             session,
@@ -63,7 +63,7 @@ class Search:
             searcher_snapshot=decision.snapshot,
             progress=row.progress if _is_cut_short(row, decision) else decision.progress,
         )
-        await facts.mark_heard(session, experiment_id, decision.cursor)
+        await search_events.mark_heard(session, experiment_id, decision.cursor)
         for action in decision.actions:
             await self._act(session, row, action)
         await self._finish(session, row)
@@ -85,7 +85,7 @@ class Search:
         to = TERMINAL[row.state]
         progress = 1.0 if to is ExperimentState.COMPLETED else row.progress
         await repository.move(session, self._clock, row, to, end_time=self._clock.now(), progress=progress)
-        hint(session, hints.DELETE)
+        notify(session, notifications.DELETE)
 
 
 def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:

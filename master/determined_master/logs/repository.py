@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master import hints
+from determined_master import notifications
 from determined_master.db.models import LogRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 from determined_master.logs.error_lines import is_error
 
 
@@ -86,7 +86,7 @@ async def say(session: AsyncSession, task_id: str, allocation_id: str, text: str
         )
         for line in text.splitlines()
     )
-    hint(session, hints.logs(task_id))
+    notify(session, notifications.logs(task_id))
 
 
 async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object]]:

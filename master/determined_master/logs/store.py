@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from determined.errors import ApiError, NotFound
-from determined_master import hints
+from determined_master import notifications
 from determined_master.logs import rows
 from determined_master.logs.error_lines import is_error
 
@@ -52,7 +52,7 @@ class LogStore:
         """Nothing is remembered."""
 
     def topics(self, operations: Sequence[Lines]) -> set[str]:
-        return {hints.logs(one.task_id) for one in operations}
+        return {notifications.logs(one.task_id) for one in operations}
 
     def _take(self, connection: Connection, batch: Lines) -> int | ApiError:
         if batch.container_id is not None:

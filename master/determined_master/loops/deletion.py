@@ -7,13 +7,13 @@ from functools import partial
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
-from determined_master.columns import upkeep
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import after_commit
+from determined_master.experiment_index import index_upkeep
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
-from determined_master.metrics import chunk_rows
-from determined_master.services import Master
+from determined_master.metric_series import repository
+from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 KEEP_UNREFERENCED_SECONDS = 3600.0
 
 
-async def tick(master: Master) -> float | None:
+async def tick(master: Services) -> float | None:
     async with master.database.read() as session:
         due = await experiment_rows.deleting(session)
     for row in due:
@@ -30,7 +30,7 @@ async def tick(master: Master) -> float | None:
     return None
 
 
-async def _delete(master: Master, row: ExperimentRow) -> None:
+async def _delete(master: Services, row: ExperimentRow) -> None:
     async with master.database.read() as session:
         trials = await trial_rows.of_experiment(session, row.id)
         tasks = [t.task_id for t in trials]
@@ -51,11 +51,11 @@ async def _delete(master: Master, row: ExperimentRow) -> None:
         fresh = await experiment_rows.get(session, row.id)
         await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETED)
         await trial_rows.drop_metrics(session, row.id)
-        await upkeep.drop(session, row.id)
-        await chunk_rows.drop(session, [t.id for t in trials])
+        await index_upkeep.drop(session, row.id)
+        await repository.drop(session, [t.id for t in trials])
 
 
-async def _drop_contexts(master: Master) -> None:
+async def _drop_contexts(master: Services) -> None:
     """An hour after the last reference; a context that was only just sent may be named by the next request."""
     async with master.database.read() as session:
         named = await experiment_rows.referenced_contexts(session)

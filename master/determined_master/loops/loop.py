@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from determined_master.hints import Hints
+from determined_master.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
 
 async def run(
     name: str,
-    hints: Hints,
+    hints: Notifications,
     topics: tuple[str, ...],
     tick: Callable[[], Awaitable[float | None]],
     *,

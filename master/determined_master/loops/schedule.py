@@ -11,13 +11,13 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.scheduling.plan import Plan
 from determined_master.scheduling.priority import plan
 from determined_master.scheduling.view import AgentView, PoolView, RequestView
-from determined_master.services import Master
+from determined_master.services import Services
 
 logger = logging.getLogger(__name__)
 
 
 class Schedule:
-    def __init__(self, master: Master) -> None:
+    def __init__(self, master: Services) -> None:
         self._master = master
         self._database = master.database
         self._allocations = master.allocations

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
-from determined_master import hints
+from determined_master import notifications
 from determined_master.json_numbers import number, outward
-from determined_master.metrics import overtaken_rows, rows, summary
+from determined_master.metrics import ingest_repository, series_invalidation, summary
 from determined_master.metrics.report import Report
 
 
@@ -81,11 +81,11 @@ class MetricStore:
             self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
-        topics = {hints.metrics(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
+        topics = {notifications.metrics(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
         if any(r.group == "validation" for r in operations):
-            topics.add(hints.SEARCH)
+            topics.add(notifications.SEARCH)
         if operations:
-            topics.add(hints.COLUMNS)
+            topics.add(notifications.COLUMNS)
         return topics
 
     def apply(self, connection: Connection, operations: Sequence[Report]) -> list[ApiError | None]:
@@ -95,7 +95,7 @@ class MetricStore:
         try:
             for report in operations:
                 results.append(self._take(connection, report, fresh))
-            rows.insert_many(connection, fresh)
+            ingest_repository.insert_many(connection, fresh)
             self._save(connection, {r.trial_id for r in operations})
         except BaseException:
             self._trials.clear()
@@ -114,9 +114,9 @@ class MetricStore:
             return BadRequest(f"metric group {report.group!r}: a name without a dot is needed")
         reported = trial.reported.setdefault(report.group, _Reported(-1))
         if report.steps is None or not reported.is_new(report.steps):
-            rows.insert_many(connection, fresh)
+            ingest_repository.insert_many(connection, fresh)
             fresh.clear()
-            existing = rows.find(connection, report)
+            existing = ingest_repository.find(connection, report)
             if existing is not None:
                 return self._merge(connection, trial, report, existing)
         if trial.reported_run_id < trial.run_id or (report.steps is not None and report.steps <= trial.older_steps):
@@ -128,7 +128,7 @@ class MetricStore:
         summary.add(trial.summary, report.group, report.metrics)
         trial.changed = True
         if report.group == "validation":
-            rows.insert_many(connection, fresh)
+            ingest_repository.insert_many(connection, fresh)
             fresh.clear()
             self._validated(connection, trial, report)
         return None
@@ -146,7 +146,9 @@ class MetricStore:
             "signed_metric": _signed(trial, report),
         }
 
-    def _merge(self, connection: Connection, trial: _Trial, report: Report, existing: rows.Existing) -> ApiError | None:
+    def _merge(
+        self, connection: Connection, trial: _Trial, report: Report, existing: ingest_repository.Existing
+    ) -> ApiError | None:
         """Identical: nothing happens. New keys: merged. Another value: refused, the first is kept."""
         reported = outward(report.metrics)
         other = sorted(k for k, v in reported.items() if k in existing.metrics and not _same(existing.metrics[k], v))
@@ -158,8 +160,8 @@ class MetricStore:
         new = {k: v for k, v in reported.items() if k not in existing.metrics}
         if new:
             signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
-            rows.update_metrics(connection, existing.id, existing.metrics | new, signed)
-            overtaken_rows.unpack_from(connection, report.trial_id, existing.id)
+            ingest_repository.update_metrics(connection, existing.id, existing.metrics | new, signed)
+            series_invalidation.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
         return None
@@ -168,21 +170,25 @@ class MetricStore:
         """Hides what older runs reported beyond the checkpoint that this run started from (once a run), and what they
         reported for this very step."""
         first = trial.reported_run_id < trial.run_id
-        archived = rows.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
+        archived = (
+            ingest_repository.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
+        )
         if first:
-            archived += rows.archive_beyond(connection, report.trial_id, trial.run_id, trial.run_start_steps)
+            archived += ingest_repository.archive_beyond(
+                connection, report.trial_id, trial.run_id, trial.run_start_steps
+            )
             trial.reported_run_id = trial.run_id
-            rows.clear_system_failures(connection, report.trial_id)
+            ingest_repository.clear_system_failures(connection, report.trial_id)
         if archived:
-            overtaken_rows.unpack_from(connection, report.trial_id, min(archived))
-            left = rows.unarchived(connection, report.trial_id)
+            series_invalidation.unpack_from(connection, report.trial_id, min(archived))
+            left = ingest_repository.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)
             trial.best_signed = min([row.signed_metric for row in left if row.signed_metric is not None], default=None)
-            trial.best_validation_id, trial.latest_validation_id = rows.best_and_latest(left)
+            trial.best_validation_id, trial.latest_validation_id = ingest_repository.best_and_latest(left)
 
     def _validated(self, connection: Connection, trial: _Trial, report: Report) -> None:
-        found = rows.find(connection, report)
+        found = ingest_repository.find(connection, report)
         assert found is not None
         trial.latest_validation_id = found.id
         signed = found.signed_metric
@@ -190,12 +196,12 @@ class MetricStore:
             trial.best_signed = signed
             trial.best_validation_id = found.id
             trial.searcher_metric_value = number(report.metrics.get(trial.searcher_metric))
-        rows.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
+        ingest_repository.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
 
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
         """Only what is not known: whoever changes the run of a trial, or removes one, says so by ``forget``."""
         unknown = trial_ids - self._trials.keys()
-        for found in rows.load_trials(connection, unknown) if unknown else ():
+        for found in ingest_repository.load_trials(connection, unknown) if unknown else ():
             self._trials[found.id] = _Trial(
                 experiment_id=found.experiment_id,
                 run_id=found.run_id,
@@ -205,19 +211,22 @@ class MetricStore:
                 searcher_metric=found.searcher_metric,
                 smaller_is_better=found.smaller_is_better,
                 summary=json.loads(json.dumps(found.summary_metrics)),
-                best_signed=rows.best_signed(connection, found.id),
+                best_signed=ingest_repository.best_signed(connection, found.id),
                 best_validation_id=found.best_validation_id,
                 latest_validation_id=found.latest_validation_id,
                 searcher_metric_value=found.searcher_metric_value,
-                reported={g: _Reported(s) for g, s in rows.newest_steps(connection, found.id, found.run_id).items()},
-                older_steps=rows.older_steps(connection, found.id, found.run_id),
+                reported={
+                    g: _Reported(s)
+                    for g, s in ingest_repository.newest_steps(connection, found.id, found.run_id).items()
+                },
+                older_steps=ingest_repository.older_steps(connection, found.id, found.run_id),
             )
         if len(self._trials) > 10_000:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}
 
     def _save(self, connection: Connection, trial_ids: set[int]) -> None:
         changed = [(i, t) for i in trial_ids if (t := self._trials.get(i)) is not None and t.changed]
-        rows.save_trials(
+        ingest_repository.save_trials(
             connection,
             [
                 {

@@ -7,13 +7,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined.states import CheckpointState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.api.schemas.checkpoints import ReportBody
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import folder_of
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import after_commit, hint
+from determined_master.db.session import after_commit, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
@@ -68,7 +68,7 @@ async def report(session: AsyncSession, clock: Clock, body: ReportBody, principa
         target_id=body.uuid,
         payload={"trial": trial.id, "steps": steps},
     )
-    hint(session, hints.COLUMNS)
+    notify(session, notifications.COLUMNS)
 
 
 async def delete(session: AsyncSession, row: CheckpointRow) -> None:
@@ -88,6 +88,6 @@ async def delete(session: AsyncSession, row: CheckpointRow) -> None:
         checkpoint_size=max(0, trial.checkpoint_size - row.size),
         values_stale=True,
     )
-    hint(session, hints.COLUMNS)
+    notify(session, notifications.COLUMNS)
     folder = folder_of(await repository.storage_of(session, trial), row.uuid)
     after_commit(session, lambda: shutil.rmtree(folder, ignore_errors=True))

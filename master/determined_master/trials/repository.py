@@ -10,10 +10,10 @@ from sqlalchemy.orm import defer
 
 from determined.errors import Conflict, NotFound
 from determined.states import TrialState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.trials.transitions import FROM
 
@@ -130,7 +130,7 @@ async def add(session: AsyncSession, **values: Any) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)
     await session.flush()
-    hint(session, hints.experiment(row.experiment_id))
+    notify(session, notifications.experiment(row.experiment_id))
     return row
 
 
@@ -138,8 +138,8 @@ async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
     """Everything about a trial but its state."""
     await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
     await session.refresh(row)
-    topic = hints.metrics if values.keys() <= FIGURES else hints.experiment
-    hint(session, topic(row.experiment_id))
+    topic = notifications.metrics if values.keys() <= FIGURES else notifications.experiment
+    notify(session, topic(row.experiment_id))
 
 
 async def move(
@@ -162,7 +162,7 @@ async def move(
             return False
         raise Conflict(f"trial {row.id} is {row.state.value} and cannot become {to.value}")
     await session.refresh(row)
-    hint(session, hints.experiment(row.experiment_id))
+    notify(session, notifications.experiment(row.experiment_id))
     await events.record(
         session,
         clock,

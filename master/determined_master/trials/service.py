@@ -8,18 +8,18 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ExitReason, TrialState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.db.session import after_commit, hint
+from determined_master.db.session import after_commit, notify
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
-from determined_master.trials.facts import add_fact
 from determined_master.trials.outcome import AttemptEnd, decide
+from determined_master.trials.search_events import add_event
 from determined_master.trials.task_name import task_name
 from determined_master.users import repository as users
 
@@ -57,7 +57,7 @@ class Trials:
             start_time=self._clock.now(),
             warm_start_checkpoint=warm_start,
         )
-        hint(session, hints.TRIALS, hints.COLUMNS)
+        notify(session, notifications.TRIALS, notifications.COLUMNS)
         return row
 
     async def pause(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
@@ -68,7 +68,7 @@ class Trials:
     async def activate(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
         if row.state is TrialState.PAUSED:
             await repository.move(session, self._clock, row, TrialState.ACTIVE, actor=actor, retry_at=None)
-            hint(session, hints.TRIALS)
+            notify(session, notifications.TRIALS)
 
     async def stop(self, session: AsyncSession, row: TrialRow, to: TrialState, actor: str) -> None:
         """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""
@@ -79,7 +79,7 @@ class Trials:
         await repository.move(session, self._clock, row, to, actor=actor)
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is None:
-            hint(session, hints.TRIALS)
+            notify(session, notifications.TRIALS)
         elif to in (TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR):
             await self._allocations.kill(session, live)
         else:
@@ -142,7 +142,7 @@ class Trials:
             else:
                 retry_at = self._clock.now() + timedelta(seconds=fate.backoff) if fate.backoff else None
                 await repository.change(session, row, retry_at=retry_at, **values)
-                hint(session, hints.TRIALS)
+                notify(session, notifications.TRIALS)
         await allocation_rows.change(session, ended, settled=True)
 
     async def kill_attempt(self, session: AsyncSession, allocation: AllocationRow) -> None:
@@ -158,10 +158,10 @@ class Trials:
 
     async def _close(self, session: AsyncSession, row: TrialRow) -> None:
         reason = row.exit_reason or ExitReason.ERRORED
-        await add_fact(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
+        await add_event(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
         progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
         await repository.change(session, row, closed=True, progress=progress)
-        hint(session, hints.SEARCH, hints.logs(row.task_id))
+        notify(session, notifications.SEARCH, notifications.logs(row.task_id))
 
     async def _terminate(self, session: AsyncSession, row: TrialRow) -> None:
         live = await allocation_rows.live_of_task(session, row.task_id)

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
-from determined_master.db.session import Database, after_commit, hint
+from determined_master.db.session import Database, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.passwords import Passwords, client_hash, weakness
 from determined_master.principal import Principal
@@ -96,7 +96,7 @@ class Users:
     def _forget_after(self, session: AsyncSession) -> None:
         """Before the hint is sent: who looks again then has to see what is true now."""
         after_commit(session, self._forget)
-        hint(session, hints.SESSIONS)
+        notify(session, notifications.SESSIONS)
 
     async def create(
         self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool

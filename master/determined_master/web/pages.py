@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from determined_master.api.change_feed import Feed
+from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.proxy_prefix import prefix_of
 from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen, held
 
@@ -53,7 +53,7 @@ class Pages(BaseRoute):
             return redirect(path, request.url.query, prefix)
         if page is None:
             return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
-        feed: Feed = request.app.state.feed
+        feed: ChangeFeed = request.app.state.feed
         return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.ring.newest))
 
 

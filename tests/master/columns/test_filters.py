@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.errors import BadRequest
-from determined_master.columns import filters, sorting
-from determined_master.columns.filters import MOST_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group
-from determined_master.columns.names import Named, readings
-from determined_master.columns.sorting import By
+from determined_master.experiment_index import filters, sorting
+from determined_master.experiment_index.column_names import Named, readings
+from determined_master.experiment_index.filters import MOST_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group
+from determined_master.experiment_index.sorting import By
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
 VALUES = WORDS | st.booleans() | st.floats(allow_nan=False)

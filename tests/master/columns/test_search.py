@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.makers import NOON, add_experiment, add_trial, effective
 
-from determined_master.columns.search import Question, Search
-from determined_master.columns.service import Upkeep
 from determined_master.db.engine import sqlite_url
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
-from determined_master.hints import Hints
+from determined_master.experiment_index.indexer import Indexer
+from determined_master.experiment_index.search import Question, Search
+from determined_master.notifications import Notifications
 from determined_master.users import repository as users
 
 HOW_MANY = 60
@@ -89,7 +89,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
                 "validation.m.mean": sum(finite) / len(finite) if finite else None,
             }
             made.append(Plain(row.id, held, labels))
-    await Upkeep(database).catch_up(at_once=True)
+    await Indexer(database).catch_up(at_once=True)
     return made
 
 
@@ -98,7 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     path: Path = tmp_path_factory.mktemp("search") / "db"
     bring_up(sqlite_url(path))
     with asyncio.Runner() as runner:
-        database = Database(sqlite_url(path), Hints())
+        database = Database(sqlite_url(path), Notifications())
         try:
             yield World(database, runner, runner.run(fill(database, random.Random(7))))
         finally:

@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
-from determined_master.columns.rows import OfTrial
-from determined_master.columns.upkeep import sources
-from determined_master.columns.values import LONGEST_TEXT, MOST_NAMES, Value, cell, of_experiment, scalar, wider
+from determined_master.experiment_index.cell_values import (
+    LONGEST_TEXT,
+    MOST_NAMES,
+    Value,
+    cell,
+    of_experiment,
+    scalar,
+    wider,
+)
+from determined_master.experiment_index.index_repository import OfTrial
+from determined_master.experiment_index.index_upkeep import sources
 from determined_master.metrics.summary import summarise
 
 CONFIG = {

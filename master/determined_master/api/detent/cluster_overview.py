@@ -11,7 +11,7 @@ from determined.errors import BadRequest
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas.base import Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
@@ -121,7 +121,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 
 @router.get("/overview")
-async def get_cluster_overview(_principal: Anyone, session: Read, master: TheMaster) -> ClusterOverview:
+async def get_cluster_overview(_principal: Anyone, session: Read, master: ServicesDep) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MOST_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
@@ -148,7 +148,7 @@ async def get_cluster_overview(_principal: Anyone, session: Read, master: TheMas
 
 @router.get("/holds", response_model=SlotHolds)
 async def list_slot_holds(
-    _principal: Anyone, session: Read, master: TheMaster, start: From = None, end: To = None
+    _principal: Anyone, session: Read, master: ServicesDep, start: From = None, end: To = None
 ) -> Response:
     """Of the last day where nothing is said; the newest of very many."""
     now = master.clock.now()
@@ -173,7 +173,7 @@ async def list_slot_holds(
 async def get_slot_usage(
     _principal: Anyone,
     session: Read,
-    master: TheMaster,
+    master: ServicesDep,
     start: From = None,
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Read, TheMaster, current_admin, current_principal, current_user
+from determined_master.api.dependencies import Read, ServicesDep, current_admin, current_principal, current_user
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.authentication import bearer
 from determined_master.trials import repository as trial_rows
@@ -13,7 +13,7 @@ from determined_master.trials import repository as trial_rows
 router = APIRouter(prefix="/detent", tags=["cluster"])
 
 
-async def operator(request: Request, master: TheMaster) -> None:
+async def operator(request: Request, master: ServicesDep) -> None:
     """An admin, or whoever holds the data folder: its supervisor must be able to end the cluster in good order even
     after every password was changed."""
     if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
@@ -25,7 +25,7 @@ class DrainBody(Wire):
 
 
 @router.post("/drain", dependencies=[Depends(operator)])
-async def drain(body: DrainBody, master: TheMaster) -> Empty:
+async def drain(body: DrainBody, master: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
     master.draining = True
     async with master.database.write() as session:

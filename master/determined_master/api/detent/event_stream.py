@@ -9,11 +9,11 @@ from fastapi.responses import StreamingResponse
 
 from determined import __version__
 from determined.errors import ApiError
-from determined_master import hints
-from determined_master.api.change_feed import Feed, encoded
-from determined_master.api.dependencies import Anyone, TheMaster
+from determined_master import notifications
+from determined_master.api.change_feed import ChangeFeed, encoded
+from determined_master.api.dependencies import Anyone, ServicesDep
 from determined_master.api.schemas.page import Bye, Changes, Hello
-from determined_master.services import Master
+from determined_master.services import Services
 
 router = APIRouter(prefix="/detent", tags=["page"])
 
@@ -35,7 +35,7 @@ class EventStream(StreamingResponse):
 async def follow_changes(
     request: Request,
     _principal: Anyone,
-    master: TheMaster,
+    master: ServicesDep,
     last_event_id: Annotated[str, Header()] = "",
     last_event_id_asked: Annotated[str, Query(alias="lastEventId")] = "",
 ) -> EventStream:
@@ -43,9 +43,9 @@ async def follow_changes(
     return EventStream(_events(request, master, last_event_id or last_event_id_asked), headers=_HEADERS)
 
 
-async def _events(request: Request, master: Master, after: str) -> AsyncIterator[bytes]:
-    feed: Feed = request.app.state.feed
-    async with master.hints.listen(hints.FEED, hints.SESSIONS) as listener:
+async def _events(request: Request, master: Services, after: str) -> AsyncIterator[bytes]:
+    feed: ChangeFeed = request.app.state.feed
+    async with master.hints.listen(notifications.FEED, notifications.SESSIONS) as listener:
         logins, looked_at = -1, 0.0
         at, resumed = feed.place(after)
         yield _hello(request, master, feed, at, resumed=resumed)
@@ -69,17 +69,17 @@ async def _events(request: Request, master: Master, after: str) -> AsyncIterator
                 yield b": still here\n\n"
 
 
-def _hello(request: Request, master: Master, feed: Feed, at: int, *, resumed: bool) -> bytes:
+def _hello(request: Request, master: Services, feed: ChangeFeed, at: int, *, resumed: bool) -> bytes:
     page = request.app.state.page_files.page
     hello = Hello(build=page.build if page else "", version=__version__, now=master.clock.now(), resumed=resumed)
     return b"retry: 1000\n" + encoded(feed.name_of(at), "hello", hello.model_dump_json())
 
 
-def _bye(feed: Feed, bye: Bye) -> bytes:
+def _bye(feed: ChangeFeed, bye: Bye) -> bytes:
     return encoded(feed.name_of(feed.ring.newest), "bye", bye.model_dump_json())
 
 
-async def _is_signed_in(request: Request, master: Master) -> bool:
+async def _is_signed_in(request: Request, master: Services) -> bool:
     try:
         await master.authenticator.principal(request.headers, request.cookies)
     except ApiError:

@@ -5,7 +5,7 @@ import asyncio
 from fastapi import APIRouter
 
 from determined.config import Checked, Diagnostic, check
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
 from determined_master.experiments import repository
@@ -19,7 +19,7 @@ NO_ENTRYPOINT = Diagnostic(
 
 @router.get("/experiments/{experiment_id}/config")
 async def get_effective_config(
-    experiment_id: int, _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = master.submit.defaults()
@@ -27,7 +27,7 @@ async def get_effective_config(
 
 
 @router.post("/config/check")
-async def check_config(body: schemas.ConfigCheckBody, _user: User, master: TheMaster) -> schemas.ConfigCheck:
+async def check_config(body: schemas.ConfigCheckBody, _user: User, master: ServicesDep) -> schemas.ConfigCheck:
     """As at the creation of an experiment, which it does not make."""
     checked = await asyncio.to_thread(check, body.config, defaults=master.submit.defaults())
     found = [*checked.diagnostics, *([NO_ENTRYPOINT] if _has_no_entrypoint(checked) else [])]

@@ -4,18 +4,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas import experiment_search as schemas
-from determined_master.columns import catalogue
-from determined_master.columns.names import Kind
-from determined_master.columns.search import Question, Search
+from determined_master.experiment_index import column_catalog
+from determined_master.experiment_index.column_names import Kind
+from determined_master.experiment_index.search import Question, Search
 
 router = APIRouter(prefix="/detent", tags=["finding"])
 
 
 @router.post("/experiments/search")
 async def find_experiments(
-    body: schemas.SearchBody, _principal: Anyone, session: Read, master: TheMaster
+    body: schemas.SearchBody, _principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.SearchAnswer:
     now = master.clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
@@ -30,7 +30,7 @@ async def find_experiments(
 
 @router.post("/experiments/search/ids")
 async def find_experiment_ids(
-    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, master: TheMaster
+    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.SearchIdsAnswer:
     question = Question(body.project_id, body.filter, body.sort, body.show_archived)
     ids = await Search(session, master.clock.now(), question).ids()
@@ -39,7 +39,7 @@ async def find_experiment_ids(
 
 @router.post("/experiments/search/groups")
 async def group_experiments(
-    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, master: TheMaster
+    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.SearchGroupsAnswer:
     question = Question(body.project_id, body.filter, None, body.show_archived)
     groups = await Search(session, master.clock.now(), question).groups(body.by)
@@ -55,7 +55,7 @@ async def list_columns(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 50,
     project_id: Annotated[int, Query(alias="projectId")] = 0,
 ) -> schemas.ColumnsAnswer:
-    found, total = await catalogue.page(session, query, kind, limit, project_id)
+    found, total = await column_catalog.page(session, query, kind, limit, project_id)
     return schemas.ColumnsAnswer(columns=[schemas.column(one) for one in found], total=total)
 
 
@@ -63,9 +63,11 @@ async def list_columns(
 async def list_column_values(
     _principal: Anyone,
     session: Read,
-    master: TheMaster,
+    master: ServicesDep,
     column: str,
     query: str = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> schemas.ColumnValuesAnswer:
-    return schemas.ColumnValuesAnswer(values=await catalogue.words(session, column, query, limit, master.clock.now()))
+    return schemas.ColumnValuesAnswer(
+        values=await column_catalog.words(session, column, query, limit, master.clock.now())
+    )

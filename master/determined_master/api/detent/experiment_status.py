@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.queries import experiment_status as status_queries
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
@@ -17,7 +17,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
 from determined_master.trials import repository as trial_rows
-from determined_master.trials.past import histories_of
+from determined_master.trials.timeline_queries import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -25,7 +25,7 @@ MOST_TOLD, MOST_DRAWN = 500, 200
 
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
-async def get_experiment_status(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> Response:
+async def get_experiment_status(experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> Response:
     """Of a large search those trials that live and the newest of the others."""
     row = await repository.get(session, experiment_id)
     return answered(await status_of(session, row, master.clock.now()))
@@ -36,7 +36,7 @@ async def get_experiment_timeline(
     experiment_id: int,
     _principal: Anyone,
     session: Read,
-    master: TheMaster,
+    master: ServicesDep,
     start: Annotated[datetime | None, Query(alias="from")] = None,
     end: Annotated[datetime | None, Query(alias="to")] = None,
 ) -> Response:

@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse
 
 from determined.errors import Unauthenticated
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.queries.attempts import Attempts, attempts_of
 from determined_master.api.schemas.base import Json, Number, Time, Wire
 from determined_master.authentication import bearer
@@ -49,20 +49,20 @@ class Curves(Wire):
 
 
 @router.head("/contexts/{digest}")
-async def has_context(digest: str, _principal: Anyone, master: TheMaster) -> Response:
+async def has_context(digest: str, _principal: Anyone, master: ServicesDep) -> Response:
     master.blobs.path(digest)
     return Response()
 
 
 @router.put("/contexts/{digest}")
-async def put_context(digest: str, request: Request, _user: User, master: TheMaster) -> dict[str, Any]:
+async def put_context(digest: str, request: Request, _user: User, master: ServicesDep) -> dict[str, Any]:
     # A tar has headers and padding beyond the content that the limit counts.
     await master.blobs.receive(digest, request.stream(), 2 * master.settings.context_limit)
     return {}
 
 
 @router.get("/contexts/{digest}")
-async def get_context(digest: str, request: Request, master: TheMaster) -> FileResponse:
+async def get_context(digest: str, request: Request, master: ServicesDep) -> FileResponse:
     if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         raise Unauthenticated("the join token is not this cluster's")
     return FileResponse(master.blobs.path(digest), media_type="application/zstd")

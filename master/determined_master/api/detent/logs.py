@@ -8,15 +8,15 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas.base import Wire
 from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
-from determined_master.logs import page_rows
-from determined_master.logs.page_rows import Shown
-from determined_master.logs.paging import Asked, page
+from determined_master.logs import log_queries
+from determined_master.logs.log_pager import Asked, page
+from determined_master.logs.log_queries import Shown
 from determined_master.logs.repository import Selection
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 DOWNLOAD_PAGE = 500
@@ -60,7 +60,7 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, master: TheMaster
+    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
     found = await page(session, master.matchers, row.task_id, asked.asked())
@@ -77,20 +77,20 @@ async def log_page(
 @router.get("/trials/{trial_id}/logs/first-error")
 async def log_first_error(trial_id: int, _principal: Anyone, session: Read) -> FirstError:
     row = await trial_rows.get(session, trial_id)
-    found = await page_rows.first_error(session, row.task_id)
+    found = await log_queries.first_error(session, row.task_id)
     return FirstError(line=line_of(found) if found is not None else None)
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: int, _principal: Anyone, session: Read, master: TheMaster) -> LogExtent:
+async def log_extent(trial_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
-    found = await page_rows.extent(session, row.task_id)
+    found = await log_queries.extent(session, row.task_id)
     count = await master.log_counts.of(session, row.task_id, found.last_id)
     return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: int, _principal: Anyone, session: Read, master: TheMaster) -> StreamingResponse:
+async def log_download(trial_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
         _texts(master, row.task_id),
@@ -101,18 +101,18 @@ async def log_download(trial_id: int, _principal: Anyone, session: Read, master:
 
 @router.get("/logs/lines/{line_id}")
 async def log_line(line_id: int, _principal: Anyone, session: Read) -> WholeLine:
-    found = await page_rows.one(session, line_id)
+    found = await log_queries.one(session, line_id)
     if found is None:
         raise NotFound(f"line {line_id} not found")
     return WholeLine(line=line_of(found))
 
 
-async def _texts(master: Master, task_id: str) -> AsyncIterator[bytes]:
+async def _texts(master: Services, task_id: str) -> AsyncIterator[bytes]:
     """In pages, each from a session of its own: none lives through the download."""
     after = 0
     while True:
         async with master.database.read() as session:
-            lines = await page_rows.whole_lines(session, task_id, after, DOWNLOAD_PAGE)
+            lines = await log_queries.whole_lines(session, task_id, after, DOWNLOAD_PAGE)
         if not lines:
             return
         after = lines[-1].id

@@ -19,9 +19,9 @@ from determined_master.api.schemas.metrics import (
 )
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward
-from determined_master.metrics import chunk_rows
-from determined_master.metrics.points import Points
-from determined_master.metrics.series import Found, Question, known_and_missing, read
+from determined_master.metric_series import repository
+from determined_master.metric_series.series import Found, Question, known_and_missing, read
+from determined_master.metric_series.series_points import Points
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/detent", tags=["series"])
@@ -33,7 +33,7 @@ MOST_POINTS = 250_000
 
 @router.post("/series", response_model=SeriesAnswer)
 async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Response:
-    trials, missing = known_and_missing(body.trial_ids, await chunk_rows.cursors(session, body.trial_ids))
+    trials, missing = known_and_missing(body.trial_ids, await repository.cursors(session, body.trial_ids))
     names = list(dict.fromkeys((metric.group, metric.name) for metric in body.metrics))
     scale = MICROS if body.x == "time" else 1
     question = Question(
@@ -86,7 +86,7 @@ async def trial_metric_names(trial_id: int, _principal: Anyone, session: Read) -
 @router.post("/trials/summaries")
 async def trial_summaries(body: SummariesBody, _principal: Anyone, session: Read) -> SummariesAnswer:
     wanted = None if body.metrics is None else {(metric.group, metric.name) for metric in body.metrics}
-    trials, _ = known_and_missing(body.trial_ids, await chunk_rows.cursors(session, body.trial_ids))
+    trials, _ = known_and_missing(body.trial_ids, await repository.cursors(session, body.trial_ids))
     rows = {row.id: row for row in await trial_rows.by_ids(session, [trial.trial_id for trial in trials])}
     words = await trial_queries.states(session, list(rows.values()))
     return SummariesAnswer(

@@ -5,14 +5,14 @@ from fastapi import APIRouter, Request, Response
 from determined import __version__
 from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User, current_principal, current_user
-from determined_master.api.rate_limit import Patience
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, current_principal, current_user
+from determined_master.api.rate_limit import RateLimit
 from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.users import user as shown
 from determined_master.authentication import bearer
 from determined_master.db.models import UserRow
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.users import repository as users
 
 router = APIRouter(prefix="/detent", tags=["page"])
@@ -21,7 +21,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @router.post("/sign-in/links")
-async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, master: TheMaster) -> schemas.SignInLink:
+async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, master: ServicesDep) -> schemas.SignInLink:
     """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
     if master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         _from_this_machine(request)
@@ -39,9 +39,9 @@ async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, mast
 
 @router.post("/sign-in")
 async def sign_in(
-    body: schemas.SignInBody, request: Request, response: Response, master: TheMaster
+    body: schemas.SignInBody, request: Request, response: Response, master: ServicesDep
 ) -> schemas.SignInAnswer:
-    patience: Patience = request.app.state.patience
+    patience: RateLimit = request.app.state.patience
     address = request.client.host if request.client else ""
     patience.check(address, master.clock.now())
     try:
@@ -54,7 +54,7 @@ async def sign_in(
 
 
 @router.post("/sign-out")
-async def sign_out(user: User, request: Request, response: Response, master: TheMaster) -> Empty:
+async def sign_out(user: User, request: Request, response: Response, master: ServicesDep) -> Empty:
     """Its streams end with it."""
     await master.users.logout(user)
     session_cookie.take(response, request, master)
@@ -62,7 +62,7 @@ async def sign_out(user: User, request: Request, response: Response, master: The
 
 
 @router.get("/session")
-async def get_session(principal: Anyone, session: Read, request: Request, master: TheMaster) -> schemas.PageSession:
+async def get_session(principal: Anyone, session: Read, request: Request, master: ServicesDep) -> schemas.PageSession:
     page = request.app.state.page_files.page
     return schemas.PageSession(
         user=shown(await users.get(session, principal.user_id)),
@@ -73,7 +73,7 @@ async def get_session(principal: Anyone, session: Read, request: Request, master
     )
 
 
-async def _open(master: Master, body: schemas.SignInBody) -> tuple[str, UserRow]:
+async def _open(master: Services, body: schemas.SignInBody) -> tuple[str, UserRow]:
     if body.token:
         return await master.users.login_by_link(body.token)
     if not body.username:

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.trials import repository
-from determined_master.trials.past import histories_of
+from determined_master.trials.timeline_queries import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 

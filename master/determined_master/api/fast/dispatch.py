@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class Lane:
+class FastPath:
     """ASGI middleware. Handlers answer every error themselves."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[tuple[str, Handler]], owner: object) -> None:

@@ -17,7 +17,7 @@ from determined_master.json_numbers import inward
 from determined_master.logs.store import Line, Lines
 from determined_master.metrics.report import Report
 from determined_master.principal import Principal
-from determined_master.services import Master
+from determined_master.services import Services
 
 _EMPTY = b"{}"
 
@@ -77,7 +77,7 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 
 
 async def report_metrics(request: Request) -> Response:
-    master: Master = request.app.state.master
+    master: Services = request.app.state.master
     try:
         trial_id = int(request.path_params["trial_id"])
         await _may_report(request, master, trial_id)
@@ -89,7 +89,7 @@ async def report_metrics(request: Request) -> Response:
 
 
 async def post_logs(request: Request) -> Response:
-    master: Master = request.app.state.master
+    master: Services = request.app.state.master
     try:
         principal = await master.authenticator.principal(request.headers, request.cookies)
         body = await decode(request, _LOGS)
@@ -108,7 +108,7 @@ async def post_logs(request: Request) -> Response:
 
 async def post_output(request: Request) -> Response:
     """An agent's lines with the bytes that they stand for."""
-    master: Master = request.app.state.master
+    master: Services = request.app.state.master
     try:
         if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
             raise Unauthenticated("the join token is not this cluster's")
@@ -121,7 +121,7 @@ async def post_output(request: Request) -> Response:
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
 
 
-async def _may_report(request: Request, master: Master, trial_id: int) -> Principal:
+async def _may_report(request: Request, master: Services, trial_id: int) -> Principal:
     """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = master.authenticator.known_task(token) if token else None

@@ -10,10 +10,10 @@ from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.queries import trials as trial_reading
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
-from determined_master.columns import catalogue_repository, repository
-from determined_master.columns.conditions import Stored
-from determined_master.columns.names import STATISTICS, Statistic
 from determined_master.db.models import ExperimentRow
+from determined_master.experiment_index import column_repository, repository
+from determined_master.experiment_index.column_names import STATISTICS, Statistic
+from determined_master.experiment_index.filter_sql import Stored
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward
 from determined_master.trials import repository as trial_rows
@@ -35,7 +35,7 @@ async def show(session: AsyncSession, experiment_ids: Sequence[int]) -> list[tup
 async def _summaries(session: AsyncSession, rows: Sequence[ExperimentRow]) -> dict[int, dict[str, Any]]:
     """The searcher's metric alone, from the table that lists read."""
     metrics = {row.searcher_metric for row in rows}
-    ids = await catalogue_repository.named(session, {f"validation.{metric}" for metric in metrics})
+    ids = await column_repository.named(session, {f"validation.{metric}" for metric in metrics})
     stored: dict[tuple[str, Statistic], Stored] = {
         (metric, statistic): Stored(ids["metric", f"validation.{metric}"], statistic)
         for metric in metrics

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 from determined.errors import BadRequest
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import LogRow
 from determined_master.db.session import Database, ReadSession
@@ -35,7 +35,7 @@ async def read(
     after_id = sent = 0
     is_first = True
     waited_since_end = False
-    async with database.hints.listen(hints.logs(task_id)) as listener:
+    async with database.hints.listen(notifications.logs(task_id)) as listener:
         while True:
             async with database.read() as session:
                 ended, drained = await _ended(session, task_id)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from determined.errors import BadRequest
-from determined_master import hints
+from determined_master import notifications
 from determined_master.api.queries.metric_names import named
 from determined_master.api.schemas.base import Wire
 from determined_master.api.schemas.metrics import (
@@ -21,9 +21,9 @@ from determined_master.db.models import TrialRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward
-from determined_master.metrics import chunk_rows
-from determined_master.metrics.points import Points
-from determined_master.metrics.series import Name, Question, known_and_missing, read
+from determined_master.metric_series import repository
+from determined_master.metric_series.series import Name, Question, known_and_missing, read
+from determined_master.metric_series.series_points import Points
 from determined_master.trials import repository as trial_rows
 
 TYPES = {"training": "METRIC_TYPE_TRAINING", "validation": "METRIC_TYPE_VALIDATION"}
@@ -52,7 +52,7 @@ async def parts(
     """One part, and where a period is given another each time that something has changed when it is over; until the
     experiments have ended. Each comes from a session of its own."""
     last: Wire | None = None
-    async with database.hints.listen(hints.SHUTDOWN) as listener:
+    async with database.hints.listen(notifications.SHUTDOWN) as listener:
         while True:
             async with database.read() as session:
                 rows = await experiment_rows.get_many(session, experiment_ids)
@@ -157,7 +157,7 @@ def _rank(trial: TrialRow, smaller_is_better: bool) -> tuple[bool, float, int]:
 async def _curves(
     session: ReadSession, trial_ids: Sequence[int], names: Sequence[Name], question: Question
 ) -> dict[int, dict[Name, Points]]:
-    known, _ = known_and_missing(trial_ids, await chunk_rows.cursors(session, trial_ids))
+    known, _ = known_and_missing(trial_ids, await repository.cursors(session, trial_ids))
     curves: dict[int, dict[Name, Points]] = {trial_id: {} for trial_id in trial_ids}
     async for found in read(session, known, names, question):
         curves[found.trial_id][found.group, found.name] = found.points

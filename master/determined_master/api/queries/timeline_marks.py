@@ -7,7 +7,7 @@ from typing import Literal
 
 from determined.states import TrialState
 from determined_master.api.schemas.base import Time, Wire
-from determined_master.trials.history import History
+from determined_master.trials.timeline import History
 
 MarkKind = Literal["checkpoint", "restart", "pause", "activate", "created", "ended"]
 CurveMarkKind = Literal["restart", "pause", "checkpoint"]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from determined.states import TrialState
 from determined_master.api.schemas.base import Time, Wire
-from determined_master.trials.history import History, Try
+from determined_master.trials.timeline import Attempt, History
 
 SegmentKind = Literal["queued", "starting", "running", "pausing", "paused", "backing_off", "stopping", "ended"]
 SHOWN_REASON = 200
@@ -67,7 +67,7 @@ def _doing(history: History, at: datetime) -> tuple[int, SegmentKind, str]:
     return run_id, "queued", why
 
 
-def _held(state: TrialState, one: Try, at: datetime) -> tuple[SegmentKind, str]:
+def _held(state: TrialState, one: Attempt, at: datetime) -> tuple[SegmentKind, str]:
     """While an attempt lives."""
     if state is TrialState.PAUSED:
         is_ready = one.ready is not None and one.ready <= at
@@ -83,7 +83,7 @@ def _held(state: TrialState, one: Try, at: datetime) -> tuple[SegmentKind, str]:
     return "queued", one.waiting
 
 
-def _why_ended(one: Try) -> str:
+def _why_ended(one: Attempt) -> str:
     if one.reason is None or one.reason.value in ("completed", "preempted", "killed"):
         return ""
     words = one.message.split("\n")[0] or one.reason.value

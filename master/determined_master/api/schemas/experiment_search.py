@@ -9,8 +9,8 @@ from determined_master.api.schemas.base import Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
-from determined_master.columns.names import OWN, Kind, Listed, Type, display_name
-from determined_master.columns.shown import Shown
+from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
+from determined_master.experiment_index.shown import Shown
 
 Cell = Number | str | bool | None
 ShownState = Literal[

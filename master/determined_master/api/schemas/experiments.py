@@ -6,7 +6,7 @@ from typing import Any, cast
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.db.models import ExperimentRow, TrialRow
-from determined_master.experiments.edit import ExperimentChanges
+from determined_master.experiments.commands.edit import ExperimentChanges
 
 
 class Experiment(Wire):

@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import NotFound
 from determined_master.agents import repository
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster
+from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas import agents as schemas
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.services import Master
+from determined_master.services import Services
 
 router = APIRouter(prefix="/api/v1", tags=["agents"])
 
@@ -29,14 +29,14 @@ async def get_agent(agent_id: str, _principal: Anyone, session: Read) -> schemas
 
 
 @router.post("/agents/{agent_id}/enable")
-async def enable_agent(agent_id: str, admin: Admin, master: TheMaster) -> schemas.AgentAnswer:
+async def enable_agent(agent_id: str, admin: Admin, master: ServicesDep) -> schemas.AgentAnswer:
     await master.agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
     return await _answer(master, agent_id)
 
 
 @router.post("/agents/{agent_id}/disable")
 async def disable_agent(
-    agent_id: str, body: schemas.DisableBody, admin: Admin, master: TheMaster
+    agent_id: str, body: schemas.DisableBody, admin: Admin, master: ServicesDep
 ) -> schemas.AgentAnswer:
     await master.agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
     return await _answer(master, agent_id)
@@ -53,26 +53,26 @@ async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Rea
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
-async def enable_slot(agent_id: str, slot_id: str, admin: Admin, master: TheMaster) -> schemas.SlotAnswer:
+async def enable_slot(agent_id: str, slot_id: str, admin: Admin, master: ServicesDep) -> schemas.SlotAnswer:
     return await _set_slot(master, agent_id, slot_id, admin, enabled=True, drain=False)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/disable")
 async def disable_slot(
-    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, master: TheMaster
+    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, master: ServicesDep
 ) -> schemas.SlotAnswer:
     return await _set_slot(master, agent_id, slot_id, admin, enabled=False, drain=body.drain)
 
 
 async def _set_slot(
-    master: Master, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
+    master: Services, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
 ) -> schemas.SlotAnswer:
     name = _slot_name(slot_id)
     await master.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
     return schemas.SlotAnswer(slot=(await _answer(master, agent_id)).agent.slots[name])
 
 
-async def _answer(master: Master, agent_id: str) -> schemas.AgentAnswer:
+async def _answer(master: Services, agent_id: str) -> schemas.AgentAnswer:
     async with master.database.read() as session:
         return schemas.AgentAnswer(agent=await _one(session, agent_id))
 

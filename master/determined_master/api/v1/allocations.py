@@ -7,15 +7,15 @@ from fastapi import APIRouter, Query
 
 from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenticated
 from determined.states import ContainerState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
-from determined_master.api.dependencies import Anyone, TheMaster, Write
+from determined_master.api.dependencies import Anyone, ServicesDep, Write
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.db.models import ContainerRow
 from determined_master.logs import repository as logs
 from determined_master.principal import Principal
-from determined_master.services import Master
+from determined_master.services import Services
 
 router = APIRouter(prefix="/api/v1", tags=["allocations"])
 LONGEST_POLL = 90
@@ -41,11 +41,11 @@ def own_allocation(principal: Principal, allocation_id: str) -> None:
 
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
-async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, master: TheMaster) -> RendezvousAnswer:
+async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, master: ServicesDep) -> RendezvousAnswer:
     """Blocks until every container of the allocation runs; then the allocation is ready."""
     own_allocation(principal, allocation_id)
     late_at: float | None = master.clock.now().timestamp() + LATE_SECONDS
-    async with master.hints.listen(hints.allocation(allocation_id)) as listener:
+    async with master.hints.listen(notifications.allocation(allocation_id)) as listener:
         while True:
             async with master.database.read() as session:
                 row = await repository.get(session, allocation_id)
@@ -79,7 +79,7 @@ async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, m
 
 
 async def _name_the_late(
-    master: Master, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
+    master: Services, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
 ) -> None:
     """In the trial's log, once: every container that waits asks, the first of them says it."""
     here = [c for c in containers if c.state is ContainerState.RUNNING]
@@ -93,13 +93,13 @@ async def _name_the_late(
 async def preemption(
     allocation_id: str,
     principal: Anyone,
-    master: TheMaster,
+    master: ServicesDep,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
 ) -> PreemptionAnswer:
     """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
     own_allocation(principal, allocation_id)
     seconds = max(0, min(timeout_seconds, LONGEST_POLL))
-    async with master.hints.listen(hints.allocation(allocation_id)) as listener:
+    async with master.hints.listen(notifications.allocation(allocation_id)) as listener:
         deadline = master.clock.now().timestamp() + seconds
         while True:
             async with master.database.read() as session:
@@ -115,7 +115,7 @@ async def preemption(
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
-async def acknowledge(allocation_id: str, principal: Anyone, session: Write, master: TheMaster) -> Empty:
+async def acknowledge(allocation_id: str, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
     """From now on exit 0 means "not finished, place me again"."""
     own_allocation(principal, allocation_id)
     await master.allocations.acknowledge_preemption(session, await repository.get(session, allocation_id))
@@ -123,7 +123,7 @@ async def acknowledge(allocation_id: str, principal: Anyone, session: Write, mas
 
 
 @router.post("/allocations/{allocation_id}/ready")
-async def ready(allocation_id: str, principal: Anyone, session: Write, master: TheMaster) -> Empty:
+async def ready(allocation_id: str, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
     own_allocation(principal, allocation_id)
     await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
     return Empty()

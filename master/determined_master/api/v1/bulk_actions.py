@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from determined_master.api.dependencies import TheMaster, User
+from determined_master.api.dependencies import ServicesDep, User
 from determined_master.api.schemas import experiment_search as schemas
-from determined_master.columns import selected
-from determined_master.columns.selected import Selected, Verb
-from determined_master.experiments import edit
+from determined_master.experiment_index import bulk_selection
+from determined_master.experiment_index.bulk_selection import Selected, Verb
+from determined_master.experiments.commands import edit
 
 router = APIRouter(tags=["many experiments"])
 _OF_PROJECT = "/api/v1/projects/{project_id}/experiments"
@@ -14,64 +14,64 @@ _OF_PROJECT = "/api/v1/projects/{project_id}/experiments"
 
 @router.post(f"{_OF_PROJECT}/activate")
 async def activate_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.activate(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/pause")
 async def pause_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.pause(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/cancel")
 async def cancel_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.cancel(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/kill")
 async def kill_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.kill(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/archive")
 async def archive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.archive(i, user, archived=True))
 
 
 @router.post(f"{_OF_PROJECT}/unarchive")
 async def unarchive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.archive(i, user, archived=False))
 
 
 @router.delete(f"{_OF_PROJECT}/delete")
 async def delete_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(master, project_id, body, lambda i: master.verbs.delete(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/move")
 async def move_experiments(
-    project_id: int, body: schemas.BulkMoveBody, user: User, master: TheMaster
+    project_id: int, body: schemas.BulkMoveBody, user: User, master: ServicesDep
 ) -> schemas.BulkAnswer:
     await master.verbs.check_home(body.destination_project_id)
     return await _each(master, project_id, body, lambda i: master.verbs.rehome(i, user, body.destination_project_id))
 
 
 @router.post("/detent/experiments/labels")
-async def label_experiments(body: schemas.BulkLabelsBody, user: User, master: TheMaster) -> schemas.BulkAnswer:
-    add, remove = selected.labels(body.add), selected.labels(body.remove)
+async def label_experiments(body: schemas.BulkLabelsBody, user: User, master: ServicesDep) -> schemas.BulkAnswer:
+    add, remove = bulk_selection.labels(body.add), bulk_selection.labels(body.remove)
     chosen = Selected(body.experiment_ids, expected_count=body.expected_count)
 
     async def relabel(experiment_id: int) -> None:
@@ -80,15 +80,15 @@ async def label_experiments(body: schemas.BulkLabelsBody, user: User, master: Th
     return _answer(await chosen.each(master.database, relabel))
 
 
-async def _each(master: TheMaster, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
+async def _each(master: ServicesDep, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
     chosen = Selected(
         body.experiment_ids,
-        project_id=selected.project_of(project_id, body.project_id),
+        project_id=bulk_selection.project_of(project_id, body.project_id),
         expected_count=body.expected_count,
         filters=body.filters,
     )
     return _answer(await chosen.each(master.database, verb))
 
 
-def _answer(results: list[selected.Result]) -> schemas.BulkAnswer:
+def _answer(results: list[bulk_selection.Result]) -> schemas.BulkAnswer:
     return schemas.BulkAnswer(results=[schemas.BulkResult(id=r.id, error=r.error) for r in results])

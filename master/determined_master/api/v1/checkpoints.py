@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest, Forbidden
 from determined.states import CheckpointState
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User, Write
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
 from determined_master.api.pagination import page
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty
@@ -29,7 +29,7 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 
 
 @router.post("/api/v1/checkpoints")
-async def report(body: schemas.ReportBody, principal: Anyone, session: Write, master: TheMaster) -> Empty:
+async def report(body: schemas.ReportBody, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
     if principal.is_task and body.task_id and body.task_id != principal.task_id:
         raise Forbidden("this task's token may not report another task's checkpoint")
     await trial_checkpoints.report(session, master.clock, body, principal)

@@ -12,12 +12,12 @@ from fastapi.responses import StreamingResponse
 from determined import __version__
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster
+from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas.base import Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
-from determined_master.services import Master
+from determined_master.services import Services
 
 WIRE_VERSION = "0.38.1"
 router = APIRouter(tags=["cluster"])
@@ -53,7 +53,7 @@ class PoolsAnswer(Wire):
 
 
 @router.get("/info")
-async def info(master: TheMaster) -> dict[str, Any]:
+async def info(master: ServicesDep) -> dict[str, Any]:
     """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
     return {
         "version": WIRE_VERSION,
@@ -72,7 +72,7 @@ async def health(session: Read) -> dict[str, Any]:
 
 
 @router.get("/api/v1/master")
-async def get_master(master: TheMaster) -> MasterAnswer:
+async def get_master(master: ServicesDep) -> MasterAnswer:
     return MasterAnswer(
         master_id=master.master_id,
         cluster_id=master.cluster_id,
@@ -82,7 +82,7 @@ async def get_master(master: TheMaster) -> MasterAnswer:
 
 
 @router.get("/api/v1/master/config")
-async def get_config(_admin: Admin, master: TheMaster) -> ConfigAnswer:
+async def get_config(_admin: Admin, master: ServicesDep) -> ConfigAnswer:
     settings = master.settings
     return ConfigAnswer(
         config={
@@ -105,14 +105,14 @@ async def get_config(_admin: Admin, master: TheMaster) -> ConfigAnswer:
 
 @router.get("/api/v1/master/logs")
 async def get_logs(
-    _admin: Admin, master: TheMaster, offset: int = 0, limit: int = 0, follow: bool = False
+    _admin: Admin, master: ServicesDep, offset: int = 0, limit: int = 0, follow: bool = False
 ) -> StreamingResponse:
     return StreamingResponse(_log_lines(master, offset, limit, follow), media_type="application/json")
 
 
 @router.get("/api/v1/resource-pools")
 async def get_pools(
-    _principal: Anyone, master: TheMaster, session: Read, offset: int = 0, limit: int = 0
+    _principal: Anyone, master: ServicesDep, session: Read, offset: int = 0, limit: int = 0
 ) -> PoolsAnswer:
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
@@ -129,7 +129,7 @@ async def get_pools(
     return PoolsAnswer(resource_pools=shown, pagination=pagination)
 
 
-async def _log_lines(master: Master, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
+async def _log_lines(master: Services, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
     last = offset - 1
     sent = 0
     while True:

@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query
 from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas.base import Time, Wire
 from determined_master.experiments import repository
-from determined_master.services import Master
+from determined_master.services import Services
 
 router = APIRouter(tags=["files"])
 MOST_TEXT = 1_000_000
@@ -59,7 +59,7 @@ class ContextFile(Wire):
 
 
 @router.get("/api/v1/experiments/{experiment_id}/file_tree")
-async def file_tree(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> FileTree:
+async def file_tree(experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> FileTree:
     archive = await _archive(session, master, experiment_id)
     if archive is None:
         return FileTree(files=[])
@@ -68,7 +68,7 @@ async def file_tree(experiment_id: int, _principal: Anyone, session: Read, maste
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
 async def model_def_file(
-    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, master: ServicesDep
 ) -> FileAnswer:
     archive = await _archive(session, master, experiment_id)
     data, _size = await asyncio.to_thread(_content, archive, body.path, None)
@@ -77,7 +77,7 @@ async def model_def_file(
 
 @router.get("/detent/experiments/{experiment_id}/file")
 async def context_file(
-    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, master: ServicesDep
 ) -> ContextFile:
     archive = await _archive(session, master, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MOST_TEXT)
@@ -87,7 +87,7 @@ async def context_file(
     return ContextFile(path=path, text=text, size=size, binary=binary, truncated=size > len(data))
 
 
-async def _archive(session: Read, master: Master, experiment_id: int) -> Path | None:
+async def _archive(session: Read, master: Services, experiment_id: int) -> Path | None:
     digest = (await repository.get(session, experiment_id)).context_hash
     return None if digest is None else master.blobs.path(digest)
 

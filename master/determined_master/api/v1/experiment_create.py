@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request
 
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
-from determined_master.api.dependencies import TheMaster, User
+from determined_master.api.dependencies import ServicesDep, User
 from determined_master.api.queries.experiments import show
 from determined_master.api.request_normalizer import camel
 from determined_master.api.schemas import experiments as schemas
 from determined_master.blobs import Blobs
-from determined_master.experiments.submit import Submission
-from determined_master.services import Master
+from determined_master.experiments.commands.create import Submission
+from determined_master.services import Services
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
@@ -25,7 +25,7 @@ BODY_LIMIT = 256 * 1024 * 1024
 
 
 @router.post("/experiments", openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}})
-async def create_experiment(request: Request, user: User, master: TheMaster) -> schemas.CreateAnswer:
+async def create_experiment(request: Request, user: User, master: ServicesDep) -> schemas.CreateAnswer:
     """``modelDefinition`` is the official client's list of files; ``contextHash`` names a context sent before."""
     body = await _read(request, master)
     submission = Submission(
@@ -54,7 +54,7 @@ def _text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-async def _read(request: Request, master: Master) -> dict[str, Any]:
+async def _read(request: Request, master: Services) -> dict[str, Any]:
     spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(master.settings.data))  # noqa: SIM115
     size = 0
     with spooled:

@@ -5,12 +5,12 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.pagination import Window
 from determined_master.api.queries.experiment_search import show
 from determined_master.api.schemas import experiment_search as schemas
-from determined_master.columns import catalogue, catalogue_repository, repository
-from determined_master.columns.search import Question, Search, project_of
+from determined_master.experiment_index import column_catalog, column_repository, repository
+from determined_master.experiment_index.search import Question, Search, project_of
 from determined_master.users import repository as users
 
 router = APIRouter(prefix="/api/v1", tags=["finding"])
@@ -19,7 +19,7 @@ LARGEST_PAGE = 500
 
 @router.post("/experiments-search")
 async def search_experiments(
-    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, master: TheMaster
+    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.ExperimentsSearchAnswer:
     search = Search(session, master.clock.now(), Question(body.project_id, body.filter, body.sort))
     total = await search.total()
@@ -36,14 +36,14 @@ async def search_experiments(
 async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> Response:
     """Without those of the configuration, which the older page does not know."""
     await users.get_project(session, project_of(project_id))
-    columns = [schemas.project_column(*one) for one in await catalogue.every(session, project_id)]
+    columns = [schemas.project_column(*one) for one in await column_catalog.every(session, project_id)]
     return Response(msgspec.json.encode({"columns": columns}), media_type="application/json")
 
 
 @router.get("/projects/{project_id}/experiments/metric-ranges")
 async def get_project_metric_ranges(project_id: int, _principal: Anyone, session: Read) -> schemas.MetricRangesAnswer:
     await users.get_project(session, project_of(project_id))
-    found = await catalogue_repository.ranges(session, project_id)
+    found = await column_repository.ranges(session, project_id)
     return schemas.MetricRangesAnswer(
         ranges=[schemas.MetricsRange(metrics_name=r.name, min=r.minimum, max=r.maximum) for r in found]
     )

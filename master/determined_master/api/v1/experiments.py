@@ -6,13 +6,14 @@ from fastapi import APIRouter, Query
 
 from determined.errors import NotFound
 from determined.states import ExperimentState
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.queries import experiment_list
 from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.schemas import experiments as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.enums import states
-from determined_master.experiments import edit, repository
+from determined_master.experiments import repository
+from determined_master.experiments.commands import edit
 from determined_master.experiments.model_def import as_tgz
 from determined_master.trials import repository as trial_rows
 
@@ -37,50 +38,50 @@ async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) 
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def activate(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.activate(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def pause(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.pause(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def cancel(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.cancel(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def kill(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.kill(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def archive(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.archive(experiment_id, user, archived=True)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def unarchive(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.archive(experiment_id, user, archived=False)
     return Empty()
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(experiment_id: int, user: User, master: TheMaster) -> Empty:
+async def delete(experiment_id: int, user: User, master: ServicesDep) -> Empty:
     await master.verbs.delete(experiment_id, user)
     return Empty()
 
 
 @router.patch("/experiments/{experiment_id}")
 async def patch(
-    experiment_id: int, body: schemas.PatchExperimentBody, user: User, master: TheMaster
+    experiment_id: int, body: schemas.PatchExperimentBody, user: User, master: ServicesDep
 ) -> schemas.ExperimentAnswer:
     changes = body.changes()
     await edit.patch(master.database, master.clock, experiment_id, changes, user)
@@ -90,19 +91,21 @@ async def patch(
 
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
-async def add_label(experiment_id: int, label: str, user: User, master: TheMaster) -> schemas.LabelsAnswer:
+async def add_label(experiment_id: int, label: str, user: User, master: ServicesDep) -> schemas.LabelsAnswer:
     labels = await edit.relabel(master.database, master.clock, experiment_id, user, add=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
-async def remove_label(experiment_id: int, label: str, user: User, master: TheMaster) -> schemas.LabelsAnswer:
+async def remove_label(experiment_id: int, label: str, user: User, master: ServicesDep) -> schemas.LabelsAnswer:
     labels = await edit.relabel(master.database, master.clock, experiment_id, user, remove=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.get("/experiments/{experiment_id}/model_def")
-async def model_def(experiment_id: int, _principal: Anyone, session: Read, master: TheMaster) -> schemas.ModelDefAnswer:
+async def model_def(
+    experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep
+) -> schemas.ModelDefAnswer:
     row = await repository.get(session, experiment_id)
     return schemas.ModelDefAnswer(b64_tgz=await as_tgz(master.blobs, row.context_hash))
 

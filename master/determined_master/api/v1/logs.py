@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
 from determined_master.api.schemas.base import Wire, rfc3339
@@ -60,7 +60,7 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: int, asked: Asked, _principal: Anyone, session: Read, master: TheMaster
+    trial_id: int, asked: Asked, _principal: Anyone, session: Read, master: ServicesDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return json_lines(_shown(master, row.task_id, asked, trial_id))
@@ -68,7 +68,7 @@ async def trial_logs(
 
 @router.get("/tasks/{task_id}/logs")
 async def task_logs(
-    task_id: str, asked: Asked, _principal: Anyone, session: Read, master: TheMaster
+    task_id: str, asked: Asked, _principal: Anyone, session: Read, master: ServicesDep
 ) -> StreamingResponse:
     await trial_rows.get_by_task(session, task_id)
     return json_lines(_shown(master, task_id, asked, None))
@@ -87,7 +87,7 @@ async def task_fields(task_id: str, _principal: Anyone, session: Read) -> Stream
 
 
 async def _shown(
-    master: TheMaster, task_id: str, asked: LogQuery, trial_id: int | None
+    master: ServicesDep, task_id: str, asked: LogQuery, trial_id: int | None
 ) -> AsyncIterator[dict[str, Any]]:
     if asked.follow and asked.limit > 0:
         raise BadRequest("limit and follow exclude each other")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import Streamed, json_lines
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.queries.metric_samples import (
@@ -31,7 +31,7 @@ from determined_master.api.schemas.metrics import (
 )
 from determined_master.api.schemas.trials import Trial
 from determined_master.experiments import repository as experiment_rows
-from determined_master.metrics.series import Name
+from determined_master.metric_series.series import Name
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/api/v1", tags=["series"])
@@ -109,7 +109,7 @@ async def compare_trials(asked: Annotated[CompareQuery, Query()], _principal: An
 async def stream_metric_names(
     _principal: Anyone,
     session: Read,
-    master: TheMaster,
+    master: ServicesDep,
     ids: Annotated[list[int], Query()] = [],  # noqa: B006
     period_seconds: Annotated[int, Query(alias="periodSeconds")] = 0,
 ) -> StreamingResponse:
@@ -120,7 +120,7 @@ async def stream_metric_names(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches", response_model=Streamed[BatchesPart])
 async def stream_metric_batches(
-    experiment_id: int, asked: Annotated[StreamQuery, Query()], _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, asked: Annotated[StreamQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     return json_lines(
@@ -135,7 +135,7 @@ async def stream_metric_batches(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample", response_model=Streamed[SamplePart])
 async def stream_trials_sample(
-    experiment_id: int, asked: Annotated[SampleQuery, Query()], _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, asked: Annotated[SampleQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     question = bounded(asked.start_batches, asked.end_batches, asked.max_datapoints)
@@ -145,7 +145,7 @@ async def stream_trials_sample(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", response_model=Streamed[SnapshotPart])
 async def stream_trials_snapshot(
-    experiment_id: int, asked: Annotated[SnapshotQuery, Query()], _principal: Anyone, session: Read, master: TheMaster
+    experiment_id: int, asked: Annotated[SnapshotQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     at, margin = asked.batches_processed, max(0, asked.batches_margin)

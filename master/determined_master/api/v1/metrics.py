@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from determined_master.api.dependencies import Anyone, Read, TheMaster
+from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import json_lines
 from determined_master.api.schemas.metrics import metrics_report
 from determined_master.metrics import repository
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/api/v1", tags=["metrics"])
@@ -19,20 +19,20 @@ TrialIds = Annotated[list[int], Query(alias="trialIds")]
 
 
 @router.get("/trials/metrics/training_metrics")
-async def training(_principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds) -> StreamingResponse:
+async def training(_principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds) -> StreamingResponse:
     await _known(session, trial_ids)
     return json_lines(_reports(master, trial_ids, ["training"]))
 
 
 @router.get("/trials/metrics/validation_metrics")
-async def validation(_principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds) -> StreamingResponse:
+async def validation(_principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds) -> StreamingResponse:
     await _known(session, trial_ids)
     return json_lines(_reports(master, trial_ids, ["validation"]))
 
 
 @router.get("/trials/metrics/trial_metrics")
 async def any_group(
-    _principal: Anyone, session: Read, master: TheMaster, trial_ids: TrialIds, group: str = ""
+    _principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds, group: str = ""
 ) -> StreamingResponse:
     await _known(session, trial_ids)
     return json_lines(_reports(master, trial_ids, [group] if group else []))
@@ -43,7 +43,7 @@ async def _known(session: Read, trial_ids: list[int]) -> None:
         await trial_rows.get(session, trial_id)
 
 
-async def _reports(master: Master, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
+async def _reports(master: Services, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
     """In pages, each from a session of its own: none lives through the stream."""
     for trial_id in trial_ids:
         after = 0

@@ -6,23 +6,23 @@ from fastapi import APIRouter, Query
 
 from determined.errors import BadRequest, Forbidden
 from determined.states import TrialState
-from determined_master import hints
-from determined_master.api.dependencies import Anyone, Read, TheMaster, User, Write
+from determined_master import notifications
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
 from determined_master.api.pagination import page
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.enums import is_descending, states
-from determined_master.db.session import hint
+from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.principal import Principal
-from determined_master.services import Master
+from determined_master.services import Services
 from determined_master.trials import repository
 
 router = APIRouter(prefix="/api/v1", tags=["trials"])
 
 
-async def own_trial(master: Master, principal: Principal, trial_id: int) -> None:
+async def own_trial(master: Services, principal: Principal, trial_id: int) -> None:
     """A task may write to its own trial alone."""
     if principal.is_task and await master.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not write to trial {trial_id}")
@@ -83,7 +83,7 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: int, user: User, session: Write, master: TheMaster) -> Empty:
+async def kill_trial(trial_id: int, user: User, session: Write, master: ServicesDep) -> Empty:
     row = await repository.get(session, trial_id)
     await master.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
     return Empty()
@@ -91,7 +91,7 @@ async def kill_trial(trial_id: int, user: User, session: Write, master: TheMaste
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, master: TheMaster
+    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, master: ServicesDep
 ) -> Empty:
     await own_trial(master, principal, trial_id)
     row = await repository.get(session, trial_id)
@@ -101,7 +101,7 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, master: TheMaster
+    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, master: ServicesDep
 ) -> Empty:
     await own_trial(master, principal, trial_id)
     row = await repository.get(session, trial_id)
@@ -111,19 +111,19 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, master: TheMaster
+    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, master: ServicesDep
 ) -> Empty:
     await own_trial(master, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
-    hint(session, hints.TRIALS)
+    notify(session, notifications.TRIALS)
     return Empty()
 
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: Anyone, session: Read, master: TheMaster
+    body: schemas.RunStartBody, principal: Anyone, session: Read, master: ServicesDep
 ) -> schemas.RunStartAnswer:
     await own_trial(master, principal, body.run_id)
     await repository.get(session, body.run_id)
@@ -137,7 +137,7 @@ async def get_metadata(trial_id: int, _principal: Anyone, session: Read) -> sche
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, master: TheMaster
+    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, master: ServicesDep
 ) -> schemas.MetadataAnswer:
     await own_trial(master, principal, trial_id)
     row = await repository.get(session, trial_id)

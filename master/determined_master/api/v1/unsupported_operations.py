@@ -12,7 +12,7 @@ from determined_master.api.errors import response_of
 PREFIX = "/api/v1"
 
 
-class NotYet(BaseRoute):
+class UnsupportedOperations(BaseRoute):
     """Stands before all other routes, since ``/trials/time-series`` is no trial; found by one look into a table."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from determined.errors import BadRequest
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, Read, TheMaster, User
+from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep, User
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import Empty
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/v1", tags=["users"])
 
 @router.post("/auth/login")
 async def login(
-    body: schemas.LoginBody, master: TheMaster, request: Request, response: Response
+    body: schemas.LoginBody, master: ServicesDep, request: Request, response: Response
 ) -> schemas.LoginAnswer:
     token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
     session_cookie.give(response, request, master, token, name=COOKIE)
@@ -27,7 +27,7 @@ async def login(
 
 
 @router.post("/auth/logout")
-async def logout(principal: Anyone, master: TheMaster) -> Empty:
+async def logout(principal: Anyone, master: ServicesDep) -> Empty:
     await master.users.logout(principal)
     return Empty()
 
@@ -67,7 +67,7 @@ async def list_users(
 
 
 @router.post("/users")
-async def create_user(body: schemas.PostUserBody, admin: Admin, master: TheMaster) -> schemas.UserAnswer:
+async def create_user(body: schemas.PostUserBody, admin: Admin, master: ServicesDep) -> schemas.UserAnswer:
     row = await master.users.create(
         admin,
         body.user.username,
@@ -85,12 +85,12 @@ async def get_user(user_id: int, _principal: Anyone, session: Read) -> schemas.U
 
 
 @router.get("/users/{username}/by-username")
-async def get_user_by_name(username: str, _principal: Anyone, master: TheMaster) -> schemas.UserAnswer:
+async def get_user_by_name(username: str, _principal: Anyone, master: ServicesDep) -> schemas.UserAnswer:
     return schemas.UserAnswer(user=schemas.user(await master.users.get_by_name(username)))
 
 
 @router.patch("/users/{user_id}")
-async def change_user(user_id: int, body: schemas.PatchUserBody, user: User, master: TheMaster) -> schemas.UserAnswer:
+async def change_user(user_id: int, body: schemas.PatchUserBody, user: User, master: ServicesDep) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
     if changes.get("username") == "":
         raise BadRequest("a username has 1 to 255 characters and no spaces")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from determined.errors import BadRequest
 from determined_master.db.session import ReadSession
-from determined_master.logs import page_rows
+from determined_master.logs import log_queries
+from determined_master.logs.log_queries import Shown
 from determined_master.logs.matching import Matcher, Matchers, OutOfTime
-from determined_master.logs.page_rows import Shown
 from determined_master.logs.repository import Selection
 
 SCANNED = 50_000
@@ -58,10 +58,10 @@ async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: As
             return Page(lines, older.is_over, newer.is_over, newer.scanned_to if not lines else None)
         if asked.after is not None:
             newer = await _walk(session, task_id, asked, match, after=asked.after, limit=asked.limit)
-            has_older = await page_rows.has_lines(session, task_id, before=asked.after + 1)
+            has_older = await log_queries.has_lines(session, task_id, before=asked.after + 1)
             return Page(newer.lines, not has_older, newer.is_over, newer.scanned_to)
         older = await _walk(session, task_id, asked, match, before=asked.before, limit=asked.limit)
-        has_newer = asked.before is not None and await page_rows.has_lines(session, task_id, after=asked.before - 1)
+        has_newer = asked.before is not None and await log_queries.has_lines(session, task_id, after=asked.before - 1)
         return Page(older.lines[::-1], older.is_over, not has_newer, older.scanned_to)
 
 
@@ -88,11 +88,11 @@ async def _walk(
     is_down = after is None
     bound: int | None = None
     if asked.is_filtered:
-        bound = await page_rows.far(session, task_id, after=after, before=before, lines=SCANNED)
+        bound = await log_queries.far(session, task_id, after=after, before=before, lines=SCANNED)
     if bound is not None:
         after, before = (bound - 1, before) if is_down else (after, bound + 1)
     if match is None:
-        found = await page_rows.lines(
+        found = await log_queries.lines(
             session, task_id, asked.selection, after=after, before=before, most=limit + 1, newest_first=is_down
         )
         if len(found) > limit:
@@ -115,7 +115,7 @@ async def _search(
     found: list[int] = []
     seen: int | None = None
     while True:
-        lines = await page_rows.texts(
+        lines = await log_queries.texts(
             session, task_id, asked.selection, after=after, before=before, most=PAGE, newest_first=is_down
         )
         try:
@@ -126,11 +126,11 @@ async def _search(
                     "the regular expression takes too long on these lines: one with a repetition inside a repetition "
                     "may take for ever; make it simpler, or search for a plain text"
                 ) from None
-            return _Walk(await page_rows.by_ids(session, found), False, seen)
+            return _Walk(await log_queries.by_ids(session, found), False, seen)
         found += [line_id for place, (line_id, _) in enumerate(lines) if place in places]
         if len(found) > limit:
-            return _Walk(await page_rows.by_ids(session, found[:limit]), False, None)
+            return _Walk(await log_queries.by_ids(session, found[:limit]), False, None)
         if len(lines) < PAGE:
-            return _Walk(await page_rows.by_ids(session, found), bound is None, bound)
+            return _Walk(await log_queries.by_ids(session, found), bound is None, bound)
         seen = lines[-1][0]
         after, before = (after, seen) if is_down else (seen, before)

@@ -30,11 +30,6 @@ from sqlalchemy.orm import aliased
 
 from determined.errors import BadRequest
 from determined.states import AllocationState, ExperimentState
-from determined_master.columns.filters import Field, Group
-from determined_master.columns.names import Statistic
-from determined_master.columns.operands import Dates, figure_of, truth_of, word_of
-from determined_master.columns.sorting import By
-from determined_master.columns.values import Value
 from determined_master.db.base import to_micros
 from determined_master.db.models import (
     AllocationRow,
@@ -45,6 +40,11 @@ from determined_master.db.models import (
     TrialRow,
     UserRow,
 )
+from determined_master.experiment_index.cell_values import Value
+from determined_master.experiment_index.column_names import Statistic
+from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
+from determined_master.experiment_index.filters import Field, Group
+from determined_master.experiment_index.sorting import By
 
 E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
 Condition = ColumnElement[bool]

@@ -9,11 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.config.findings import nearest
 from determined.errors import BadRequest
-from determined_master.columns import catalogue_repository as catalogue
-from determined_master.columns import filters, repository, sorting
-from determined_master.columns.conditions import Condition, Conditions, Stored, listed
-from determined_master.columns.names import OWN, STATISTICS, readings
-from determined_master.columns.shown import Shown
+from determined_master.experiment_index import column_repository as catalogue
+from determined_master.experiment_index import filters, repository, sorting
+from determined_master.experiment_index.column_names import OWN, STATISTICS, readings
+from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, listed
+from determined_master.experiment_index.shown import Shown
 from determined_master.json_numbers import outward
 
 MOST_TO_COMPARE = 2000

@@ -8,15 +8,15 @@ from typing import Any
 from determined.config import Checked, check
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
-from determined_master.db.session import Database, hint
+from determined_master.db.session import Database, notify
 from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.experiments.verbs import Verbs
+from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.principal import Principal
 from determined_master.searcher.actions import Create
 from determined_master.searcher.methods import make
@@ -41,11 +41,11 @@ class Submission:
     unmanaged: bool = False
 
 
-class Submit:
+class Creator:
     """Raises InvalidConfig with every problem named; stores nothing unless all of it is well."""
 
     def __init__(
-        self, database: Database, blobs: Blobs, clock: Clock, settings: Settings, trials: Trials, verbs: Verbs
+        self, database: Database, blobs: Blobs, clock: Clock, settings: Settings, trials: Trials, verbs: Lifecycle
     ) -> None:
         self._database = database
         self._blobs = blobs
@@ -122,7 +122,7 @@ class Submit:
             if isinstance(action, Create):
                 await self._trials.create(session, row, action, warm_start=await self._warm_start(session, row))
         await repository.change(session, row, searcher_snapshot=search.snapshot(), searcher_cursor=0)
-        hint(session, hints.SEARCH)
+        notify(session, notifications.SEARCH)
 
     async def _warm_start(self, session: Any, row: ExperimentRow) -> str | None:
         searcher = row.config["searcher"]

@@ -6,12 +6,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from determined.errors import Forbidden
 from determined_master.api.errors import response_of
 from determined_master.api.proxy_prefix import cleaned, inside
-from determined_master.web.guard import SAFE, refusal
+from determined_master.web.csrf import SAFE, refusal
 
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
-class Edge:
+class OuterMiddleware:
     """ASGI middleware."""
 
     def __init__(self, app: ASGIApp, base_path: str) -> None:

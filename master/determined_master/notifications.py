@@ -60,7 +60,7 @@ def deleted(experiment_id: int) -> str:
     return f"deleted:{experiment_id}"
 
 
-class Hints:
+class Notifications:
     """Wakes everybody who listens to a topic. One event loop only; nothing is queued but the fact that it happened."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Hints:
 class Listener:
     """One who waits for a hint."""
 
-    def __init__(self, event: asyncio.Event, hints: Hints) -> None:
+    def __init__(self, event: asyncio.Event, hints: Notifications) -> None:
         self._event = event
         self._hints = hints
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import String, column, func, select, values
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master.columns.names import STATISTICS, Kind, Listed, Type
 from determined_master.db.models import ColumnCountRow, ColumnNameRow
+from determined_master.experiment_index.column_names import STATISTICS, Kind, Listed, Type
 
 N, C = ColumnNameRow, ColumnCountRow
 _SUFFIXES = [

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined_master.db.models import SearchFactRow
 
 
-async def add_fact(
+async def add_event(
     session: AsyncSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
 ) -> None:
     """In the transaction of the change that it tells."""

@@ -9,8 +9,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState
-from determined_master.columns.names import Type
-from determined_master.columns.values import Key, Value
 from determined_master.db.models import (
     ColumnCountRow,
     ColumnNameRow,
@@ -20,6 +18,8 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     TrialRow,
 )
+from determined_master.experiment_index.cell_values import Key, Value
+from determined_master.experiment_index.column_names import Type
 
 E, T, S = ExperimentRow, TrialRow, ExperimentSummaryRow
 # As tables: thousands of rows at a time are no business of the ORM's.

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master import hints
-from determined_master.columns import rows
-from determined_master.columns.names import Type
-from determined_master.columns.rows import Count, OfTrial
-from determined_master.columns.values import Key, Value, of_experiment, wider
+from determined_master import notifications
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
-from determined_master.db.session import hint
+from determined_master.db.session import notify
+from determined_master.experiment_index import index_repository
+from determined_master.experiment_index.cell_values import Key, Value, of_experiment, wider
+from determined_master.experiment_index.column_names import Type
+from determined_master.experiment_index.index_repository import Count, OfTrial
 
 
 @dataclass(frozen=True)
@@ -35,32 +35,32 @@ def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
 
 async def keep(session: AsyncSession, experiment_id: int) -> int:
     """In one transaction with the marks that it takes back. How many values had to be looked at."""
-    row = await rows.experiment(session, experiment_id)
-    trials = await rows.trials(session, experiment_id)
+    row = await index_repository.experiment(session, experiment_id)
+    trials = await index_repository.trials(session, experiment_id)
     if row is None:
         await drop(session, experiment_id)
-        await rows.settle(session, experiment_id, trials)
+        await index_repository.settle(session, experiment_id, trials)
         return 0
-    known = await rows.summary(session, experiment_id)
+    known = await index_repository.summary(session, experiment_id)
     found = sources(trials, smaller_is_better=row.smaller_is_better)
     count = 0
     if row.values_stale or known is None or _is_touched(known, found):
         count = await _keep_values(session, row, known, found)
     await _keep_summary(session, row, known, trials, found)
-    await rows.settle(session, experiment_id, trials)
-    hint(session, hints.metrics(experiment_id))
+    await index_repository.settle(session, experiment_id, trials)
+    notify(session, notifications.metrics(experiment_id))
     return count
 
 
 async def drop(session: AsyncSession, experiment_id: int) -> None:
     """Of an experiment that is deleted."""
-    known = await rows.summary(session, experiment_id)
+    known = await index_repository.summary(session, experiment_id)
     if known is not None:
-        held = await rows.values(session, experiment_id)
+        held = await index_repository.values(session, experiment_id)
         name_ids = [name_id for name_id, _ in held.values()]
         await _count(session, known.project_id, gone=name_ids)
-        await rows.drop_values(session, experiment_id, name_ids)
-    await rows.forget(session, experiment_id)
+        await index_repository.drop_values(session, experiment_id, name_ids)
+    await index_repository.forget(session, experiment_id)
 
 
 def _is_touched(known: ExperimentSummaryRow, found: Sources) -> bool:
@@ -74,18 +74,18 @@ def _is_touched(known: ExperimentSummaryRow, found: Sources) -> bool:
 async def _keep_values(
     session: AsyncSession, row: ExperimentRow, known: ExperimentSummaryRow | None, found: Sources
 ) -> int:
-    hparams = await rows.hparams(session, found.shown.id) if found.shown else None
-    metrics = await rows.summary_metrics(session, found.metrics.id) if found.metrics else {}
+    hparams = await index_repository.hparams(session, found.shown.id) if found.shown else None
+    metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
     new = of_experiment(row.config, hparams, metrics)
-    old = await rows.values(session, row.id) if known is not None else {}
+    old = await index_repository.values(session, row.id) if known is not None else {}
     fresh = {key: value for key, value in new.items() if key not in old}
     changed = {key: value for key, value in new.items() if key in old and old[key][1] != value}
     gone = [name_id for key, (name_id, _) in old.items() if key not in new]
     ids = await _named(session, fresh | changed)
     by_id = {ids[key]: value for key, value in (fresh | changed).items()}
-    await rows.add_values(session, row.id, {ids[key]: value for key, value in fresh.items()})
-    await rows.change_values(session, row.id, {ids[key]: value for key, value in changed.items()})
-    await rows.drop_values(session, row.id, gone)
+    await index_repository.add_values(session, row.id, {ids[key]: value for key, value in fresh.items()})
+    await index_repository.change_values(session, row.id, {ids[key]: value for key, value in changed.items()})
+    await index_repository.drop_values(session, row.id, gone)
     if known is not None and known.project_id != row.project_id:
         await _count(session, known.project_id, gone=[name_id for name_id, _ in old.values()])
         kept = {name_id: value for key, (name_id, value) in old.items() if key in new}
@@ -95,18 +95,18 @@ async def _keep_values(
         of_old = {ids[key]: value for key, value in changed.items()}
         await _count(session, row.project_id, fresh=of_new, changed=of_old, gone=gone)
     if any(key not in old for key in fresh):
-        hint(session, hints.COLUMN_NAMES)
+        notify(session, notifications.COLUMN_NAMES)
     return len(new)
 
 
 async def _named(session: AsyncSession, values: Mapping[Key, Value]) -> dict[Key, int]:
-    names = await rows.intern(session, {key: value.type for key, value in values.items()})
+    names = await index_repository.intern(session, {key: value.type for key, value in values.items()})
     wider_types: dict[int, Type] = {
         name.id: wider(name.type, values[key].type)
         for key, name in names.items()
         if wider(name.type, values[key].type) != name.type
     }
-    await rows.widen_types(session, wider_types)
+    await index_repository.widen_types(session, wider_types)
     return {key: name.id for key, name in names.items()}
 
 
@@ -119,7 +119,7 @@ async def _count(
     gone: Collection[int] = (),
 ) -> None:
     fresh, changed = fresh or {}, changed or {}
-    now = await rows.counts(session, project_id, {*fresh, *changed, *gone})
+    now = await index_repository.counts(session, project_id, {*fresh, *changed, *gone})
     wanted: dict[int, Count] = {}
     for name_id, value in (*fresh.items(), *changed.items()):
         count = now.get(name_id, Count(0, None, None))
@@ -127,7 +127,7 @@ async def _count(
     for name_id in gone:
         count = wanted.get(name_id) or now.get(name_id, Count(1, None, None))
         wanted[name_id] = replace(count, count=max(0, count.count - 1))
-    await rows.save_counts(session, project_id, {i: c for i, c in wanted.items() if c != now.get(i)})
+    await index_repository.save_counts(session, project_id, {i: c for i, c in wanted.items() if c != now.get(i)})
 
 
 def _reaching(count: Count, figure: float | None) -> Count:
@@ -159,4 +159,4 @@ async def _keep_summary(
         "checkpoint_size": sum(t.checkpoint_size for t in trials),
     }
     if known is None or any(getattr(known, name) != value for name, value in values.items()):
-        await rows.save_summary(session, values, known=known is not None)
+        await index_repository.save_summary(session, values, known=known is not None)

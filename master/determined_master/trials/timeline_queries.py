@@ -11,7 +11,7 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import AllocationRow, CheckpointRow, EventRow, TrialRow
 from determined_master.events import repository as event_rows
-from determined_master.trials.history import History, Move, Saved, Try
+from determined_master.trials.timeline import Attempt, History, Move, SavedCheckpoint
 
 MOST_CHECKPOINTS = 5000
 """Of all trials together, the newest."""
@@ -62,14 +62,15 @@ def _history(
         moves=_moves(row, moves),
         tries=[_try(each) for each in tries],
         saved=[
-            Saved(each.report_time, each.steps_completed, runs.get(each.allocation_id, 0), each.size) for each in saved
+            SavedCheckpoint(each.report_time, each.steps_completed, runs.get(each.allocation_id, 0), each.size)
+            for each in saved
         ],
     )
 
 
-def _try(row: AllocationRow) -> Try:
+def _try(row: AllocationRow) -> Attempt:
     asked = [time for time in (row.preempt_requested_at, row.kill_requested_at) if time is not None]
-    return Try(
+    return Attempt(
         run_id=row.run_id,
         created=row.created_at,
         placed=row.placed_at,

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from determined.errors import ApiError, BadRequest
-from determined_master.columns import repository
 from determined_master.db.session import Database
 from determined_master.errors import SelectionChanged, unexpected
+from determined_master.experiment_index import repository
 from determined_master.users import repository as users
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import time
 
 from sqlalchemy.exc import OperationalError
 
-from determined_master.columns import rows, upkeep
 from determined_master.db.session import Database
+from determined_master.experiment_index import index_repository, index_upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ VALUES_A_SECOND = 200
 AFTER_A_FAILURE_SECONDS = 60.0
 
 
-class Upkeep:
+class Indexer:
     """The one writer of values. Marks and values change in one transaction: a crash loses neither."""
 
     def __init__(self, database: Database) -> None:
@@ -34,7 +34,7 @@ class Upkeep:
         """Takes in all that is stale and not held back; answers the seconds until the next that is."""
         async with self._one_at_a_time:
             async with self._database.read() as session:
-                stale = await rows.stale(session)
+                stale = await index_repository.stale(session)
             now = time.monotonic()
             self._not_before = {i: due for i, due in self._not_before.items() if due > now}
             due = [i for i in stale if at_once or i not in self._not_before]
@@ -69,7 +69,7 @@ class Upkeep:
             start = now = time.monotonic()
             while len(taken) < len(due) and (not taken or now - start < BATCH_SECONDS):
                 experiment_id = due[len(taken)]
-                count = await upkeep.keep(session, experiment_id)
+                count = await index_upkeep.keep(session, experiment_id)
                 taken.append((experiment_id, count, time.monotonic() - now))
                 now = time.monotonic()
         ended = time.monotonic()

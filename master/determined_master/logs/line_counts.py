@@ -1,12 +1,12 @@
 """How many lines a log has: counted once, and then only what came since, since lines are added and never changed."""
 
 from determined_master.db.session import ReadSession
-from determined_master.logs import page_rows
+from determined_master.logs import log_queries
 
 MOST_TASKS = 1000
 
 
-class Counts:
+class LineCounts:
     """Of one master, in memory: counting a million lines takes longer than a page of them."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Counts:
             return 0
         count, until = self._known.get(task_id, (0, 0))
         if until != last_id:
-            count += await page_rows.count(session, task_id, until, last_id)
+            count += await log_queries.count(session, task_id, until, last_id)
             if len(self._known) >= MOST_TASKS:
                 self._known.clear()
             self._known[task_id] = count, last_id

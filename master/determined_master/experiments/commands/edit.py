@@ -4,9 +4,9 @@ from collections.abc import Collection
 from typing import Any, TypedDict
 
 from determined.errors import BadRequest, PreconditionFailed
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.session import Database, hint
+from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
@@ -63,7 +63,7 @@ async def patch(
         if values:
             await repository.change(session, row, **values)
             await _record(session, clock, principal, experiment_id, sorted(values.keys() - {"values_stale"}))
-            hint(session, hints.SCHEDULE, hints.COLUMNS)
+            notify(session, notifications.SCHEDULE, notifications.COLUMNS)
 
 
 async def relabel(
@@ -82,7 +82,7 @@ async def relabel(
         if labels != set(row.labels):
             await repository.change(session, row, labels=sorted(labels))
             await _record(session, clock, principal, experiment_id, ["labels"])
-            hint(session, hints.experiment(experiment_id))
+            notify(session, notifications.experiment(experiment_id))
     return sorted(labels)
 
 

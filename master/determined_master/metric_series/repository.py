@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
-from determined_master.metrics.points import Axis
+from determined_master.metric_series.series_points import Axis
 
 # As tables: the ORM costs more than the database does.
 _M = cast(Table, MetricRow.__table__)

@@ -9,7 +9,9 @@ from determined_master.db.session import Database
 from determined_master.secrets import Secrets
 
 
-async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[DesiredContainer]:
+async def desired_containers(
+    database: Database, secrets: Secrets, cluster_id: str, agent_id: str
+) -> list[DesiredContainer]:
     async with database.read() as session:
         rows = await allocation_rows.live_on_agent(session, agent_id)
     return [

@@ -8,10 +8,6 @@ from sqlalchemy import Float, String, and_, case, cast, func, literal, null, sel
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, load_only
 
-from determined_master.columns.conditions import Condition, Conditions, Stored, from_, listed, own, shown_state
-from determined_master.columns.shown import Shown
-from determined_master.columns.sorting import By
-from determined_master.columns.values import Value, cell
 from determined_master.db.models import (
     ColumnValueRow,
     ExperimentLabelRow,
@@ -19,6 +15,10 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     UserRow,
 )
+from determined_master.experiment_index.cell_values import Value, cell
+from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, from_, listed, own, shown_state
+from determined_master.experiment_index.shown import Shown
+from determined_master.experiment_index.sorting import By
 
 E, S, U, V = ExperimentRow, ExperimentSummaryRow, UserRow, ColumnValueRow
 MOST_GROUPS = 500

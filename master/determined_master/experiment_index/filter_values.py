@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from determined.errors import BadRequest
-from determined_master.columns.filters import Field
+from determined_master.experiment_index.filters import Field
 
 _DAY = 10  # characters of 2026-01-31
 

@@ -4,10 +4,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState, TrialState
-from determined_master import hints
+from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
-from determined_master.db.session import Database, hint
+from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
@@ -16,7 +16,7 @@ from determined_master.trials.service import Trials
 from determined_master.users import repository as users
 
 
-class Verbs:
+class Lifecycle:
     """Each verb is one transaction; saying it twice changes nothing."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
@@ -36,7 +36,7 @@ class Verbs:
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
         for trial in await trial_rows.live_of_experiment(session, row.id):
             await self._trials.activate(session, trial, actor)
-        hint(session, hints.TRIALS, hints.SEARCH)
+        notify(session, notifications.TRIALS, notifications.SEARCH)
 
     async def pause(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:
@@ -94,7 +94,7 @@ class Verbs:
                 target_id=row.id,
                 payload={"from": start, "to": project_id},
             )
-            hint(session, hints.COLUMNS, hints.experiment(row.id))
+            notify(session, notifications.COLUMNS, notifications.experiment(row.id))
 
     async def _check_home(self, session: AsyncSession, project_id: int) -> None:
         project = await users.get_project(session, project_id)
@@ -109,7 +109,7 @@ class Verbs:
                     f"experiment {row.id} is {row.state.value}; cancel or kill it before deleting it"
                 )
             await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
-            hint(session, hints.DELETE)
+            notify(session, notifications.DELETE)
 
     async def _stop(self, experiment_id: int, principal: Principal, to: ExperimentState, trials_to: TrialState) -> None:
         async with self._database.write() as session:
@@ -121,4 +121,4 @@ class Verbs:
             await repository.move(session, self._clock, row, to, actor=principal.username)
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.stop(session, trial, trials_to, principal.username)
-            hint(session, hints.SEARCH, hints.TRIALS)
+            notify(session, notifications.SEARCH, notifications.TRIALS)

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from determined_master.db.session import ReadSession
-from determined_master.metrics import chunk_rows
-from determined_master.metrics.chunk_rows import Cursor, Extent, Stored
-from determined_master.metrics.points import Axis, Points, joined, load, points_of
-from determined_master.metrics.thinning import SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series import repository
+from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series.repository import Cursor, Extent, Stored
+from determined_master.metric_series.series_points import Axis, Points, joined, load, points_of
 
 Name = tuple[str, str]
 """Group and name."""
@@ -63,7 +63,7 @@ async def read(
     step = max(1, AT_ONCE // max(1, len(names)))
     for start in range(0, len(trials), step):
         some = trials[start : start + step]
-        stored = {(r.trial_id, r.group, r.name): r for r in await chunk_rows.series_of(session, _ids(some), names)}
+        stored = {(r.trial_id, r.group, r.name): r for r in await repository.series_of(session, _ids(some), names)}
         rows = [
             stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
             for trial in some
@@ -74,7 +74,7 @@ async def read(
         data: dict[tuple[int, int], bytes] = {}
         for factor in set(factors):
             wanted = {p.row.id: p.whole for p, own in zip(parts, factors, strict=True) if own == factor}
-            data |= await chunk_rows.chunks(session, factor, wanted)
+            data |= await repository.chunks(session, factor, wanted)
         for found in await asyncio.to_thread(_answers, parts, factors, data, question):
             yield found
 
@@ -90,9 +90,9 @@ async def _fresh(
     packed = {(row.trial_id, row.group, row.name): row.packed_id for row in rows}
     groups = {row.group for row in rows}
     found: dict[tuple[int, str, str], Points] = {}
-    for trial in await chunk_rows.with_news(session, trials):
+    for trial in await repository.with_news(session, trials):
         after = trial.packed_id
-        while page := await chunk_rows.reports(session, trial, after, None, groups, PAGE):
+        while page := await repository.reports(session, trial, after, None, groups, PAGE):
             after = page[-1].id
             for report in page:
                 epoch, figures = points_of(report.metrics)
@@ -115,7 +115,7 @@ async def _parts(
     stored = [row.id for row in rows if row.id]
     extents: dict[int, list[Extent]] = {}
     if not question.is_whole and stored:
-        for extent in await chunk_rows.extents(session, stored, question.axis, question.start, question.end):
+        for extent in await repository.extents(session, stored, question.axis, question.start, question.end):
             extents.setdefault(extent.series_id, []).append(extent)
     for part in parts:
         full = part.row.points // SIZE
@@ -124,8 +124,8 @@ async def _parts(
         for extent in extents.get(part.row.id, ()):
             if extent.place < full:
                 _sort(part, extent, question)
-    opened = await chunk_rows.open_chunks(session, [row for row in rows if row.id], SIZE)
-    data = await chunk_rows.chunks(session, 1, {part.row.id: part.partial for part in parts if part.partial})
+    opened = await repository.open_chunks(session, [row for row in rows if row.id], SIZE)
+    data = await repository.chunks(session, 1, {part.row.id: part.partial for part in parts if part.partial})
     for part in parts:
         for place in part.partial:
             points = load(data[part.row.id, place])

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from determined_master.columns.names import LONGEST_NAME, Kind, Type
+from determined_master.experiment_index.column_names import LONGEST_NAME, Kind, Type
 from determined_master.json_numbers import inward, number
 from determined_master.metrics.summary import GROUP_KEYS
 

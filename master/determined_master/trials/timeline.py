@@ -18,7 +18,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Try:
+class Attempt:
     """One attempt. ``leaving``: when it was first asked to go."""
 
     run_id: int
@@ -33,7 +33,7 @@ class Try:
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedCheckpoint:
     time: datetime
     steps: int
     run_id: int
@@ -52,8 +52,8 @@ class History:
     reason: ExitReason | None = None
     retry_at: datetime | None = None
     moves: Sequence[Move] = ()
-    tries: Sequence[Try] = ()
-    saved: Sequence[Saved] = ()
+    tries: Sequence[Attempt] = ()
+    saved: Sequence[SavedCheckpoint] = ()
 
     @cached_property
     def _standing(self) -> list[tuple[datetime, TrialState]]:
@@ -77,10 +77,10 @@ class History:
         return self._standing[max(0, place - 1)][1]
 
     @cached_property
-    def _tries_by_time(self) -> list[Try]:
+    def _tries_by_time(self) -> list[Attempt]:
         return sorted(self.tries, key=lambda each: (each.created, each.run_id))
 
-    def try_at(self, time: datetime) -> tuple[Try | None, Try | None]:
+    def try_at(self, time: datetime) -> tuple[Attempt | None, Attempt | None]:
         """The newest attempt by then, and the one after it."""
         place = bisect_right(self._tries_by_time, time, key=lambda each: each.created)
         found = self._tries_by_time

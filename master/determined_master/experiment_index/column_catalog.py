@@ -5,10 +5,10 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master.columns import catalogue_repository, repository
-from determined_master.columns.conditions import listed
-from determined_master.columns.names import OWN, STATISTICS, Kind, Listed, Statistic, Type
-from determined_master.columns.search import known, project_of
+from determined_master.experiment_index import column_repository, repository
+from determined_master.experiment_index.column_names import OWN, STATISTICS, Kind, Listed, Statistic, Type
+from determined_master.experiment_index.filter_sql import listed
+from determined_master.experiment_index.search import known, project_of
 
 STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
 
@@ -28,7 +28,7 @@ async def page(
         return own[:limit], len(own)
     kinds = STORED if kind is None else (kind,)
     left = None if limit is None else max(0, limit - len(own))
-    stored, total = await catalogue_repository.page(session, query=query, kinds=kinds, project_id=project, limit=left)
+    stored, total = await column_repository.page(session, query=query, kinds=kinds, project_id=project, limit=left)
     return [*own[:limit], *map(_typed, stored)], len(own) + total
 
 
@@ -37,7 +37,7 @@ async def every(session: AsyncSession, project_id: int) -> list[tuple[Kind, str,
     found: list[tuple[Kind, str, Type]] = []
     for own in OWN.values():
         found.append(("experiment", own.name, own.type))
-    for kind, name, type_ in await catalogue_repository.every_stored(session, ("hyperparameter", "metric"), project_id):
+    for kind, name, type_ in await column_repository.every_stored(session, ("hyperparameter", "metric"), project_id):
         if kind == "metric":
             found.extend(("metric", f"{name}.{s}", _of_statistic(s, type_)) for s in STATISTICS)
         else:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from determined_master.db.session import Database
-from determined_master.metrics import chunk_rows
-from determined_master.metrics.chunk_rows import Cursor, Report, Stored
-from determined_master.metrics.points import Points, dump, load, points_of
-from determined_master.metrics.thinning import FACTORS, SIZE, reduce
+from determined_master.metric_series import repository
+from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
+from determined_master.metric_series.repository import Cursor, Report, Stored
+from determined_master.metric_series.series_points import Points, dump, load, points_of
 
 LEAST = 512
 """Reports of a trial that are worth packing; fewer are read as they are. At its end all of them are packed."""
@@ -33,7 +33,7 @@ class _Fresh:
     ids: list[int] = field(default_factory=list)
 
 
-class Packing:
+class SeriesPacker:
     """``groups_written`` counts what the group-commit writer has done."""
 
     def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = LEAST) -> None:
@@ -47,12 +47,12 @@ class Packing:
     async def tick(self) -> float | None:
         """One step for each of some trials; seconds until the next where more is to be done."""
         async with self._database.read() as session:
-            newest = await chunk_rows.newest_report(session)
+            newest = await repository.newest_report(session)
             self._looks += 1
             # A trial that has ended without a further report is found by every sixth look.
             if newest == self._newest and self._looks % LOOKS:
                 return None
-            found = await chunk_rows.due(session, self._least, TRIALS_AT_ONCE, self._last)
+            found = await repository.due(session, self._least, TRIALS_AT_ONCE, self._last)
         if not found:
             self._newest = newest
             return None
@@ -67,12 +67,12 @@ class Packing:
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
         async with self._database.read() as session:
-            until = await chunk_rows.last_of_page(session, trial, MOST_REPORTS)
+            until = await repository.last_of_page(session, trial, MOST_REPORTS)
         async with self._database.write() as session:
-            version = await chunk_rows.reach(session, trial.trial_id, trial.packed_id if until is None else until)
+            version = await repository.reach(session, trial.trial_id, trial.packed_id if until is None else until)
             if until is None:
                 if has_ended:
-                    await chunk_rows.claim(session, trial.trial_id, version, done_run=trial.run_id)
+                    await repository.claim(session, trial.trial_id, version, done_run=trial.run_id)
                 return
         fresh, until, run = await self._read(trial, until)
         names = sorted(fresh)
@@ -82,7 +82,7 @@ class Packing:
                 return
         async with self._database.write() as session:
             values = {"packed_id": until, **({} if run is None else {"packed_run": run})}
-            await chunk_rows.claim(session, trial.trial_id, version, **values)
+            await repository.claim(session, trial.trial_id, version, **values)
 
     async def _read(self, trial: Cursor, until: int) -> tuple[dict[tuple[str, str], _Fresh], int, int | None]:
         """The points up to ``until``, or up to where they get too many: the new bound; and the run at it."""
@@ -90,7 +90,7 @@ class Packing:
         after, count, run = trial.packed_id, 0, None
         while True:
             async with self._database.read() as session:
-                rows = await chunk_rows.reports(session, trial, after, until, (), PAGE)
+                rows = await repository.reports(session, trial, after, until, (), PAGE)
             count += sum(_take(row, fresh) for row in rows)
             if rows:
                 after, run = rows[-1].id, rows[-1].run_id
@@ -102,17 +102,17 @@ class Packing:
     async def _write(self, trial: Cursor, version: int, until: int, fresh: dict[tuple[str, str], _Fresh]) -> bool:
         async with self._database.read() as session:
             known = {
-                (row.group, row.name): row for row in await chunk_rows.series_of(session, [trial.trial_id], list(fresh))
+                (row.group, row.name): row for row in await repository.series_of(session, [trial.trial_id], list(fresh))
             }
-            before = await chunk_rows.open_chunks(session, list(known.values()), SIZE)
+            before = await repository.open_chunks(session, list(known.values()), SIZE)
         made = await asyncio.to_thread(_made, trial.trial_id, until, fresh, known, before)
         async with self._database.write() as session:
-            if not await chunk_rows.claim(session, trial.trial_id, version):
+            if not await repository.claim(session, trial.trial_id, version):
                 return False
             for row, rows in made:
-                series_id = await chunk_rows.save_series(session, row)
+                series_id = await repository.save_series(session, row)
                 if rows:
-                    await chunk_rows.save_chunks(session, series_id, rows)
+                    await repository.save_chunks(session, series_id, rows)
         return True
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
-from determined_master.metrics.points import Axis, Points
+from determined_master.metric_series.series_points import Axis, Points
 
 SIZE = 2048
 FACTORS = (16, 64, 256, 1024)
