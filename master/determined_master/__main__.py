@@ -43,12 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     with lock:
         settings = _with_password(settings)
         try:
-            master = build(settings)
+            services = build(settings)
         except MigrationFailed as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
-        logs.configure(settings.log_level, master.own_log)
-        return uvloop.run(serve(master))
+        logs.configure(settings.log_level, services.own_log)
+        return uvloop.run(serve(services))
 
 
 def _keep_memory_small() -> None:
@@ -87,8 +87,8 @@ def _with_password(settings: Settings) -> Settings:
     return settings.model_copy(update={"initial_user_password": kept.read_text().strip()})
 
 
-async def serve(master: Services) -> int:
-    settings = master.settings
+async def serve(services: Services) -> int:
+    settings = services.settings
     # With the protocol named, asyncio sets TCP_NODELAY; without it a small answer waits 40 ms for a delayed ACK.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -100,7 +100,7 @@ async def serve(master: Services) -> int:
         return 2
     port = listening.getsockname()[1]
     config = uvicorn.Config(
-        create_app(master),
+        create_app(services),
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -109,7 +109,7 @@ async def serve(master: Services) -> int:
         ws_max_size=64 * 1024 * 1024,
         server_header=False,
     )
-    server = _Server(config, master)
+    server = _Server(config, services)
     server.announcement = f"ready: http://{settings.host}:{port}" if settings.announce else ""
     await server.serve(sockets=[listening])
     return 0 if server.started else 1
@@ -118,9 +118,9 @@ async def serve(master: Services) -> int:
 class _Server(uvicorn.Server):
     """Polls and streams are woken before the server waits for them."""
 
-    def __init__(self, config: uvicorn.Config, master: Services) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
-        self._master = master
+        self._services = services
         self.announcement = ""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -133,7 +133,7 @@ class _Server(uvicorn.Server):
             print(self.announcement, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._master.hints.close()
+        self._services.notifications.close()
         await super().shutdown(sockets)
 
 

@@ -99,14 +99,14 @@ HOT: tuple[tuple[str, Handler], ...] = (
 class App(FastAPI):
     """FastAPI behind the edge and the lane of the hot routes, which its OpenAPI page names too."""
 
-    def __init__(self, master: Services, **settings: Any) -> None:
+    def __init__(self, services: Services, **settings: Any) -> None:
         super().__init__(**settings)
-        self.state.master = master
-        self.state.page_files = PageFiles(master.settings.webui or page_folder())
+        self.state.services = services
+        self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.patience = RateLimit()
-        self.state.feed = ChangeFeed(lambda: master.epoch, master.hints.send)
-        master.hints.taps.append(self.state.feed.hear)
-        self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), master.settings.base_path)
+        self.state.feed = ChangeFeed(lambda: services.epoch, services.notifications.publish)
+        services.notifications.observers.append(self.state.feed.hear)
+        self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), services.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._edge(scope, receive, send)
@@ -117,9 +117,9 @@ class App(FastAPI):
         return super().openapi()
 
 
-def create_app(master: Services) -> FastAPI:
+def create_app(services: Services) -> FastAPI:
     app = App(
-        master,
+        services,
         title="Detent",
         version=cluster.WIRE_VERSION,
         lifespan=lifespan,
@@ -137,5 +137,5 @@ def create_app(master: Services) -> FastAPI:
     app.router.routes.append(WebSocketRoute(agent_link.PATH, agent_link.serve))
     for router in ROUTERS:
         app.include_router(router)
-    app.router.routes.append(Pages(app.state.page_files, master.settings.base_path))
+    app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app

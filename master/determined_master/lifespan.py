@@ -22,73 +22,77 @@ PACKING_SECONDS = 5.0
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    master: Services = app.state.master
+    services: Services = app.state.services
     async with AsyncExitStack() as stack:
         for part in (_database, _first_rows, _writer, _loops, _polls):
-            await stack.enter_async_context(part(master))
+            await stack.enter_async_context(part(services))
         yield
 
 
 @asynccontextmanager
-async def _database(master: Services) -> AsyncIterator[None]:
+async def _database(services: Services) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await master.database.close()
+        await services.database.close()
 
 
 @asynccontextmanager
-async def _first_rows(master: Services) -> AsyncIterator[None]:
-    await master.raise_epoch()
-    await master.users.ensure_first(master.settings.initial_user_password)
-    await master.agents.start_windows()
+async def _first_rows(services: Services) -> AsyncIterator[None]:
+    await services.raise_epoch()
+    await services.users.ensure_first(services.settings.initial_user_password)
+    await services.agents.start_windows()
     yield
 
 
 @asynccontextmanager
-async def _writer(master: Services) -> AsyncIterator[None]:
-    async with _running("group-writer", master.writer.run):
+async def _writer(services: Services) -> AsyncIterator[None]:
+    async with _running("group-writer", services.writer.run):
         yield
 
 
 @asynccontextmanager
-async def _loops(master: Services) -> AsyncIterator[None]:
-    schedule = Schedule(master)
-    trials = TrialLoop(master.database, master.clock, master.trials)
-    packing = SeriesPacker(master.database, lambda: master.writer.groups)
+async def _loops(services: Services) -> AsyncIterator[None]:
+    schedule = Schedule(services)
+    trials = TrialLoop(services.database, services.clock, services.trials)
+    packing = SeriesPacker(services.database, lambda: services.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
-        ("search", (notifications.SEARCH,), master.search.tick),
+        ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS,), trials.tick),
         ("schedule", (notifications.SCHEDULE,), schedule.tick),
-        ("deadlines", (notifications.ALLOCATIONS,), lambda: _deadlines(master.database, master.allocations)),
-        ("agents", (notifications.SCHEDULE,), master.agents.sweep),
-        ("deletion", (notifications.DELETE,), lambda: deletion.tick(master)),
+        ("deadlines", (notifications.ALLOCATIONS,), lambda: _deadlines(services.database, services.allocations)),
+        ("agents", (notifications.SCHEDULE,), services.agents.sweep),
+        ("deletion", (notifications.DELETE,), lambda: deletion.tick(services)),
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
             await stack.enter_async_context(
-                _running(name, lambda n=name, t=topics, k=tick: run(n, master.hints, t, k))  # type: ignore[misc]
+                _running(name, lambda n=name, t=topics, k=tick: run(n, services.notifications, t, k))  # type: ignore[misc]
             )
         # Reports come by the thousand, and each sends its hint.
         await stack.enter_async_context(
             _running(
                 "columns",
-                lambda: run("columns", master.hints, (notifications.COLUMNS,), master.columns.catch_up, pause=1.0),
+                lambda: run(
+                    "columns", services.notifications, (notifications.COLUMNS,), services.indexer.catch_up, pause=1.0
+                ),
             )
         )
         await stack.enter_async_context(
-            _running("packing", lambda: run("packing", master.hints, (), packing.tick, interval=PACKING_SECONDS))
+            _running(
+                "packing", lambda: run("packing", services.notifications, (), packing.tick, interval=PACKING_SECONDS)
+            )
         )
         yield
 
 
 @asynccontextmanager
-async def _polls(master: Services) -> AsyncIterator[None]:
+async def _polls(services: Services) -> AsyncIterator[None]:
     """Left first: waiting polls and streams answer and end before anything else goes."""
     try:
         yield
     finally:
-        master.hints.close()
+        services.notifications.close()
 
 
 @asynccontextmanager

@@ -1,4 +1,7 @@
-"""Hints: what a commit tells the loops and the waiting polls. A lost hint costs latency, never correctness."""
+"""Notifications after a commit: they wake loops, long polls and event streams. Kept in memory, never queued.
+
+A lost notification costs latency, never correctness: every subscriber also looks again after an interval.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -11,106 +14,108 @@ SCHEDULE = "schedule"
 ALLOCATIONS = "allocations"
 DELETE = "delete"
 COLUMN_NAMES = "column-names"
-"""There is a column that was not there before."""
+"""A column exists that did not exist before."""
 SHUTDOWN = "shutdown"
 CLUSTER = "cluster"
-"""What agents, slots or the queue look like changed."""
+"""Agents, slots or the queue changed."""
 COLUMNS = "columns"
-"""What lists show, filter and sort by has changed, or is to be looked at again."""
+"""Values that lists show, filter and sort by changed."""
 EVENTS = "events"
-"""The list of what happened has grown."""
+"""A new event was recorded."""
 SESSIONS = "sessions"
-"""A login has ended, or may have: whoever answers for longer looks again."""
+"""A sign-in ended or may have ended; streams check theirs again."""
 FEED = "feed"
-"""The feed of changes has grown."""
+"""The change feed has new entries."""
 
 
 def agent(agent_id: str) -> str:
-    """The wish for this agent may have changed."""
+    """Topic: the desired state of this agent may have changed."""
     return f"agent:{agent_id}"
 
 
 def allocation(allocation_id: str) -> str:
-    """Something about this allocation changed: preemption asked for, a container came up."""
+    """Topic: this allocation changed, for example preemption was requested or a container started."""
     return f"allocation:{allocation_id}"
 
 
 def logs(task_id: str) -> str:
-    """New log lines of this task, or its end."""
+    """Topic: this task has new log lines or has ended."""
     return f"logs:{task_id}"
 
 
 def task(task_id: str) -> str:
-    """What this task is doing changed; whoever gave it that name knows whose it is."""
+    """Topic: the state of this task changed."""
     return f"task:{task_id}"
 
 
 def experiment(experiment_id: int) -> str:
-    """Something about this experiment changed, but not figures alone."""
+    """Topic: this experiment changed in more than its metrics and progress."""
     return f"experiment:{experiment_id}"
 
 
 def metrics(experiment_id: int) -> str:
-    """Its figures changed: reports, progress."""
+    """Topic: metrics or progress of this experiment changed."""
     return f"metrics:{experiment_id}"
 
 
 def deleted(experiment_id: int) -> str:
-    """It is gone."""
+    """Topic: this experiment was deleted."""
     return f"deleted:{experiment_id}"
 
 
 class Notifications:
-    """Wakes everybody who listens to a topic. One event loop only; nothing is queued but the fact that it happened."""
+    """Publishes topics to subscribers within one event loop. Only the fact that a topic occurred is kept."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._subscribers: dict[str, set[asyncio.Event]] = defaultdict(set)
         self.closing = False
-        self.taps: list[Callable[[Collection[str]], None]] = []
-        """Called with all topics that are sent; must neither fail nor wait."""
+        self.observers: list[Callable[[Collection[str]], None]] = []
+        """Called with all published topics; must neither fail nor block."""
 
-    def send(self, topics: Collection[str]) -> None:
-        for tap in self.taps:
-            tap(topics)
+    def publish(self, topics: Collection[str]) -> None:
+        """Wakes every subscriber of each topic."""
+        for observer in self.observers:
+            observer(topics)
         for topic in topics:
-            for event in self._listeners.get(topic, ()):
+            for event in self._subscribers.get(topic, ()):
                 event.set()
 
     def close(self) -> None:
-        """Wakes every listener for good: polls and streams answer and end."""
+        """Wakes every subscriber for good: polls and streams answer and end."""
         self.closing = True
-        for events in self._listeners.values():
+        for events in self._subscribers.values():
             for event in events:
                 event.set()
 
     @asynccontextmanager
-    async def listen(self, *topics: str) -> AsyncIterator["Listener"]:
-        """Registers first, so that nothing is missed between a look at the database and the wait."""
+    async def subscribe(self, *topics: str) -> AsyncIterator["Subscription"]:
+        """Subscribes before the caller reads the database, so that no change between read and wait is missed."""
         event = asyncio.Event()
         for topic in topics:
-            self._listeners[topic].add(event)
+            self._subscribers[topic].add(event)
         try:
-            yield Listener(event, self)
+            yield Subscription(event, self)
         finally:
             for topic in topics:
-                self._listeners[topic].discard(event)
-                if not self._listeners[topic]:
-                    del self._listeners[topic]
+                self._subscribers[topic].discard(event)
+                if not self._subscribers[topic]:
+                    del self._subscribers[topic]
 
 
-class Listener:
-    """One who waits for a hint."""
+class Subscription:
+    """Waits for the next notification of its topics."""
 
-    def __init__(self, event: asyncio.Event, hints: Notifications) -> None:
+    def __init__(self, event: asyncio.Event, notifications: Notifications) -> None:
         self._event = event
-        self._hints = hints
+        self._notifications = notifications
 
     def wake(self) -> None:
+        """Wakes the waiting subscriber without a notification."""
         self._event.set()
 
     async def wait(self, seconds: float) -> bool:
-        """True when a hint came, False after ``seconds``. Returns at once while the master closes."""
-        if self._hints.closing:
+        """Returns True after a notification, False after ``seconds``, and at once while the master closes."""
+        if self._notifications.closing:
             return True
         try:
             async with asyncio.timeout(seconds):

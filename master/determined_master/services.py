@@ -46,7 +46,7 @@ R = TypeVar("R")
 class Services:
     settings: Settings
     clock: Clock
-    hints: Notifications
+    notifications: Notifications
     database: Database
     secrets: Secrets
     blobs: Blobs
@@ -56,13 +56,13 @@ class Services:
     agents: Agents
     registry: Registry
     trials: Trials
-    verbs: Lifecycle
-    submit: Creator
+    lifecycle: Lifecycle
+    creator: Creator
     search: Search
     writer: GroupWriter
     metrics: MetricStore
     logs: LogStore
-    columns: Indexer
+    indexer: Indexer
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -115,8 +115,8 @@ def build(settings: Settings, clock: Clock | None = None) -> Services:
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     bring_up(settings.url)
-    hints = Notifications()
-    database = Database(settings.url, hints)
+    notifications = Notifications()
+    database = Database(settings.url, notifications)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
@@ -125,11 +125,11 @@ def build(settings: Settings, clock: Clock | None = None) -> Services:
     trials = Trials(
         clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
     )
-    verbs = Lifecycle(database, clock, trials)
+    lifecycle = Lifecycle(database, clock, trials)
     return Services(
         settings=settings,
         clock=clock,
-        hints=hints,
+        notifications=notifications,
         database=database,
         secrets=secrets,
         blobs=blobs,
@@ -139,11 +139,11 @@ def build(settings: Settings, clock: Clock | None = None) -> Services:
         agents=Agents(database, clock, Containers(allocations), settings.agent_reconnect_wait),
         registry=Registry(),
         trials=trials,
-        verbs=verbs,
-        submit=Creator(database, blobs, clock, settings, trials, verbs),
+        lifecycle=lifecycle,
+        creator=Creator(database, blobs, clock, settings, trials, lifecycle),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),
-        columns=Indexer(database),
+        indexer=Indexer(database),
     )

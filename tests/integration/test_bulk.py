@@ -92,12 +92,12 @@ async def test_only_those_of_the_project_are_there(one: Cluster):
 
 async def test_moved_ones_are_found_and_counted_where_they_are(one: Cluster):
     first, second = await ended(one, 2)
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     async with one.master.database.write() as session:
         elsewhere = await add_project(session)
         shut = await add_project(session, "shut", archived=True)
     assert await errors(one, "move", [first], destinationProjectId=elsewhere) == {first: ""}
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     found = (await one.post("/detent/experiments/search/ids", {"projectId": elsewhere})).json()
     assert found["ids"] == [first]
     for project in (1, elsewhere):
@@ -122,14 +122,14 @@ async def test_labels_are_put_on_and_taken_off_at_once(one: Cluster):
 
 async def test_one_that_breaks_stops_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
     first, second, third = await ended(one, 3)
-    archive = one.master.verbs.archive
+    archive = one.master.lifecycle.archive
 
     async def breaks(experiment_id: int, *rest: Any, **more: Any) -> None:
         if experiment_id == second:
             raise RuntimeError("a secret of the master's")
         await archive(experiment_id, *rest, **more)
 
-    monkeypatch.setattr(one.master.verbs, "archive", breaks)
+    monkeypatch.setattr(one.master.lifecycle, "archive", breaks)
     told = await errors(one, "archive", [first, second, third])
     assert (told[first], told[third]) == ("", "")
     assert "the master failed" in told[second]

@@ -17,12 +17,12 @@ X = "/api/v1/experiments/1"
 
 
 class Walk:
-    """A cluster of one agent, and what its hints would tell a page."""
+    """A cluster of one agent, and what its notifications would tell a page."""
 
     def __init__(self, one: Cluster) -> None:
         self.one = one
         self.told: Changes = set()
-        one.master.hints.taps.append(
+        one.master.notifications.observers.append(
             lambda topics: self.told.update(c for topic in topics if (c := change_of(topic)) is not None)
         )
 

@@ -43,7 +43,7 @@ async def three(one: Cluster) -> list[int]:
             reports = [("validation", {"loss": loss})] if loss is not None else []
             await add_trial(session, row, hparams={"lr": loss, "opt": name.lower()}, reports=reports)
             made.append(row.id)
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     return made
 
 
@@ -177,7 +177,7 @@ async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alo
         )
         for loss in (1, 2):
             await add_trial(session, undecided, hparams={"lr": loss, "w": 3}, reports=[("training", {"x": loss})])
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     body = {"columns": ["hp.lr", "hp.w", "validation.other.last", "training.x.last"], "sort": "id=asc"}
     best, none = (await one.post("/detent/experiments/search", body)).json()["experiments"]
     assert (best["trialId"], best["searcherMetricValue"], best["numTrials"]) == (2, 0.2, 3)
@@ -212,7 +212,7 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
     experiment = await one.create()
     wish = (await agent.wished())[0]
     await agent.run(wish)
-    await one.master.columns.catch_up(at_once=True)  # what follows is known by the mark of the report alone
+    await one.master.indexer.catch_up(at_once=True)  # what follows is known by the mark of the report alone
     body = {
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}},
@@ -235,7 +235,7 @@ async def test_hostile_names_are_names(one: Cluster):
         row = await add_experiment(session)
         metrics = {name: 1.0 * place for place, name in enumerate([*hostile, too_long])}
         await add_trial(session, row, reports=[("training", metrics)], hparams={"__proto__": {"constructor": "x"}})
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     columns = [f"training.{name}.last" for name in hostile]
     page = (await one.post("/detent/experiments/search", {"columns": [*columns, "hp.__proto__.constructor"]})).json()
     cells = page["experiments"][0]["cells"]
@@ -256,7 +256,7 @@ async def test_two_thousand_names_change_and_only_what_changed_is_written(one: C
     async with one.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", dict.fromkeys(names, 1.0))])
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="metric"))["total"] == 8000
     async with one.master.database.write() as session:
         again = await session.merge(trial)
@@ -265,7 +265,7 @@ async def test_two_thousand_names_change_and_only_what_changed_is_written(one: C
         metrics[names[1]]["last"] = "NaN"
         again.summary_metrics = {"avg_metrics": dict(metrics)}
         again.values_stale = True
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     columns = [f"training.{name}.last" for name in names[:3]]
     cells = (await one.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
     assert list(cells.values()) == [None, "NaN", 1.0]
@@ -296,9 +296,9 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
 
     with monkeypatch.context() as broken:
         broken.setattr(index_repository, "settle", breaks)
-        await one.master.columns.catch_up(at_once=True)
+        await one.master.indexer.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     assert await found(one, field("hp.lr", "=", 1)) == [row.id]
 
 
@@ -324,13 +324,13 @@ async def test_what_is_much_is_not_taken_in_again_and_again(one: Cluster):
     async with one.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     await stale(one, trial.id, hparams={"lr": 2.0})
-    wait = await one.master.columns.catch_up()
+    wait = await one.master.indexer.catch_up()
     assert wait is not None
     assert 5 < wait <= 11
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 1
 
 
@@ -347,16 +347,16 @@ async def test_one_that_cannot_be_taken_in_keeps_no_other_out(one: Cluster, monk
         broken.setattr(index_repository, "hparams", breaks)
         for trial in (1, 2, 3):
             await stale(one, trial, hparams={"opt": "new"})
-        await one.master.columns.catch_up(at_once=True)
+        await one.master.indexer.catch_up(at_once=True)
     assert await found(one, field("hp.opt", "=", "new")) == [third, first]
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     assert await found(one, field("hp.opt", "=", "new")) == [third, second, first]
 
 
 async def test_a_changed_configuration_is_found(one: Cluster):
     experiment = await one.create(CONFIG, activate=False)
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     path = f"/api/v1/experiments/{experiment}"
     assert (await one.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     assert await found(one, field("config.resources.priority", "=", 7)) == [experiment]

@@ -103,7 +103,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     async with one.master.database.write() as session:
         many = [(await add_experiment(session)).id for _ in range(3)]
         await add_project(session)
-    await one.master.columns.catch_up(at_once=True)
+    await one.master.indexer.catch_up(at_once=True)
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"

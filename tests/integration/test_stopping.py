@@ -21,10 +21,10 @@ async def test_a_rendezvous_is_asked_again(one: Cluster):
     asking = asyncio.create_task(one.client.get(path, headers=one.as_task(wish.allocation_id)))
 
     async def waits() -> bool:
-        return bool(one.master.hints._listeners.get(notifications.allocation(wish.allocation_id)))
+        return bool(one.master.notifications._subscribers.get(notifications.allocation(wish.allocation_id)))
 
     await eventually(waits)
-    one.master.hints.close()
+    one.master.notifications.close()
     answer = await asking
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == 14

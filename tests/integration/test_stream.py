@@ -83,7 +83,7 @@ async def test_after_a_new_start_all_may_be_stale(tmp_path: Path):
 async def test_it_ends_with_the_master(one: Cluster, url: str):
     async with reading(url, token(one)) as stream:
         await stream.until("hello")
-        one.master.hints.close()
+        one.master.notifications.close()
         await stream.until("bye", reason="shutdown")
         await asyncio.wait_for(stream.ended.wait(), 1)
 
@@ -123,7 +123,7 @@ async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch
             await stream.until("hello")
             clock.at += timedelta(days=8)
             while is_busy and not stream.ended.is_set():
-                one.master.hints.send({notifications.CLUSTER})
+                one.master.notifications.publish({notifications.CLUSTER})
                 await asyncio.sleep(0.01)
             await stream.until("bye", reason="signed-out")
 

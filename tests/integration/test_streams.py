@@ -90,6 +90,6 @@ async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(one: Cluste
 
 async def until_listened(one: Cluster) -> None:
     async def listened() -> bool:
-        return bool(one.master.hints._listeners.get(notifications.SHUTDOWN))
+        return bool(one.master.notifications._subscribers.get(notifications.SHUTDOWN))
 
     await eventually(listened)

@@ -21,34 +21,34 @@ PATH = "/agents"
 
 async def serve(socket: WebSocket) -> None:
     """One agent's connection, from its handshake to its end."""
-    master: Services = socket.app.state.master
+    services: Services = socket.app.state.services
     await socket.accept()
-    hello = await _hello(socket, master)
+    hello = await _hello(socket, services)
     if hello is None:
         return
     link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
-    former = master.registry.add(link)
+    former = services.registry.add(link)
     if former is not None:
         with contextlib.suppress(RuntimeError):
             await former.socket.close(code=1012, reason="replaced by a newer connection")
     try:
-        await master.agents.welcome(hello)
+        await services.agents.welcome(hello)
         await socket.send_text(
             Welcome(
-                master_epoch=master.epoch,
-                cluster_id=master.cluster_id,
-                heartbeat_seconds=master.settings.heartbeat_seconds,
-                reconnect_seconds=master.settings.agent_reconnect_wait,
+                master_epoch=services.epoch,
+                cluster_id=services.cluster_id,
+                heartbeat_seconds=services.settings.heartbeat_seconds,
+                reconnect_seconds=services.settings.agent_reconnect_wait,
             ).model_dump_json()
         )
-        await _talk(socket, master, link)
+        await _talk(socket, services, link)
     finally:
-        if master.registry.remove(link) and not master.hints.closing:
-            await master.agents.disconnected(hello.agent_id)
+        if services.registry.remove(link) and not services.notifications.closing:
+            await services.agents.disconnected(hello.agent_id)
 
 
-async def _hello(socket: WebSocket, master: Services) -> Hello | None:
-    if not master.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
+async def _hello(socket: WebSocket, services: Services) -> Hello | None:
+    if not services.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
         await _refuse(socket, "the join token is not this cluster's", final=True)
         return None
     try:
@@ -65,10 +65,10 @@ async def _hello(socket: WebSocket, master: Services) -> Hello | None:
         )
         return None
     # Another cluster's epochs mean nothing here: a fresh database beside an old agent folder starts at 1 again.
-    if message.cluster_id in ("", master.cluster_id) and message.master_epoch > master.epoch:
+    if message.cluster_id in ("", services.cluster_id) and message.master_epoch > services.epoch:
         await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
         return None
-    if message.pool != master.settings.default_pool:
+    if message.pool != services.settings.default_pool:
         await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
         return None
     return message
@@ -81,21 +81,21 @@ async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
         await socket.close()
 
 
-async def _talk(socket: WebSocket, master: Services, link: Link) -> None:
+async def _talk(socket: WebSocket, services: Services, link: Link) -> None:
     async with asyncio.TaskGroup() as group:
-        wishing = group.create_task(_send_wishes(socket, master, link))
+        wishing = group.create_task(_send_wishes(socket, services, link))
         try:
-            await _hear_truths(socket, master, link)
+            await _hear_truths(socket, services, link)
         except (WebSocketDisconnect, TimeoutError, RuntimeError):
             pass
         finally:
             wishing.cancel()
 
 
-async def _hear_truths(socket: WebSocket, master: Services, link: Link) -> None:
+async def _hear_truths(socket: WebSocket, services: Services, link: Link) -> None:
     """A link that is silent for three heartbeats is as good as down."""
     while True:
-        async with asyncio.timeout(3 * master.settings.heartbeat_seconds):
+        async with asyncio.timeout(3 * services.settings.heartbeat_seconds):
             text = await socket.receive_text()
         try:
             message = AGENT_MESSAGE.validate_json(text)
@@ -103,18 +103,20 @@ async def _hear_truths(socket: WebSocket, master: Services, link: Link) -> None:
             logger.warning("agent %s sent a message that is not understood", link.agent_id)
             continue
         if isinstance(message, ReportedState):
-            await master.agents.hear(link.agent_id, message.containers)
+            await services.agents.hear(link.agent_id, message.containers)
 
 
-async def _send_wishes(socket: WebSocket, master: Services, link: Link) -> None:
-    async with master.hints.listen(notifications.agent(link.agent_id)) as listener:
-        while not master.hints.closing:
-            containers = await desired_containers(master.database, master.secrets, master.cluster_id, link.agent_id)
+async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> None:
+    async with services.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
+        while not services.notifications.closing:
+            containers = await desired_containers(
+                services.database, services.secrets, services.cluster_id, link.agent_id
+            )
             body = "".join(c.model_dump_json() for c in containers)
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1
                 link.last_wish = body
-                wish = DesiredState(master_epoch=master.epoch, sequence=link.sequence, containers=containers)
+                wish = DesiredState(master_epoch=services.epoch, sequence=link.sequence, containers=containers)
                 try:
                     await socket.send_text(wish.model_dump_json())
                 except (RuntimeError, WebSocketDisconnect):

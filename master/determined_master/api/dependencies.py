@@ -14,20 +14,20 @@ from determined_master.services import Services
 
 
 def services_of(request: Request) -> Services:
-    master: Services = request.app.state.master
-    return master
+    services: Services = request.app.state.services
+    return services
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
 
 
-async def read_session(master: ServicesDep) -> AsyncIterator[ReadSession]:
-    async with master.database.read() as session:
+async def read_session(services: ServicesDep) -> AsyncIterator[ReadSession]:
+    async with services.database.read() as session:
         yield session
 
 
-async def write_session(master: ServicesDep) -> AsyncIterator[AsyncSession]:
-    async with master.database.write() as session:
+async def write_session(services: ServicesDep) -> AsyncIterator[AsyncSession]:
+    async with services.database.write() as session:
         yield session
 
 
@@ -36,7 +36,7 @@ Write = Annotated[AsyncSession, Depends(write_session, scope="function")]
 
 
 async def current_principal(request: Request) -> Principal:
-    authenticator: Authenticator = request.app.state.master.authenticator
+    authenticator: Authenticator = request.app.state.services.authenticator
     return await authenticator.principal(request.headers, request.cookies)
 
 

@@ -10,13 +10,13 @@ from determined_master.services import Services
 from determined_master.users.service import SESSION_DAYS
 
 
-def give(response: Response, request: Request, master: Services, token: str, *, name: str) -> None:
-    response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, master))
+def give(response: Response, request: Request, services: Services, token: str, *, name: str) -> None:
+    response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, services))
 
 
-def take(response: Response, request: Request, master: Services) -> None:
-    for name in (master.authenticator.cookie, COOKIE):
-        response.delete_cookie(name, **_bounds(request, master))
+def take(response: Response, request: Request, services: Services) -> None:
+    for name in (services.authenticator.cookie, COOKIE):
+        response.delete_cookie(name, **_bounds(request, services))
 
 
 class _Bounds(TypedDict):
@@ -26,6 +26,6 @@ class _Bounds(TypedDict):
     path: str
 
 
-def _bounds(request: Request, master: Services) -> _Bounds:
-    path = prefix_of(request, master.settings.base_path) or "/"
+def _bounds(request: Request, services: Services) -> _Bounds:
+    path = prefix_of(request, services.settings.base_path) or "/"
     return {"httponly": True, "samesite": "strict", "secure": request.url.scheme == "https", "path": path}

@@ -103,7 +103,7 @@ class GroupWriter:
                 waiting.answer.set_exception(result)
             else:
                 waiting.answer.set_result(result)
-        self._database.hints.send(topics)
+        self._database.notifications.publish(topics)
 
     def _alone(self, one: _Waiting) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Sessions: a frozen view for reading; one writer at a time, committed whole, its hints sent after the commit."""
+"""Database sessions. Read sessions see a frozen view; one write session at a time; notifications follow the commit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,9 +22,9 @@ class Database:
     lock in the process is fair and cheap where waiting for SQLite's is neither.
     """
 
-    def __init__(self, url: str, hints: Notifications) -> None:
+    def __init__(self, url: str, notifications: Notifications) -> None:
         self.url = url
-        self.hints = hints
+        self.notifications = notifications
         self.read_engine: AsyncEngine = make_read_engine(url)
         self.write_engine: AsyncEngine = make_write_engine(url)
         self.group_engine: Engine = make_group_engine(url)
@@ -43,11 +43,11 @@ class Database:
             async with self._write() as session:
                 async with session.begin():
                     yield session
-                topics = hints_of(session)
+                topics = topics_of(session)
                 callbacks = _callbacks_of(session)
         for callback in callbacks:
             callback()
-        self.hints.send(topics)
+        self.notifications.publish(topics)
 
     async def close(self) -> None:
         await self.read_engine.dispose()
@@ -56,17 +56,17 @@ class Database:
 
 
 def notify(session: AsyncSession, *topics: str) -> None:
-    """To be sent once this session has committed."""
-    hints_of(session).update(topics)
+    """Publishes ``topics`` once this session has committed."""
+    topics_of(session).update(topics)
 
 
 def after_commit(session: AsyncSession, callback: Callable[[], None]) -> None:
-    """To be called once this session has committed, before its hints are sent; must not fail."""
+    """Calls ``callback`` once this session has committed, before its notifications are published. It must not fail."""
     _callbacks_of(session).append(callback)
 
 
-def hints_of(session: AsyncSession) -> set[str]:
-    topics: set[str] = session.info.setdefault("hints", set())
+def topics_of(session: AsyncSession) -> set[str]:
+    topics: set[str] = session.info.setdefault("notifications", set())
     return topics
 
 

@@ -21,17 +21,17 @@ logger = logging.getLogger(__name__)
 KEEP_UNREFERENCED_SECONDS = 3600.0
 
 
-async def tick(master: Services) -> float | None:
-    async with master.database.read() as session:
+async def tick(services: Services) -> float | None:
+    async with services.database.read() as session:
         due = await experiment_rows.deleting(session)
     for row in due:
-        await _delete(master, row)
-    await _drop_contexts(master)
+        await _delete(services, row)
+    await _drop_contexts(services)
     return None
 
 
-async def _delete(master: Services, row: ExperimentRow) -> None:
-    async with master.database.read() as session:
+async def _delete(services: Services, row: ExperimentRow) -> None:
+    async with services.database.read() as session:
         trials = await trial_rows.of_experiment(session, row.id)
         tasks = [t.task_id for t in trials]
         checkpoints = await checkpoint_rows.of_tasks(session, tasks)
@@ -40,26 +40,26 @@ async def _delete(master: Services, row: ExperimentRow) -> None:
             shutil.rmtree(folder_of(row.config["checkpoint_storage"], checkpoint.uuid), ignore_errors=True)
     except Exception:
         logger.exception("experiment %d could not be deleted", row.id)
-        async with master.database.write() as session:
+        async with services.database.write() as session:
             fresh = await experiment_rows.get(session, row.id)
-            await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETE_FAILED)
+            await experiment_rows.move(session, services.clock, fresh, ExperimentState.DELETE_FAILED)
         return
-    async with master.database.write() as session:
-        after_commit(session, partial(master.metrics.forget, [t.id for t in trials]))
+    async with services.database.write() as session:
+        after_commit(session, partial(services.metrics.forget, [t.id for t in trials]))
         await log_rows.drop(session, tasks)
         await checkpoint_rows.drop(session, tasks)
         fresh = await experiment_rows.get(session, row.id)
-        await experiment_rows.move(session, master.clock, fresh, ExperimentState.DELETED)
+        await experiment_rows.move(session, services.clock, fresh, ExperimentState.DELETED)
         await trial_rows.drop_metrics(session, row.id)
         await index_upkeep.drop(session, row.id)
         await repository.drop(session, [t.id for t in trials])
 
 
-async def _drop_contexts(master: Services) -> None:
+async def _drop_contexts(services: Services) -> None:
     """An hour after the last reference; a context that was only just sent may be named by the next request."""
-    async with master.database.read() as session:
+    async with services.database.read() as session:
         named = await experiment_rows.referenced_contexts(session)
-    now = master.clock.now().timestamp()
-    for digest, changed in master.blobs.all():
+    now = services.clock.now().timestamp()
+    for digest, changed in services.blobs.all():
         if digest not in named and now - changed > KEEP_UNREFERENCED_SECONDS:
-            master.blobs.drop(digest)
+            services.blobs.drop(digest)

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 async def run(
     name: str,
-    hints: Notifications,
+    notifications: Notifications,
     topics: tuple[str, ...],
     tick: Callable[[], Awaitable[float | None]],
     *,
@@ -19,10 +19,10 @@ async def run(
     pause: float = 0.0,
 ) -> None:
     """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most.
-    ``pause``: seconds in which it is not called again, whatever hints come."""
+    ``pause``: seconds in which it is not called again, whatever notifications come."""
     failures = 0
-    async with hints.listen(*topics) as listener:
-        while not hints.closing:
+    async with notifications.subscribe(*topics) as listener:
+        while not notifications.closing:
             wait = interval
             try:
                 wanted = await tick()

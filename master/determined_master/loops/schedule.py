@@ -17,13 +17,13 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule:
-    def __init__(self, master: Services) -> None:
-        self._master = master
-        self._database = master.database
-        self._allocations = master.allocations
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._database = services.database
+        self._allocations = services.allocations
 
     async def tick(self) -> float | None:
-        if self._master.draining:
+        if self._services.draining:
             return None
         for pool in await self.views():
             await self._apply(plan(pool))

@@ -121,7 +121,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 
 @router.get("/overview")
-async def get_cluster_overview(_principal: Anyone, session: Read, master: ServicesDep) -> ClusterOverview:
+async def get_cluster_overview(_principal: Anyone, session: Read, services: ServicesDep) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MOST_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
@@ -143,15 +143,15 @@ async def get_cluster_overview(_principal: Anyone, session: Read, master: Servic
     names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
-    return ClusterOverview(now=master.clock.now(), agents=agents, queue=queue)
+    return ClusterOverview(now=services.clock.now(), agents=agents, queue=queue)
 
 
 @router.get("/holds", response_model=SlotHolds)
 async def list_slot_holds(
-    _principal: Anyone, session: Read, master: ServicesDep, start: From = None, end: To = None
+    _principal: Anyone, session: Read, services: ServicesDep, start: From = None, end: To = None
 ) -> Response:
     """Of the last day where nothing is said; the newest of very many."""
-    now = master.clock.now()
+    now = services.clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MOST_HOLDS)
     names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
     holds = [
@@ -173,13 +173,13 @@ async def list_slot_holds(
 async def get_slot_usage(
     _principal: Anyone,
     session: Read,
-    master: ServicesDep,
+    services: ServicesDep,
     start: From = None,
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
     """Nothing is held in what is still to come."""
-    now = master.clock.now()
+    now = services.clock.now()
     first, last = _between(start, end, now)
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}

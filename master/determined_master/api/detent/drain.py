@@ -13,10 +13,10 @@ from determined_master.trials import repository as trial_rows
 router = APIRouter(prefix="/detent", tags=["cluster"])
 
 
-async def operator(request: Request, master: ServicesDep) -> None:
+async def operator(request: Request, services: ServicesDep) -> None:
     """An admin, or whoever holds the data folder: its supervisor must be able to end the cluster in good order even
     after every password was changed."""
-    if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         await current_admin(await current_user(await current_principal(request)))
 
 
@@ -25,17 +25,17 @@ class DrainBody(Wire):
 
 
 @router.post("/drain", dependencies=[Depends(operator)])
-async def drain(body: DrainBody, master: ServicesDep) -> Empty:
+async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
-    master.draining = True
-    async with master.database.write() as session:
+    services.draining = True
+    async with services.database.write() as session:
         for row in await allocation_rows.live(session):
             if row.state.value == "PENDING":
                 continue
             if body.kill:
-                await master.allocations.kill(session, row)
+                await services.allocations.kill(session, row)
             else:
-                await master.allocations.terminate(session, row)
+                await services.allocations.terminate(session, row)
     return Empty()
 
 

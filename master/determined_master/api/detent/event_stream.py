@@ -35,43 +35,43 @@ class EventStream(StreamingResponse):
 async def follow_changes(
     request: Request,
     _principal: Anyone,
-    master: ServicesDep,
+    services: ServicesDep,
     last_event_id: Annotated[str, Header()] = "",
     last_event_id_asked: Annotated[str, Query(alias="lastEventId")] = "",
 ) -> EventStream:
     """Goes on after the event named; a browser names it by itself when it connects again."""
-    return EventStream(_events(request, master, last_event_id or last_event_id_asked), headers=_HEADERS)
+    return EventStream(_events(request, services, last_event_id or last_event_id_asked), headers=_HEADERS)
 
 
-async def _events(request: Request, master: Services, after: str) -> AsyncIterator[bytes]:
+async def _events(request: Request, services: Services, after: str) -> AsyncIterator[bytes]:
     feed: ChangeFeed = request.app.state.feed
-    async with master.hints.listen(notifications.FEED, notifications.SESSIONS) as listener:
+    async with services.notifications.subscribe(notifications.FEED, notifications.SESSIONS) as listener:
         logins, looked_at = -1, 0.0
         at, resumed = feed.place(after)
-        yield _hello(request, master, feed, at, resumed=resumed)
+        yield _hello(request, services, feed, at, resumed=resumed)
         while True:
             # Looked at again when one has ended, and now and then: one may also have run out.
             if logins != feed.logins or time.monotonic() - looked_at >= QUIET_SECONDS:
                 logins, looked_at = feed.logins, time.monotonic()
-                if not await _is_signed_in(request, master):
+                if not await _is_signed_in(request, services):
                     yield _bye(feed, Bye(reason="signed-out"))
                     return
             batches = feed.ring.since(at)
             at = feed.ring.newest
             if batches is None:
-                yield _hello(request, master, feed, at, resumed=False)
+                yield _hello(request, services, feed, at, resumed=False)
             elif batches:
                 yield b"".join(batch.event for batch in batches)
-            if master.hints.closing:
+            if services.notifications.closing:
                 yield _bye(feed, Bye(reason="shutdown"))
                 return
             if not await listener.wait(QUIET_SECONDS):
                 yield b": still here\n\n"
 
 
-def _hello(request: Request, master: Services, feed: ChangeFeed, at: int, *, resumed: bool) -> bytes:
+def _hello(request: Request, services: Services, feed: ChangeFeed, at: int, *, resumed: bool) -> bytes:
     page = request.app.state.page_files.page
-    hello = Hello(build=page.build if page else "", version=__version__, now=master.clock.now(), resumed=resumed)
+    hello = Hello(build=page.build if page else "", version=__version__, now=services.clock.now(), resumed=resumed)
     return b"retry: 1000\n" + encoded(feed.name_of(at), "hello", hello.model_dump_json())
 
 
@@ -79,9 +79,9 @@ def _bye(feed: ChangeFeed, bye: Bye) -> bytes:
     return encoded(feed.name_of(feed.ring.newest), "bye", bye.model_dump_json())
 
 
-async def _is_signed_in(request: Request, master: Services) -> bool:
+async def _is_signed_in(request: Request, services: Services) -> bool:
     try:
-        await master.authenticator.principal(request.headers, request.cookies)
+        await services.authenticator.principal(request.headers, request.cookies)
     except ApiError:
         return False
     return True

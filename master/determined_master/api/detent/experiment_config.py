@@ -19,17 +19,17 @@ NO_ENTRYPOINT = Diagnostic(
 
 @router.get("/experiments/{experiment_id}/config")
 async def get_effective_config(
-    experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
-    (defaults,) = master.submit.defaults()
+    (defaults,) = services.creator.defaults()
     return await asyncio.to_thread(effective, row.config, row.original_config, defaults)
 
 
 @router.post("/config/check")
-async def check_config(body: schemas.ConfigCheckBody, _user: User, master: ServicesDep) -> schemas.ConfigCheck:
+async def check_config(body: schemas.ConfigCheckBody, _user: User, services: ServicesDep) -> schemas.ConfigCheck:
     """As at the creation of an experiment, which it does not make."""
-    checked = await asyncio.to_thread(check, body.config, defaults=master.submit.defaults())
+    checked = await asyncio.to_thread(check, body.config, defaults=services.creator.defaults())
     found = [*checked.diagnostics, *([NO_ENTRYPOINT] if _has_no_entrypoint(checked) else [])]
     return schemas.ConfigCheck(
         ok=checked.ok and NO_ENTRYPOINT not in found,

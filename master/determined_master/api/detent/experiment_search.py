@@ -15,9 +15,9 @@ router = APIRouter(prefix="/detent", tags=["finding"])
 
 @router.post("/experiments/search")
 async def find_experiments(
-    body: schemas.SearchBody, _principal: Anyone, session: Read, master: ServicesDep
+    body: schemas.SearchBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.SearchAnswer:
-    now = master.clock.now()
+    now = services.clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
     found = await search.page(body.columns, body.offset, body.limit)
     return schemas.SearchAnswer(
@@ -30,19 +30,19 @@ async def find_experiments(
 
 @router.post("/experiments/search/ids")
 async def find_experiment_ids(
-    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, master: ServicesDep
+    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.SearchIdsAnswer:
     question = Question(body.project_id, body.filter, body.sort, body.show_archived)
-    ids = await Search(session, master.clock.now(), question).ids()
+    ids = await Search(session, services.clock.now(), question).ids()
     return schemas.SearchIdsAnswer(ids=ids, total=len(ids))
 
 
 @router.post("/experiments/search/groups")
 async def group_experiments(
-    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, master: ServicesDep
+    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.SearchGroupsAnswer:
     question = Question(body.project_id, body.filter, None, body.show_archived)
-    groups = await Search(session, master.clock.now(), question).groups(body.by)
+    groups = await Search(session, services.clock.now(), question).groups(body.by)
     return schemas.SearchGroupsAnswer(groups=[schemas.Group(value=value, count=count) for value, count in groups])
 
 
@@ -63,11 +63,11 @@ async def list_columns(
 async def list_column_values(
     _principal: Anyone,
     session: Read,
-    master: ServicesDep,
+    services: ServicesDep,
     column: str,
     query: str = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> schemas.ColumnValuesAnswer:
     return schemas.ColumnValuesAnswer(
-        values=await column_catalog.words(session, column, query, limit, master.clock.now())
+        values=await column_catalog.words(session, column, query, limit, services.clock.now())
     )

@@ -25,10 +25,12 @@ MOST_TOLD, MOST_DRAWN = 500, 200
 
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
-async def get_experiment_status(experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> Response:
+async def get_experiment_status(
+    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
+) -> Response:
     """Of a large search those trials that live and the newest of the others."""
     row = await repository.get(session, experiment_id)
-    return answered(await status_of(session, row, master.clock.now()))
+    return answered(await status_of(session, row, services.clock.now()))
 
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
@@ -36,13 +38,13 @@ async def get_experiment_timeline(
     experiment_id: int,
     _principal: Anyone,
     session: Read,
-    master: ServicesDep,
+    services: ServicesDep,
     start: Annotated[datetime | None, Query(alias="from")] = None,
     end: Annotated[datetime | None, Query(alias="to")] = None,
 ) -> Response:
     """What touches the time between; of a large search the live and the newest trials."""
     await repository.get(session, experiment_id)
-    now = master.clock.now()
+    now = services.clock.now()
     first, last = utc(start), utc(end)
     rows = await trial_rows.most_telling(session, experiment_id, MOST_DRAWN)
     timeline = schemas.Timeline(now=now, segments=[], marks=[])

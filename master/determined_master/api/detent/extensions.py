@@ -49,23 +49,23 @@ class Curves(Wire):
 
 
 @router.head("/contexts/{digest}")
-async def has_context(digest: str, _principal: Anyone, master: ServicesDep) -> Response:
-    master.blobs.path(digest)
+async def has_context(digest: str, _principal: Anyone, services: ServicesDep) -> Response:
+    services.blobs.path(digest)
     return Response()
 
 
 @router.put("/contexts/{digest}")
-async def put_context(digest: str, request: Request, _user: User, master: ServicesDep) -> dict[str, Any]:
+async def put_context(digest: str, request: Request, _user: User, services: ServicesDep) -> dict[str, Any]:
     # A tar has headers and padding beyond the content that the limit counts.
-    await master.blobs.receive(digest, request.stream(), 2 * master.settings.context_limit)
+    await services.blobs.receive(digest, request.stream(), 2 * services.settings.context_limit)
     return {}
 
 
 @router.get("/contexts/{digest}")
-async def get_context(digest: str, request: Request, master: ServicesDep) -> FileResponse:
-    if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+async def get_context(digest: str, request: Request, services: ServicesDep) -> FileResponse:
+    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         raise Unauthenticated("the join token is not this cluster's")
-    return FileResponse(master.blobs.path(digest), media_type="application/zstd")
+    return FileResponse(services.blobs.path(digest), media_type="application/zstd")
 
 
 @router.get("/trials/{trial_id}/progress")

@@ -60,10 +60,10 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
+    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
-    found = await page(session, master.matchers, row.task_id, asked.asked())
+    found = await page(session, services.matchers, row.task_id, asked.asked())
     return LogPage(
         lines=[line_of(line) for line in found.lines],
         at_start=found.at_start,
@@ -82,18 +82,18 @@ async def log_first_error(trial_id: int, _principal: Anyone, session: Read) -> F
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> LogExtent:
+async def log_extent(trial_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
-    count = await master.log_counts.of(session, row.task_id, found.last_id)
+    count = await services.log_counts.of(session, row.task_id, found.last_id)
     return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> StreamingResponse:
+async def log_download(trial_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
-        _texts(master, row.task_id),
+        _texts(services, row.task_id),
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="trial-{trial_id}.log"'},
     )
@@ -107,11 +107,11 @@ async def log_line(line_id: int, _principal: Anyone, session: Read) -> WholeLine
     return WholeLine(line=line_of(found))
 
 
-async def _texts(master: Services, task_id: str) -> AsyncIterator[bytes]:
+async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
     """In pages, each from a session of its own: none lives through the download."""
     after = 0
     while True:
-        async with master.database.read() as session:
+        async with services.database.read() as session:
             lines = await log_queries.whole_lines(session, task_id, after, DOWNLOAD_PAGE)
         if not lines:
             return

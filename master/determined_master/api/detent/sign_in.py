@@ -21,9 +21,11 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @router.post("/sign-in/links")
-async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, master: ServicesDep) -> schemas.SignInLink:
+async def make_sign_in_link(
+    body: schemas.SignInLinkBody, request: Request, services: ServicesDep
+) -> schemas.SignInLink:
     """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
-    if master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+    if services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         _from_this_machine(request)
         if not body.username:
             raise BadRequest("username is missing: whom is the link to sign in?")
@@ -33,52 +35,52 @@ async def make_sign_in_link(body: schemas.SignInLinkBody, request: Request, mast
         if body.username not in (None, user.username):
             raise Forbidden("a link can be made for oneself alone")
         username = actor = user.username
-    token, expires_at = await master.users.make_link(username, actor)
+    token, expires_at = await services.users.make_link(username, actor)
     return schemas.SignInLink(path=f"/sign-in#{token}", expires_at=expires_at)
 
 
 @router.post("/sign-in")
 async def sign_in(
-    body: schemas.SignInBody, request: Request, response: Response, master: ServicesDep
+    body: schemas.SignInBody, request: Request, response: Response, services: ServicesDep
 ) -> schemas.SignInAnswer:
     patience: RateLimit = request.app.state.patience
     address = request.client.host if request.client else ""
-    patience.check(address, master.clock.now())
+    patience.check(address, services.clock.now())
     try:
-        token, row = await _open(master, body)
+        token, row = await _open(services, body)
     except Unauthenticated:
-        patience.note_wrong(address, master.clock.now())
+        patience.note_wrong(address, services.clock.now())
         raise
-    session_cookie.give(response, request, master, token, name=master.authenticator.cookie)
+    session_cookie.give(response, request, services, token, name=services.authenticator.cookie)
     return schemas.SignInAnswer(user=shown(row))
 
 
 @router.post("/sign-out")
-async def sign_out(user: User, request: Request, response: Response, master: ServicesDep) -> Empty:
+async def sign_out(user: User, request: Request, response: Response, services: ServicesDep) -> Empty:
     """Its streams end with it."""
-    await master.users.logout(user)
-    session_cookie.take(response, request, master)
+    await services.users.logout(user)
+    session_cookie.take(response, request, services)
     return Empty()
 
 
 @router.get("/session")
-async def get_session(principal: Anyone, session: Read, request: Request, master: ServicesDep) -> schemas.PageSession:
+async def get_session(principal: Anyone, session: Read, request: Request, services: ServicesDep) -> schemas.PageSession:
     page = request.app.state.page_files.page
     return schemas.PageSession(
         user=shown(await users.get(session, principal.user_id)),
         version=__version__,
         build=page.build if page else "",
-        cluster_name=master.settings.cluster_name,
-        now=master.clock.now(),
+        cluster_name=services.settings.cluster_name,
+        now=services.clock.now(),
     )
 
 
-async def _open(master: Services, body: schemas.SignInBody) -> tuple[str, UserRow]:
+async def _open(services: Services, body: schemas.SignInBody) -> tuple[str, UserRow]:
     if body.token:
-        return await master.users.login_by_link(body.token)
+        return await services.users.login_by_link(body.token)
     if not body.username:
         raise BadRequest("token is missing, or username and password")
-    return await master.users.login(body.username, body.password or "", is_hashed=False)
+    return await services.users.login(body.username, body.password or "", is_hashed=False)
 
 
 def _from_this_machine(request: Request) -> None:

@@ -77,21 +77,21 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 
 
 async def report_metrics(request: Request) -> Response:
-    master: Services = request.app.state.master
+    services: Services = request.app.state.services
     try:
         trial_id = int(request.path_params["trial_id"])
-        await _may_report(request, master, trial_id)
+        await _may_report(request, services, trial_id)
         body = await decode(request, _METRICS)
-        await master.writer.write(master.metrics, _report(trial_id, body))
+        await services.writer.write(services.metrics, _report(trial_id, body))
     except Exception as error:
         return response_of(translate(error))
     return Response(_EMPTY, media_type="application/json")
 
 
 async def post_logs(request: Request) -> Response:
-    master: Services = request.app.state.master
+    services: Services = request.app.state.services
     try:
-        principal = await master.authenticator.principal(request.headers, request.cookies)
+        principal = await services.authenticator.principal(request.headers, request.cookies)
         body = await decode(request, _LOGS)
         by_task: dict[str, list[Line]] = {}
         for raw in body.logs:
@@ -100,7 +100,7 @@ async def post_logs(request: Request) -> Response:
                 raise Forbidden("this task's token may not write another task's log")
             by_task.setdefault(line.task_id, []).append(line)
         for task_id, lines in by_task.items():
-            await master.writer.write(master.logs, Lines(task_id, lines))
+            await services.writer.write(services.logs, Lines(task_id, lines))
     except Exception as error:
         return response_of(translate(error))
     return Response(_EMPTY, media_type="application/json")
@@ -108,12 +108,12 @@ async def post_logs(request: Request) -> Response:
 
 async def post_output(request: Request) -> Response:
     """An agent's lines with the bytes that they stand for."""
-    master: Services = request.app.state.master
+    services: Services = request.app.state.services
     try:
-        if not master.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
             raise Unauthenticated("the join token is not this cluster's")
         batch = OutputBatch.model_validate_json(await request.body())
-        committed = await master.writer.write(master.logs, _lines(request.path_params["agent_id"], batch))
+        committed = await services.writer.write(services.logs, _lines(request.path_params["agent_id"], batch))
     except ValueError as error:
         return response_of(BadRequest(f"the batch cannot be read: {error}"))
     except Exception as error:
@@ -121,13 +121,13 @@ async def post_output(request: Request) -> Response:
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
 
 
-async def _may_report(request: Request, master: Services, trial_id: int) -> Principal:
+async def _may_report(request: Request, services: Services, trial_id: int) -> Principal:
     """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
-    principal = master.authenticator.known_task(token) if token else None
+    principal = services.authenticator.known_task(token) if token else None
     if principal is None:
-        principal = await master.authenticator.principal(request.headers, request.cookies)
-    if principal.is_task and await master.trial_of(principal) != trial_id:
+        principal = await services.authenticator.principal(request.headers, request.cookies)
+    if principal.is_task and await services.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not report for trial {trial_id}")
     return principal
 

@@ -35,7 +35,7 @@ async def read(
     after_id = sent = 0
     is_first = True
     waited_since_end = False
-    async with database.hints.listen(notifications.logs(task_id)) as listener:
+    async with database.notifications.subscribe(notifications.logs(task_id)) as listener:
         while True:
             async with database.read() as session:
                 ended, drained = await _ended(session, task_id)
@@ -54,7 +54,12 @@ async def read(
                     return
             if len(rows) == most:
                 continue
-            if not follow or newest_first or database.hints.closing or (ended and (drained or waited_since_end)):
+            if (
+                not follow
+                or newest_first
+                or database.notifications.closing
+                or (ended and (drained or waited_since_end))
+            ):
                 return
             woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
             waited_since_end = ended and not woken

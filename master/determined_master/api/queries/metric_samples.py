@@ -52,7 +52,7 @@ async def parts(
     """One part, and where a period is given another each time that something has changed when it is over; until the
     experiments have ended. Each comes from a session of its own."""
     last: Wire | None = None
-    async with database.hints.listen(notifications.SHUTDOWN) as listener:
+    async with database.notifications.subscribe(notifications.SHUTDOWN) as listener:
         while True:
             async with database.read() as session:
                 rows = await experiment_rows.get_many(session, experiment_ids)
@@ -60,7 +60,7 @@ async def parts(
             if made != last:
                 yield made
             last = made
-            if period <= 0 or database.hints.closing or all(row.state.is_terminal for row in rows):
+            if period <= 0 or database.notifications.closing or all(row.state.is_terminal for row in rows):
                 return
             await listener.wait(period)
 

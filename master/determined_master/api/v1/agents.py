@@ -29,17 +29,17 @@ async def get_agent(agent_id: str, _principal: Anyone, session: Read) -> schemas
 
 
 @router.post("/agents/{agent_id}/enable")
-async def enable_agent(agent_id: str, admin: Admin, master: ServicesDep) -> schemas.AgentAnswer:
-    await master.agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
-    return await _answer(master, agent_id)
+async def enable_agent(agent_id: str, admin: Admin, services: ServicesDep) -> schemas.AgentAnswer:
+    await services.agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
+    return await _answer(services, agent_id)
 
 
 @router.post("/agents/{agent_id}/disable")
 async def disable_agent(
-    agent_id: str, body: schemas.DisableBody, admin: Admin, master: ServicesDep
+    agent_id: str, body: schemas.DisableBody, admin: Admin, services: ServicesDep
 ) -> schemas.AgentAnswer:
-    await master.agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
-    return await _answer(master, agent_id)
+    await services.agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
+    return await _answer(services, agent_id)
 
 
 @router.get("/agents/{agent_id}/slots")
@@ -53,27 +53,27 @@ async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Rea
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
-async def enable_slot(agent_id: str, slot_id: str, admin: Admin, master: ServicesDep) -> schemas.SlotAnswer:
-    return await _set_slot(master, agent_id, slot_id, admin, enabled=True, drain=False)
+async def enable_slot(agent_id: str, slot_id: str, admin: Admin, services: ServicesDep) -> schemas.SlotAnswer:
+    return await _set_slot(services, agent_id, slot_id, admin, enabled=True, drain=False)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/disable")
 async def disable_slot(
-    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, master: ServicesDep
+    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, services: ServicesDep
 ) -> schemas.SlotAnswer:
-    return await _set_slot(master, agent_id, slot_id, admin, enabled=False, drain=body.drain)
+    return await _set_slot(services, agent_id, slot_id, admin, enabled=False, drain=body.drain)
 
 
 async def _set_slot(
-    master: Services, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
+    services: Services, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
 ) -> schemas.SlotAnswer:
     name = _slot_name(slot_id)
-    await master.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
-    return schemas.SlotAnswer(slot=(await _answer(master, agent_id)).agent.slots[name])
+    await services.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
+    return schemas.SlotAnswer(slot=(await _answer(services, agent_id)).agent.slots[name])
 
 
-async def _answer(master: Services, agent_id: str) -> schemas.AgentAnswer:
-    async with master.database.read() as session:
+async def _answer(services: Services, agent_id: str) -> schemas.AgentAnswer:
+    async with services.database.read() as session:
         return schemas.AgentAnswer(agent=await _one(session, agent_id))
 
 

@@ -41,37 +41,39 @@ def own_allocation(principal: Principal, allocation_id: str) -> None:
 
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
-async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, master: ServicesDep) -> RendezvousAnswer:
+async def rendezvous(
+    allocation_id: str, resources_id: str, principal: Anyone, services: ServicesDep
+) -> RendezvousAnswer:
     """Blocks until every container of the allocation runs; then the allocation is ready."""
     own_allocation(principal, allocation_id)
-    late_at: float | None = master.clock.now().timestamp() + LATE_SECONDS
-    async with master.hints.listen(notifications.allocation(allocation_id)) as listener:
+    late_at: float | None = services.clock.now().timestamp() + LATE_SECONDS
+    async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         while True:
-            async with master.database.read() as session:
+            async with services.database.read() as session:
                 row = await repository.get(session, allocation_id)
                 containers = await repository.containers_of(session, allocation_id)
             if row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
             if all(c.state is ContainerState.RUNNING for c in containers):
                 break
-            if master.hints.closing:
+            if services.notifications.closing:
                 # no 404, by which the task would take itself for forgotten and fail
                 raise MasterUnreachable("the master is stopping; ask again")
-            left = 30.0 if late_at is None else late_at - master.clock.now().timestamp()
+            left = 30.0 if late_at is None else late_at - services.clock.now().timestamp()
             if left <= 0:
                 late_at = None
-                await _name_the_late(master, row.task_id, allocation_id, resources_id, containers)
+                await _name_the_late(services, row.task_id, allocation_id, resources_id, containers)
                 continue
             await listener.wait(min(left, 30.0))
     mine = next((c for c in containers if c.id == resources_id), None)
     if mine is None:
         raise NotFound(f"allocation {allocation_id} has no container {resources_id}")
     if row.ready_at is None:
-        async with master.database.write() as session:
-            await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
+        async with services.database.write() as session:
+            await services.allocations.mark_ready(session, await repository.get(session, allocation_id))
     return RendezvousAnswer(
         rendezvous_info=RendezvousInfo(
-            addresses=addresses(containers, master.registry.master_seen_at),
+            addresses=addresses(containers, services.registry.master_seen_at),
             rank=mine.rank,
             slots=[len(c.slot_ids) for c in containers],
         )
@@ -79,53 +81,53 @@ async def rendezvous(allocation_id: str, resources_id: str, principal: Anyone, m
 
 
 async def _name_the_late(
-    master: Services, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
+    services: Services, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
 ) -> None:
     """In the trial's log, once: every container that waits asks, the first of them says it."""
     here = [c for c in containers if c.state is ContainerState.RUNNING]
     if here and here[0].id == resources_id:
-        async with master.database.write() as session:
+        async with services.database.write() as session:
             text = f"rendezvous: {missing(containers)}"
-            await logs.say(session, task_id, allocation_id, text, master.clock.now(), "WARNING")
+            await logs.say(session, task_id, allocation_id, text, services.clock.now(), "WARNING")
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")
 async def preemption(
     allocation_id: str,
     principal: Anyone,
-    master: ServicesDep,
+    services: ServicesDep,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
 ) -> PreemptionAnswer:
     """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
     own_allocation(principal, allocation_id)
     seconds = max(0, min(timeout_seconds, LONGEST_POLL))
-    async with master.hints.listen(notifications.allocation(allocation_id)) as listener:
-        deadline = master.clock.now().timestamp() + seconds
+    async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
+        deadline = services.clock.now().timestamp() + seconds
         while True:
-            async with master.database.read() as session:
+            async with services.database.read() as session:
                 row = await repository.get(session, allocation_id)
             if row.preempt_requested_at is not None:
                 return PreemptionAnswer(preempt=True)
             if row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
-            left = deadline - master.clock.now().timestamp()
-            if left <= 0 or master.hints.closing:
+            left = deadline - services.clock.now().timestamp()
+            if left <= 0 or services.notifications.closing:
                 return PreemptionAnswer(preempt=False)
             await listener.wait(left)
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
-async def acknowledge(allocation_id: str, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
+async def acknowledge(allocation_id: str, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
     """From now on exit 0 means "not finished, place me again"."""
     own_allocation(principal, allocation_id)
-    await master.allocations.acknowledge_preemption(session, await repository.get(session, allocation_id))
+    await services.allocations.acknowledge_preemption(session, await repository.get(session, allocation_id))
     return Empty()
 
 
 @router.post("/allocations/{allocation_id}/ready")
-async def ready(allocation_id: str, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
+async def ready(allocation_id: str, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
     own_allocation(principal, allocation_id)
-    await master.allocations.mark_ready(session, await repository.get(session, allocation_id))
+    await services.allocations.mark_ready(session, await repository.get(session, allocation_id))
     return Empty()
 
 

@@ -14,80 +14,82 @@ _OF_PROJECT = "/api/v1/projects/{project_id}/experiments"
 
 @router.post(f"{_OF_PROJECT}/activate")
 async def activate_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.activate(i, user))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.activate(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/pause")
 async def pause_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.pause(i, user))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.pause(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/cancel")
 async def cancel_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.cancel(i, user))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.cancel(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/kill")
 async def kill_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.kill(i, user))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.kill(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/archive")
 async def archive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.archive(i, user, archived=True))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=True))
 
 
 @router.post(f"{_OF_PROJECT}/unarchive")
 async def unarchive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.archive(i, user, archived=False))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=False))
 
 
 @router.delete(f"{_OF_PROJECT}/delete")
 async def delete_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(master, project_id, body, lambda i: master.verbs.delete(i, user))
+    return await _each(services, project_id, body, lambda i: services.lifecycle.delete(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/move")
 async def move_experiments(
-    project_id: int, body: schemas.BulkMoveBody, user: User, master: ServicesDep
+    project_id: int, body: schemas.BulkMoveBody, user: User, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    await master.verbs.check_home(body.destination_project_id)
-    return await _each(master, project_id, body, lambda i: master.verbs.rehome(i, user, body.destination_project_id))
+    await services.lifecycle.check_home(body.destination_project_id)
+    return await _each(
+        services, project_id, body, lambda i: services.lifecycle.rehome(i, user, body.destination_project_id)
+    )
 
 
 @router.post("/detent/experiments/labels")
-async def label_experiments(body: schemas.BulkLabelsBody, user: User, master: ServicesDep) -> schemas.BulkAnswer:
+async def label_experiments(body: schemas.BulkLabelsBody, user: User, services: ServicesDep) -> schemas.BulkAnswer:
     add, remove = bulk_selection.labels(body.add), bulk_selection.labels(body.remove)
     chosen = Selected(body.experiment_ids, expected_count=body.expected_count)
 
     async def relabel(experiment_id: int) -> None:
-        await edit.relabel(master.database, master.clock, experiment_id, user, add=add, remove=remove)
+        await edit.relabel(services.database, services.clock, experiment_id, user, add=add, remove=remove)
 
-    return _answer(await chosen.each(master.database, relabel))
+    return _answer(await chosen.each(services.database, relabel))
 
 
-async def _each(master: ServicesDep, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
+async def _each(services: ServicesDep, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
     chosen = Selected(
         body.experiment_ids,
         project_id=bulk_selection.project_of(project_id, body.project_id),
         expected_count=body.expected_count,
         filters=body.filters,
     )
-    return _answer(await chosen.each(master.database, verb))
+    return _answer(await chosen.each(services.database, verb))
 
 
 def _answer(results: list[bulk_selection.Result]) -> schemas.BulkAnswer:

@@ -29,10 +29,10 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 
 
 @router.post("/api/v1/checkpoints")
-async def report(body: schemas.ReportBody, principal: Anyone, session: Write, master: ServicesDep) -> Empty:
+async def report(body: schemas.ReportBody, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
     if principal.is_task and body.task_id and body.task_id != principal.task_id:
         raise Forbidden("this task's token may not report another task's checkpoint")
-    await trial_checkpoints.report(session, master.clock, body, principal)
+    await trial_checkpoints.report(session, services.clock, body, principal)
     return Empty()
 
 

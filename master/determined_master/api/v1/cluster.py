@@ -53,14 +53,14 @@ class PoolsAnswer(Wire):
 
 
 @router.get("/info")
-async def info(master: ServicesDep) -> dict[str, Any]:
+async def info(services: ServicesDep) -> dict[str, Any]:
     """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
     return {
         "version": WIRE_VERSION,
         "detent_version": __version__,
-        "master_id": master.master_id,
-        "cluster_id": master.cluster_id,
-        "cluster_name": master.settings.cluster_name,
+        "master_id": services.master_id,
+        "cluster_id": services.cluster_id,
+        "cluster_name": services.settings.cluster_name,
         "telemetry": {"enabled": False, "otel_enabled": False, "otel_endpoint": ""},
     }
 
@@ -72,18 +72,18 @@ async def health(session: Read) -> dict[str, Any]:
 
 
 @router.get("/api/v1/master")
-async def get_master(master: ServicesDep) -> MasterAnswer:
+async def get_master(services: ServicesDep) -> MasterAnswer:
     return MasterAnswer(
-        master_id=master.master_id,
-        cluster_id=master.cluster_id,
-        cluster_name=master.settings.cluster_name,
+        master_id=services.master_id,
+        cluster_id=services.cluster_id,
+        cluster_name=services.settings.cluster_name,
         detent_version=__version__,
     )
 
 
 @router.get("/api/v1/master/config")
-async def get_config(_admin: Admin, master: ServicesDep) -> ConfigAnswer:
-    settings = master.settings
+async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
+    settings = services.settings
     return ConfigAnswer(
         config={
             "host": settings.host,
@@ -105,21 +105,21 @@ async def get_config(_admin: Admin, master: ServicesDep) -> ConfigAnswer:
 
 @router.get("/api/v1/master/logs")
 async def get_logs(
-    _admin: Admin, master: ServicesDep, offset: int = 0, limit: int = 0, follow: bool = False
+    _admin: Admin, services: ServicesDep, offset: int = 0, limit: int = 0, follow: bool = False
 ) -> StreamingResponse:
-    return StreamingResponse(_log_lines(master, offset, limit, follow), media_type="application/json")
+    return StreamingResponse(_log_lines(services, offset, limit, follow), media_type="application/json")
 
 
 @router.get("/api/v1/resource-pools")
 async def get_pools(
-    _principal: Anyone, master: ServicesDep, session: Read, offset: int = 0, limit: int = 0
+    _principal: Anyone, services: ServicesDep, session: Read, offset: int = 0, limit: int = 0
 ) -> PoolsAnswer:
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
     held = await allocation_rows.held_slots(session)
     present = {a.id for a in agents}
     pool = _pool(
-        master.settings.default_pool,
+        services.settings.default_pool,
         agents=len(agents),
         slots=sum(s.agent_id in present for s in slots),
         used=len(held),
@@ -129,11 +129,11 @@ async def get_pools(
     return PoolsAnswer(resource_pools=shown, pagination=pagination)
 
 
-async def _log_lines(master: Services, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
+async def _log_lines(services: Services, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
     last = offset - 1
     sent = 0
     while True:
-        for number, at, level, message in list(master.own_log):
+        for number, at, level, message in list(services.own_log):
             if number <= last or (limit > 0 and sent >= limit):
                 continue
             last = number
@@ -145,7 +145,7 @@ async def _log_lines(master: Services, offset: int, limit: int, follow: bool) ->
                 "level": log_level(level),
             }
             yield json.dumps({"result": {"logEntry": entry}}).encode() + b"\n"
-        if not follow or master.hints.closing or (limit > 0 and sent >= limit):
+        if not follow or services.notifications.closing or (limit > 0 and sent >= limit):
             return
         await asyncio.sleep(0.5)
 

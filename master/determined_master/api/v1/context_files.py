@@ -59,8 +59,8 @@ class ContextFile(Wire):
 
 
 @router.get("/api/v1/experiments/{experiment_id}/file_tree")
-async def file_tree(experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep) -> FileTree:
-    archive = await _archive(session, master, experiment_id)
+async def file_tree(experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> FileTree:
+    archive = await _archive(session, services, experiment_id)
     if archive is None:
         return FileTree(files=[])
     return await asyncio.to_thread(_tree, archive)
@@ -68,18 +68,18 @@ async def file_tree(experiment_id: int, _principal: Anyone, session: Read, maste
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
 async def model_def_file(
-    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> FileAnswer:
-    archive = await _archive(session, master, experiment_id)
+    archive = await _archive(session, services, experiment_id)
     data, _size = await asyncio.to_thread(_content, archive, body.path, None)
     return FileAnswer(file=await asyncio.to_thread(lambda: base64.b64encode(data).decode()))
 
 
 @router.get("/detent/experiments/{experiment_id}/file")
 async def context_file(
-    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> ContextFile:
-    archive = await _archive(session, master, experiment_id)
+    archive = await _archive(session, services, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MOST_TEXT)
     binary = not is_text(data)
     # What a cut splits is dropped, not shown as a broken character.
@@ -87,9 +87,9 @@ async def context_file(
     return ContextFile(path=path, text=text, size=size, binary=binary, truncated=size > len(data))
 
 
-async def _archive(session: Read, master: Services, experiment_id: int) -> Path | None:
+async def _archive(session: Read, services: Services, experiment_id: int) -> Path | None:
     digest = (await repository.get(session, experiment_id)).context_hash
-    return None if digest is None else master.blobs.path(digest)
+    return None if digest is None else services.blobs.path(digest)
 
 
 def _content(archive: Path | None, path: str, most: int | None) -> tuple[bytes, int]:

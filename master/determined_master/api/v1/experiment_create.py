@@ -25,9 +25,9 @@ BODY_LIMIT = 256 * 1024 * 1024
 
 
 @router.post("/experiments", openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}})
-async def create_experiment(request: Request, user: User, master: ServicesDep) -> schemas.CreateAnswer:
+async def create_experiment(request: Request, user: User, services: ServicesDep) -> schemas.CreateAnswer:
     """``modelDefinition`` is the official client's list of files; ``contextHash`` names a context sent before."""
-    body = await _read(request, master)
+    body = await _read(request, services)
     submission = Submission(
         config=_text(body, "config"),
         config_name=body.get("configName") or "config.yaml",
@@ -39,10 +39,10 @@ async def create_experiment(request: Request, user: User, master: ServicesDep) -
         template=body.get("template") or None,
         unmanaged=bool(body.get("unmanaged")),
     )
-    row, config = await master.submit.submit(submission, user)
+    row, config = await services.creator.submit(submission, user)
     if submission.validate_only:
         return schemas.CreateAnswer(experiment=schemas.experiment(row, user.username, []), config=config)
-    async with master.database.read() as session:
+    async with services.database.read() as session:
         shown = (await show(session, [row]))[0]
     return schemas.CreateAnswer(experiment=shown, config=config)
 
@@ -54,8 +54,8 @@ def _text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-async def _read(request: Request, master: Services) -> dict[str, Any]:
-    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(master.settings.data))  # noqa: SIM115
+async def _read(request: Request, services: Services) -> dict[str, Any]:
+    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(services.settings.data))  # noqa: SIM115
     size = 0
     with spooled:
         async for chunk in request.stream():
@@ -68,10 +68,10 @@ async def _read(request: Request, master: Services) -> dict[str, Any]:
                 spooled.write(chunk)
         if size <= SPOOL_ABOVE:
             spooled.seek(0)
-            return _digest(spooled.read(), master.blobs.folder, master.settings.context_limit)
+            return _digest(spooled.read(), services.blobs.folder, services.settings.context_limit)
         spooled.flush()
         path = f"/proc/{os.getpid()}/fd/{spooled.fileno()}"
-        return await master.offload(_digest_file, path, master.blobs.folder, master.settings.context_limit)
+        return await services.offload(_digest_file, path, services.blobs.folder, services.settings.context_limit)
 
 
 def _digest_file(path: str, blobs: Path, limit: int) -> dict[str, Any]:

@@ -19,9 +19,9 @@ LARGEST_PAGE = 500
 
 @router.post("/experiments-search")
 async def search_experiments(
-    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, master: ServicesDep
+    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.ExperimentsSearchAnswer:
-    search = Search(session, master.clock.now(), Question(body.project_id, body.filter, body.sort))
+    search = Search(session, services.clock.now(), Question(body.project_id, body.filter, body.sort))
     total = await search.total()
     window = Window.of(body.offset, body.limit, total)
     limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)

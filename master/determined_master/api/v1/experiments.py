@@ -38,76 +38,76 @@ async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) 
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.activate(experiment_id, user)
+async def activate(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.activate(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.pause(experiment_id, user)
+async def pause(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.pause(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.cancel(experiment_id, user)
+async def cancel(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.cancel(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.kill(experiment_id, user)
+async def kill(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.kill(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.archive(experiment_id, user, archived=True)
+async def archive(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.archive(experiment_id, user, archived=True)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.archive(experiment_id, user, archived=False)
+async def unarchive(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.archive(experiment_id, user, archived=False)
     return Empty()
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(experiment_id: int, user: User, master: ServicesDep) -> Empty:
-    await master.verbs.delete(experiment_id, user)
+async def delete(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+    await services.lifecycle.delete(experiment_id, user)
     return Empty()
 
 
 @router.patch("/experiments/{experiment_id}")
 async def patch(
-    experiment_id: int, body: schemas.PatchExperimentBody, user: User, master: ServicesDep
+    experiment_id: int, body: schemas.PatchExperimentBody, user: User, services: ServicesDep
 ) -> schemas.ExperimentAnswer:
     changes = body.changes()
-    await edit.patch(master.database, master.clock, experiment_id, changes, user)
-    async with master.database.read() as session:
+    await edit.patch(services.database, services.clock, experiment_id, changes, user)
+    async with services.database.read() as session:
         row = await repository.get(session, experiment_id)
         return schemas.ExperimentAnswer(experiment=(await experiment_queries.show(session, [row]))[0])
 
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
-async def add_label(experiment_id: int, label: str, user: User, master: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(master.database, master.clock, experiment_id, user, add=[label])
+async def add_label(experiment_id: int, label: str, user: User, services: ServicesDep) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(services.database, services.clock, experiment_id, user, add=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
-async def remove_label(experiment_id: int, label: str, user: User, master: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(master.database, master.clock, experiment_id, user, remove=[label])
+async def remove_label(experiment_id: int, label: str, user: User, services: ServicesDep) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(services.database, services.clock, experiment_id, user, remove=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(
-    experiment_id: int, _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.ModelDefAnswer:
     row = await repository.get(session, experiment_id)
-    return schemas.ModelDefAnswer(b64_tgz=await as_tgz(master.blobs, row.context_hash))
+    return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services.blobs, row.context_hash))
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")

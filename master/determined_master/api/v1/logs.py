@@ -60,18 +60,18 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: int, asked: Asked, _principal: Anyone, session: Read, master: ServicesDep
+    trial_id: int, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
-    return json_lines(_shown(master, row.task_id, asked, trial_id))
+    return json_lines(_shown(services, row.task_id, asked, trial_id))
 
 
 @router.get("/tasks/{task_id}/logs")
 async def task_logs(
-    task_id: str, asked: Asked, _principal: Anyone, session: Read, master: ServicesDep
+    task_id: str, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     await trial_rows.get_by_task(session, task_id)
-    return json_lines(_shown(master, task_id, asked, None))
+    return json_lines(_shown(services, task_id, asked, None))
 
 
 @router.get("/trials/{trial_id}/logs/fields")
@@ -87,15 +87,15 @@ async def task_fields(task_id: str, _principal: Anyone, session: Read) -> Stream
 
 
 async def _shown(
-    master: ServicesDep, task_id: str, asked: LogQuery, trial_id: int | None
+    services: ServicesDep, task_id: str, asked: LogQuery, trial_id: int | None
 ) -> AsyncIterator[dict[str, Any]]:
     if asked.follow and asked.limit > 0:
         raise BadRequest("limit and follow exclude each other")
     rows = read(
-        master.database,
+        services.database,
         task_id,
         asked.selection(),
-        master.matchers,
+        services.matchers,
         expression=asked.search_text if asked.enable_regex else "",
         limit=max(0, asked.limit),
         newest_first=is_descending(asked.order_by),

@@ -109,23 +109,23 @@ async def compare_trials(asked: Annotated[CompareQuery, Query()], _principal: An
 async def stream_metric_names(
     _principal: Anyone,
     session: Read,
-    master: ServicesDep,
+    services: ServicesDep,
     ids: Annotated[list[int], Query()] = [],  # noqa: B006
     period_seconds: Annotated[int, Query(alias="periodSeconds")] = 0,
 ) -> StreamingResponse:
     for experiment_id in ids:
         await experiment_rows.get(session, experiment_id)
-    return json_lines(parts(master.database, ids, period_seconds, lambda session: metric_names(session, ids)))
+    return json_lines(parts(services.database, ids, period_seconds, lambda session: metric_names(session, ids)))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches", response_model=Streamed[BatchesPart])
 async def stream_metric_batches(
-    experiment_id: int, asked: Annotated[StreamQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, asked: Annotated[StreamQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     return json_lines(
         parts(
-            master.database,
+            services.database,
             [experiment_id],
             asked.period_seconds,
             lambda session: batches(session, experiment_id, name),
@@ -135,23 +135,27 @@ async def stream_metric_batches(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample", response_model=Streamed[SamplePart])
 async def stream_trials_sample(
-    experiment_id: int, asked: Annotated[SampleQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int, asked: Annotated[SampleQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     question = bounded(asked.start_batches, asked.end_batches, asked.max_datapoints)
     one = Samples(experiment_id, name, question, asked.max_trials or MOST_TRIALS)
-    return json_lines(parts(master.database, [experiment_id], asked.period_seconds, one.part))
+    return json_lines(parts(services.database, [experiment_id], asked.period_seconds, one.part))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", response_model=Streamed[SnapshotPart])
 async def stream_trials_snapshot(
-    experiment_id: int, asked: Annotated[SnapshotQuery, Query()], _principal: Anyone, session: Read, master: ServicesDep
+    experiment_id: int,
+    asked: Annotated[SnapshotQuery, Query()],
+    _principal: Anyone,
+    session: Read,
+    services: ServicesDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     at, margin = asked.batches_processed, max(0, asked.batches_margin)
     return json_lines(
         parts(
-            master.database,
+            services.database,
             [experiment_id],
             asked.period_seconds,
             lambda s: snapshot(s, experiment_id, name, at, margin),

@@ -19,23 +19,25 @@ TrialIds = Annotated[list[int], Query(alias="trialIds")]
 
 
 @router.get("/trials/metrics/training_metrics")
-async def training(_principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds) -> StreamingResponse:
+async def training(_principal: Anyone, session: Read, services: ServicesDep, trial_ids: TrialIds) -> StreamingResponse:
     await _known(session, trial_ids)
-    return json_lines(_reports(master, trial_ids, ["training"]))
+    return json_lines(_reports(services, trial_ids, ["training"]))
 
 
 @router.get("/trials/metrics/validation_metrics")
-async def validation(_principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds) -> StreamingResponse:
+async def validation(
+    _principal: Anyone, session: Read, services: ServicesDep, trial_ids: TrialIds
+) -> StreamingResponse:
     await _known(session, trial_ids)
-    return json_lines(_reports(master, trial_ids, ["validation"]))
+    return json_lines(_reports(services, trial_ids, ["validation"]))
 
 
 @router.get("/trials/metrics/trial_metrics")
 async def any_group(
-    _principal: Anyone, session: Read, master: ServicesDep, trial_ids: TrialIds, group: str = ""
+    _principal: Anyone, session: Read, services: ServicesDep, trial_ids: TrialIds, group: str = ""
 ) -> StreamingResponse:
     await _known(session, trial_ids)
-    return json_lines(_reports(master, trial_ids, [group] if group else []))
+    return json_lines(_reports(services, trial_ids, [group] if group else []))
 
 
 async def _known(session: Read, trial_ids: list[int]) -> None:
@@ -43,12 +45,12 @@ async def _known(session: Read, trial_ids: list[int]) -> None:
         await trial_rows.get(session, trial_id)
 
 
-async def _reports(master: Services, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
+async def _reports(services: Services, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
     """In pages, each from a session of its own: none lives through the stream."""
     for trial_id in trial_ids:
         after = 0
         while True:
-            async with master.database.read() as session:
+            async with services.database.read() as session:
                 rows = await repository.shown(session, [trial_id], groups, after=after, most=PAGE)
             if not rows:
                 break

@@ -22,9 +22,9 @@ from determined_master.trials import repository
 router = APIRouter(prefix="/api/v1", tags=["trials"])
 
 
-async def own_trial(master: Services, principal: Principal, trial_id: int) -> None:
+async def own_trial(services: Services, principal: Principal, trial_id: int) -> None:
     """A task may write to its own trial alone."""
-    if principal.is_task and await master.trial_of(principal) != trial_id:
+    if principal.is_task and await services.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not write to trial {trial_id}")
 
 
@@ -83,17 +83,17 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: int, user: User, session: Write, master: ServicesDep) -> Empty:
+async def kill_trial(trial_id: int, user: User, session: Write, services: ServicesDep) -> Empty:
     row = await repository.get(session, trial_id)
-    await master.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
+    await services.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
     return Empty()
 
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, master: ServicesDep
+    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(master, principal, trial_id)
+    await own_trial(services, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
     return Empty()
@@ -101,9 +101,9 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, master: ServicesDep
+    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(master, principal, trial_id)
+    await own_trial(services, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, runner_state=body.state[:64])
     return Empty()
@@ -111,9 +111,9 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, master: ServicesDep
+    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(master, principal, trial_id)
+    await own_trial(services, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
@@ -123,9 +123,9 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: Anyone, session: Read, master: ServicesDep
+    body: schemas.RunStartBody, principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.RunStartAnswer:
-    await own_trial(master, principal, body.run_id)
+    await own_trial(services, principal, body.run_id)
     await repository.get(session, body.run_id)
     return schemas.RunStartAnswer()
 
@@ -137,9 +137,9 @@ async def get_metadata(trial_id: int, _principal: Anyone, session: Read) -> sche
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, master: ServicesDep
+    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, services: ServicesDep
 ) -> schemas.MetadataAnswer:
-    await own_trial(master, principal, trial_id)
+    await own_trial(services, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, run_metadata=body.metadata)
     return schemas.MetadataAnswer(metadata=body.metadata)

@@ -19,16 +19,16 @@ router = APIRouter(prefix="/api/v1", tags=["users"])
 
 @router.post("/auth/login")
 async def login(
-    body: schemas.LoginBody, master: ServicesDep, request: Request, response: Response
+    body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
 ) -> schemas.LoginAnswer:
-    token, row = await master.users.login(body.username, body.password, is_hashed=body.is_hashed)
-    session_cookie.give(response, request, master, token, name=COOKIE)
+    token, row = await services.users.login(body.username, body.password, is_hashed=body.is_hashed)
+    session_cookie.give(response, request, services, token, name=COOKIE)
     return schemas.LoginAnswer(token=token, user=schemas.user(row))
 
 
 @router.post("/auth/logout")
-async def logout(principal: Anyone, master: ServicesDep) -> Empty:
-    await master.users.logout(principal)
+async def logout(principal: Anyone, services: ServicesDep) -> Empty:
+    await services.users.logout(principal)
     return Empty()
 
 
@@ -67,8 +67,8 @@ async def list_users(
 
 
 @router.post("/users")
-async def create_user(body: schemas.PostUserBody, admin: Admin, master: ServicesDep) -> schemas.UserAnswer:
-    row = await master.users.create(
+async def create_user(body: schemas.PostUserBody, admin: Admin, services: ServicesDep) -> schemas.UserAnswer:
+    row = await services.users.create(
         admin,
         body.user.username,
         admin=body.user.admin,
@@ -85,13 +85,15 @@ async def get_user(user_id: int, _principal: Anyone, session: Read) -> schemas.U
 
 
 @router.get("/users/{username}/by-username")
-async def get_user_by_name(username: str, _principal: Anyone, master: ServicesDep) -> schemas.UserAnswer:
-    return schemas.UserAnswer(user=schemas.user(await master.users.get_by_name(username)))
+async def get_user_by_name(username: str, _principal: Anyone, services: ServicesDep) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await services.users.get_by_name(username)))
 
 
 @router.patch("/users/{user_id}")
-async def change_user(user_id: int, body: schemas.PatchUserBody, user: User, master: ServicesDep) -> schemas.UserAnswer:
+async def change_user(
+    user_id: int, body: schemas.PatchUserBody, user: User, services: ServicesDep
+) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
     if changes.get("username") == "":
         raise BadRequest("a username has 1 to 255 characters and no spaces")
-    return schemas.UserAnswer(user=schemas.user(await master.users.change(user, user_id, changes)))
+    return schemas.UserAnswer(user=schemas.user(await services.users.change(user, user_id, changes)))
