@@ -17,7 +17,7 @@ from bench.servers import ROOT, Running, master, started
 
 CONNECTIONS = 16
 SECONDS = 5
-LONGEST = 120
+MAX_SECONDS = 120
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -35,7 +35,7 @@ class Load:
         quoted = ",".join(f'"{token}"' for token in self._tokens.values())
         self._script.write_text(SCRIPT % (quoted, ",".join(map(str, self._tokens)), self._from))
         self._from += 10_000_000
-        argv = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{LONGEST if until else SECONDS}s", "--timeout", "30s"]
+        argv = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{MAX_SECONDS if until else SECONDS}s", "--timeout", "30s"]
         argv += ["--latency", "-s", str(self._script), self._url]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             if until is not None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOTS = ("launch", "harness", "master", "agent", "cli")
-LONGEST = 400
+MAX_LINES = 400
 NAMELESS = re.compile(r"(^|/)(utils?|helpers?|common|misc)(/|\.py$|_)")
 STATE_SET = re.compile(r"\.state\s*=(?!=)|values\([^)]*\bstate=")
 MAY_SET_STATE = (
@@ -23,7 +23,7 @@ def problems(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
     found = []
     lines = text.count("\n")
-    if lines > LONGEST:
+    if lines > MAX_LINES:
         found.append(f"{path}: {lines} lines; split it by verb")
     if NAMELESS.search(str(path)):
         found.append(f"{path}: named for nothing; name what it is")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 
-from determined_master.api.v1.context_files import MOST_TEXT
+from determined_master.api.v1.context_files import MAX_TEXT_BYTES
 
 
 def file(path: str, content: bytes) -> dict[str, Any]:
@@ -17,7 +17,7 @@ FILES = [
     file("run.py", b"pass\n"),
     file("sub/deep/m\u00fc <b>.txt", "gr\u00fcn".encode()),
     file("sub/picture.png", b"\x89PNG\0\0"),
-    file("long.txt", b"a" + "\u00fc".encode() * MOST_TEXT),
+    file("long.txt", b"a" + "\u00fc".encode() * MAX_TEXT_BYTES),
 ]
 
 
@@ -55,7 +55,7 @@ async def test_one_file(one: Cluster):
     picture = await shown(one, "sub/picture.png")
     assert (picture["text"], picture["binary"], picture["size"]) == ("", True, 6)
     long = await shown(one, "long.txt")
-    assert (long["truncated"], long["size"], len(long["text"])) == (True, 2 * MOST_TEXT + 1, MOST_TEXT // 2)
+    assert (long["truncated"], long["size"], len(long["text"])) == (True, 2 * MAX_TEXT_BYTES + 1, MAX_TEXT_BYTES // 2)
     assert set(long["text"]) == {"a", "\u00fc"}
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
-from determined_master.api.rate_limit import MOST
+from determined_master.api.rate_limit import MAX_FAILURES
 from determined_master.clock import FixedClock
 
 
@@ -157,7 +157,7 @@ async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path
 async def test_guessing_is_slow(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with cluster(tmp_path, clock) as one:
-        for _ in range(MOST):
+        for _ in range(MAX_FAILURES):
             assert (await use(one, "wrong")).status_code == 401
         right = await link(one)
         refused = await use(one, right)

@@ -63,8 +63,8 @@ def test_each_thing_goes_once_and_states_go_first():
 def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most_changes):
     ring = ReplayBuffer()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(change_feed, "MOST_BATCHES", most_batches)
-        patch.setattr(change_feed, "MOST_CHANGES", most_changes)
+        patch.setattr(change_feed, "MAX_BATCHES", most_batches)
+        patch.setattr(change_feed, "MAX_CHANGES", most_changes)
         for size in sizes:
             ring.add(1, tuple(("logs", str(i)) for i in range(size)))
     found = ring.since(number)

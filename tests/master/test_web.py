@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from determined.errors import TooManyRequests
 from determined_master.api import proxy_prefix
-from determined_master.api.rate_limit import ADDRESSES, MOST, RateLimit
+from determined_master.api.rate_limit import MAX_ADDRESSES, MAX_FAILURES, RateLimit
 from determined_master.web import assets, pages
 from determined_master.web.csrf import is_same, refusal
 
@@ -103,7 +103,7 @@ def test_the_page_has_these_addresses():
 
 def test_patience_ends_and_comes_back():
     patience = RateLimit()
-    for _ in range(MOST):
+    for _ in range(MAX_FAILURES):
         patience.check("a", NOW)
         patience.note_wrong("a", NOW)
     with pytest.raises(TooManyRequests):
@@ -114,6 +114,6 @@ def test_patience_ends_and_comes_back():
 
 def test_patience_is_bounded():
     patience = RateLimit()
-    for number in range(2 * ADDRESSES):
+    for number in range(2 * MAX_ADDRESSES):
         patience.note_wrong(str(number), NOW)
-    assert len(patience._wrong) == ADDRESSES
+    assert len(patience._wrong) == MAX_ADDRESSES

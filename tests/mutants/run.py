@@ -23,7 +23,7 @@ from determined_agent import processes
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 ROOTS = ("launch", "harness", "master", "agent", "cli")
-AT_ONCE = 2
+CONCURRENCY = 2
 SECONDS = 180
 TESTS_FAILED = 1  # pytest's code; others mean that it did not come to a verdict
 NO_VERDICT = 2
@@ -149,7 +149,7 @@ def is_green(mutants: Sequence[Mutant]) -> bool:
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         copy_tree(Path(name))
-        code, text = run_tests(Path(name), tests, "-n", str(AT_ONCE))
+        code, text = run_tests(Path(name), tests, "-n", str(CONCURRENCY))
     if code:
         print(f"The tests are not green without any patch:\n{text}", flush=True)
     return code == 0
@@ -170,7 +170,7 @@ def main(names: Sequence[str]) -> int:
 
 def judge_all(mutants: Sequence[Mutant], start: float) -> int:
     caught = 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
         for verdict in pool.map(judge, mutants):
             caught += verdict.is_caught
             word = "caught" if verdict.is_caught else "SURVIVED"

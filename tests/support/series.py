@@ -27,7 +27,7 @@ async def series(one: Cluster, **asked: Any) -> dict[str, Any]:
     return found
 
 
-async def packing(one: Cluster, *, least: int = packs.LEAST, steps: int = 1000) -> None:
+async def packing(one: Cluster, *, least: int = packs.MIN_POINTS, steps: int = 1000) -> None:
     """Packs what there is of at least so many reports; ``steps`` cuts it short."""
     work = packs.SeriesPacker(one.master.database, lambda: 0, least=least)
     for _ in range(steps):

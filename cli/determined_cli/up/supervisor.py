@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LONGEST_BACKOFF = 10.0
+MAX_BACKOFF_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """A child that lived this long is taken to be well: its next death is restarted at once."""
 _PR_SET_PDEATHSIG = 1
@@ -85,7 +85,7 @@ class Child:
                 self.process.stdout.close()
             self.process = None
             self.failures = 1 if now - self.started_at > STEADY_SECONDS else self.failures + 1
-            delay = 0.0 if self.failures == 1 else min(LONGEST_BACKOFF, 0.25 * 2**self.failures)
+            delay = 0.0 if self.failures == 1 else min(MAX_BACKOFF_SECONDS, 0.25 * 2**self.failures)
             self.retry_at = now + delay
             say(f"the {self.name} ended ({_how(code)}); again in {delay:.0f} s; its log: {self.log}")
         if now < self.retry_at:

@@ -7,7 +7,7 @@ from typing import Any
 Path = tuple[str | int, ...]
 """Where a value stands in a document: keys and list indexes from the root."""
 
-SHOWN_WIDTH = 160  # a minified document must not flood the terminal
+MAX_LINE_WIDTH = 160  # a minified document must not flood the terminal
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
     parts = [head]
     if 0 < problem.line <= len(lines) and lines[problem.line - 1].strip():
         line = lines[problem.line - 1]
-        start = max(0, problem.column - 1 - SHOWN_WIDTH // 2) if len(line) > SHOWN_WIDTH else 0
-        shown = _printable(line[start : start + SHOWN_WIDTH])
+        start = max(0, problem.column - 1 - MAX_LINE_WIDTH // 2) if len(line) > MAX_LINE_WIDTH else 0
+        shown = _printable(line[start : start + MAX_LINE_WIDTH])
         before = shown[: max(0, problem.column - 1 - start)]
         # A tab stays a tab so that the caret stands below its character at any tab width.
         pad = "".join("\t" if character == "\t" else " " for character in before)

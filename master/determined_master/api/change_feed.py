@@ -16,8 +16,8 @@ SOON = 0.1
 FIGURES_SOON = 0.25
 """The same where only figures and lines came: they never end while something trains, and a page redraws for each."""
 FIGURES = frozenset({"metrics", "logs", "columns", "events"})
-MOST_BATCHES = 2000
-MOST_CHANGES = 20_000
+MAX_BATCHES = 2000
+MAX_CHANGES = 20_000
 
 _BY_TOPIC = {notifications.CLUSTER: "cluster", notifications.EVENTS: "events", notifications.COLUMNS: "columns"}
 _BY_PREFIX = frozenset({"experiment", "metrics", "deleted", "logs"})
@@ -89,7 +89,7 @@ class ReplayBuffer:
         self.newest += 1
         self._batches.append(Batch(epoch, self.newest, changes))
         self._changes += len(changes)
-        while len(self._batches) > MOST_BATCHES or (self._changes > MOST_CHANGES and len(self._batches) > 1):
+        while len(self._batches) > MAX_BATCHES or (self._changes > MAX_CHANGES and len(self._batches) > 1):
             self._changes -= len(self._batches.popleft().changes)
 
     def since(self, number: int) -> Sequence[Batch] | None:

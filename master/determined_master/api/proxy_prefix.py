@@ -6,7 +6,7 @@ import re
 from starlette.requests import HTTPConnection
 
 _PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
-LONGEST = 200
+MAX_LENGTH = 200
 
 
 def cleaned(text: str) -> str:
@@ -16,7 +16,7 @@ def cleaned(text: str) -> str:
     ('/cluster', '', '', '')
     """
     text = text.strip().removesuffix("/")
-    return text if len(text) <= LONGEST and _PATH.fullmatch(text) else ""
+    return text if len(text) <= MAX_LENGTH and _PATH.fullmatch(text) else ""
 
 
 def prefix_of(connection: HTTPConnection, base_path: str) -> str:

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from determined.errors import TooManyRequests
 
-MOST = 10
-WITHIN = timedelta(minutes=1)
-ADDRESSES = 1000
+MAX_FAILURES = 10
+WINDOW = timedelta(minutes=1)
+MAX_ADDRESSES = 1000
 
 
 class RateLimit:
@@ -19,12 +19,12 @@ class RateLimit:
     def check(self, address: str, now: datetime) -> None:
         """Raises TooManyRequests."""
         times = self._wrong.get(address, ())
-        if sum(now - at < WITHIN for at in times) >= MOST:
-            raise TooManyRequests(f"{MOST} wrong attempts from {address} in a minute; wait a minute")
+        if sum(now - at < WINDOW for at in times) >= MAX_FAILURES:
+            raise TooManyRequests(f"{MAX_FAILURES} wrong attempts from {address} in a minute; wait a minute")
 
     def note_wrong(self, address: str, now: datetime) -> None:
-        times = self._wrong.pop(address, None) or deque(maxlen=MOST)
+        times = self._wrong.pop(address, None) or deque(maxlen=MAX_FAILURES)
         times.append(now)
         self._wrong[address] = times
-        if len(self._wrong) > ADDRESSES:
+        if len(self._wrong) > MAX_ADDRESSES:
             del self._wrong[next(iter(self._wrong))]

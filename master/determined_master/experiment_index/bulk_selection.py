@@ -12,9 +12,9 @@ from determined_master.users import repository as users
 
 logger = logging.getLogger(__name__)
 
-MOST = 10_000
+MAX_EXPERIMENTS = 10_000
 LARGEST_ID = 2**63 - 1
-LONGEST_LABEL = 255
+MAX_LABEL_LENGTH = 255
 
 Verb = Callable[[int], Awaitable[Any]]
 
@@ -41,8 +41,8 @@ class Selected:
                 "filters are not taken: what they select may have changed since it was looked at; "
                 "name the experiments in experimentIds"
             )
-        if len(ids) > MOST:
-            raise BadRequest(f"{len(ids)} experiments at once; {MOST} are the most")
+        if len(ids) > MAX_EXPERIMENTS:
+            raise BadRequest(f"{len(ids)} experiments at once; {MAX_EXPERIMENTS} are the most")
         if not 0 <= project_id <= LARGEST_ID:
             raise BadRequest(f"{project_id} is no project")
         self.ids = list(dict.fromkeys(ids))
@@ -98,6 +98,6 @@ def project_of(path: int, body: int) -> int:
 def labels(words: Sequence[str]) -> list[str]:
     found = [word.strip() for word in words]
     for word in found:
-        if not 0 < len(word) <= LONGEST_LABEL:
-            raise BadRequest(f"a label has 1 to {LONGEST_LABEL} characters, not {word[:60]!r}")
+        if not 0 < len(word) <= MAX_LABEL_LENGTH:
+            raise BadRequest(f"a label has 1 to {MAX_LABEL_LENGTH} characters, not {word[:60]!r}")
     return found

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from determined_master.experiment_index.column_names import LONGEST_NAME, Kind, Type
+from determined_master.experiment_index.column_names import MAX_NAME_LENGTH, Kind, Type
 from determined_master.json_numbers import inward, number
 from determined_master.metrics.summary import GROUP_KEYS
 
-LONGEST_TEXT = 1000
-MOST_NAMES = 10_000
+MAX_TEXT_LENGTH = 1000
+MAX_NAMES = 10_000
 """Of one experiment; a trial that invents a name for each step must not fill the database."""
 _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
 _WORDS = {True: "true", False: "false"}
@@ -104,11 +104,11 @@ def _finite(value: Any) -> float | None:
 
 
 def _cut(text: str) -> str:
-    return text[:LONGEST_TEXT].replace("\0", "")
+    return text[:MAX_TEXT_LENGTH].replace("\0", "")
 
 
 def _put(found: dict[Key, Value], key: Key, value: Value | None) -> None:
-    if value is not None and len(key[1]) <= LONGEST_NAME and "\0" not in key[1] and len(found) < MOST_NAMES:
+    if value is not None and len(key[1]) <= MAX_NAME_LENGTH and "\0" not in key[1] and len(found) < MAX_NAMES:
         found[key] = value
 
 

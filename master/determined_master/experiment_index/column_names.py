@@ -9,7 +9,7 @@ Type = Literal["number", "text", "date", "boolean"]
 Statistic = Literal["last", "min", "max", "mean"]
 
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
-LONGEST_NAME = 500
+MAX_NAME_LENGTH = 500
 """Longer ones are not kept: no list can show them."""
 
 

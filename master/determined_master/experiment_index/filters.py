@@ -11,10 +11,10 @@ from determined.errors import BadRequest
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "notContains", "isEmpty", "notEmpty"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 WITHOUT_VALUE: tuple[Operator, ...] = ("isEmpty", "notEmpty")
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 DEEPEST = 10
-LONGEST = 256 * 1024
-LONGEST_VALUE = 1000
+MAX_LENGTH = 256 * 1024
+MAX_VALUE_LENGTH = 1000
 
 Scalar = str | float | bool
 
@@ -52,8 +52,8 @@ def parse(text: str | None) -> Filter:
     """Raises BadRequest that names what is wrong, and where in the tree."""
     if text is None or not text.strip():
         return EVERYTHING
-    if len(text) > LONGEST:
-        raise BadRequest(f"the filter is longer than {LONGEST} characters")
+    if len(text) > MAX_LENGTH:
+        raise BadRequest(f"the filter is longer than {MAX_LENGTH} characters")
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -66,8 +66,8 @@ def parse(text: str | None) -> Filter:
     if told.get("filterGroup") is None:
         return Filter(EVERYTHING.group, bool(show_archived))
     group = _group(told["filterGroup"], "filterGroup", 1)
-    if sum(1 for _ in fields(group)) > MOST_FIELDS:
-        raise BadRequest(f"the filter has more than {MOST_FIELDS} conditions")
+    if sum(1 for _ in fields(group)) > MAX_FIELDS:
+        raise BadRequest(f"the filter has more than {MAX_FIELDS} conditions")
     return Filter(group, bool(show_archived))
 
 
@@ -125,8 +125,8 @@ def _value(told: Any, at: str) -> Scalar:
             raise BadRequest(f"the filter: {at} is too large a number") from None
         return "NaN" if math.isnan(figure) else figure
     if isinstance(told, str):
-        if len(told) > LONGEST_VALUE:
-            raise BadRequest(f"the filter: {at} is longer than {LONGEST_VALUE} characters")
+        if len(told) > MAX_VALUE_LENGTH:
+            raise BadRequest(f"the filter: {at} is longer than {MAX_VALUE_LENGTH} characters")
         return _sound(told, at)
     raise BadRequest(f"the filter: {at} has to be a word, a number, true or false")
 

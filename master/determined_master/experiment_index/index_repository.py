@@ -29,7 +29,7 @@ _C = cast(Table, ColumnCountRow.__table__)
 _E = cast(Table, ExperimentRow.__table__)
 _T = cast(Table, TrialRow.__table__)
 _S = cast(Table, ExperimentSummaryRow.__table__)
-_AT_ONCE = 500
+_BATCH_ROWS = 500
 _CHANGE = (
     update(_V)
     .where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
@@ -133,8 +133,10 @@ async def _named(session: AsyncSession, keys: Iterable[Key]) -> dict[Key, Name]:
     wanted = set(keys)
     names = sorted({name for _, name in wanted})
     found: dict[Key, Name] = {}
-    for start in range(0, len(names), _AT_ONCE):
-        query = select(_N.c.kind, _N.c.name, _N.c.id, _N.c.type).where(_N.c.name.in_(names[start : start + _AT_ONCE]))
+    for start in range(0, len(names), _BATCH_ROWS):
+        query = select(_N.c.kind, _N.c.name, _N.c.id, _N.c.type).where(
+            _N.c.name.in_(names[start : start + _BATCH_ROWS])
+        )
         for kind, name, name_id, type_ in await session.execute(query):
             found[kind, name] = Name(name_id, type_)
     return {key: name for key, name in found.items() if key in wanted}
@@ -173,9 +175,9 @@ async def drop_values(session: AsyncSession, experiment_id: int, name_ids: Colle
 async def counts(session: AsyncSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:
     found: dict[int, Count] = {}
     wanted = sorted(name_ids)
-    for start in range(0, len(wanted), _AT_ONCE):
+    for start in range(0, len(wanted), _BATCH_ROWS):
         query = select(_C.c.name_id, _C.c.count, _C.c.minimum, _C.c.maximum).where(
-            _C.c.project_id == project_id, _C.c.name_id.in_(wanted[start : start + _AT_ONCE])
+            _C.c.project_id == project_id, _C.c.name_id.in_(wanted[start : start + _BATCH_ROWS])
         )
         found |= {row[0]: Count(*row[1:]) for row in await session.execute(query)}
     return found

@@ -15,7 +15,7 @@ BATCH_SECONDS = 0.02
 """How long a transaction goes on taking in experiments; others wait for the write lock meanwhile."""
 SHARE = 20
 """An experiment whose values took a time to bring into step is left alone for so many times that, ..."""
-LONGEST_FOR_ITS_COST = 5.0
+MAX_HOLD_BACK_SECONDS = 5.0
 """... within bounds, since a busy machine makes everything take long."""
 VALUES_A_SECOND = 200
 """Of one experiment: each value may lie on a page of its own, which is written as a whole."""
@@ -76,6 +76,6 @@ class Indexer:
         # The commit costs as much again where values lie on many pages; each pays its part of it.
         dearer = (ended - start) / max(now - start, 1e-6)
         for experiment_id, count, seconds in taken:
-            rest = min(LONGEST_FOR_ITS_COST, SHARE * dearer * seconds)
+            rest = min(MAX_HOLD_BACK_SECONDS, SHARE * dearer * seconds)
             self._not_before[experiment_id] = ended + max(rest, count / VALUES_A_SECOND)
         return due[len(taken) :]

@@ -21,7 +21,7 @@ from determined_master.experiment_index.shown import Shown
 from determined_master.experiment_index.sorting import By
 
 E, S, U, V = ExperimentRow, ExperimentSummaryRow, UserRow, ColumnValueRow
-MOST_GROUPS = 500
+MAX_GROUPS = 500
 _SHOWN = (
     *(E.id, E.name, E.description, E.archived, E.labels, E.user_id, E.project_id, E.parent_id, E.progress),
     *(E.start_time, E.end_time, E.pool, E.searcher_type, E.searcher_metric, E.smaller_is_better),
@@ -108,7 +108,7 @@ async def groups(
     # By the names of what is selected: Postgres takes an expression with parameters, said twice, for two.
     parts = [name for name, part in (("group_number", number), ("group_word", word)) if part is not None]
     query = select(_as(number, Float, "group_number"), _as(word, String, "group_word"), counted).select_from(source)
-    query = query.where(*where).group_by(*parts).order_by(counted.desc(), *parts).limit(MOST_GROUPS)
+    query = query.where(*where).group_by(*parts).order_by(counted.desc(), *parts).limit(MAX_GROUPS)
     return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
 
 

@@ -16,7 +16,7 @@ from determined_master.experiment_index.filter_sql import Condition, Conditions,
 from determined_master.experiment_index.shown import Shown
 from determined_master.json_numbers import outward
 
-MOST_TO_COMPARE = 2000
+MAX_COMPARED = 2000
 LARGEST_ID = 2**63 - 1
 _BOUND_TO_ALL = frozenset({"startTime", "endTime"})
 
@@ -100,7 +100,7 @@ class Search:
 
     async def _meant(self, column: str) -> BadRequest:
         candidates = list(OWN)
-        for kind, name in await catalogue.every_name(self._session, MOST_TO_COMPARE):
+        for kind, name in await catalogue.every_name(self._session, MAX_COMPARED):
             candidates += [f"{name}.{s}" for s in STATISTICS] if kind == "metric" else [name]
         near = nearest(column, candidates)
         hint = f'; did you mean "{near}"?' if near else ""

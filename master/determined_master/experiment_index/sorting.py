@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from determined.errors import BadRequest
 
-MOST = 10
+MAX_SORT_COLUMNS = 10
 _PART = re.compile(r"(.+?)=(asc|desc)(?:,|$)", re.S)
 
 
@@ -28,6 +28,6 @@ def parse(text: str | None) -> list[By]:
         if match[1] not in (by.column for by in found):
             found.append(By(match[1], match[2] == "desc"))
         place = match.end()
-    if len(found) > MOST:
-        raise BadRequest(f"lists can be sorted by {MOST} columns at most")
+    if len(found) > MAX_SORT_COLUMNS:
+        raise BadRequest(f"lists can be sorted by {MAX_SORT_COLUMNS} columns at most")
     return found

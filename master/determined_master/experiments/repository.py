@@ -79,7 +79,7 @@ async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> No
 async def _keep_labels(session: AsyncSession, experiment_id: int, labels: Collection[str]) -> None:
     """The table that lists look into, in the transaction that changes the row."""
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))
-    cut = sorted({label[: ExperimentLabelRow.MOST_CHARACTERS] for label in labels})
+    cut = sorted({label[: ExperimentLabelRow.MAX_CHARACTERS] for label in labels})
     if cut:
         rows = [{"label": label, "experiment_id": experiment_id} for label in cut]
         await session.execute(insert(ExperimentLabelRow), rows)

@@ -3,7 +3,7 @@
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries
 
-MOST_TASKS = 1000
+MAX_TASKS = 1000
 
 
 class LineCounts:
@@ -21,7 +21,7 @@ class LineCounts:
         count, until = self._known.get(task_id, (0, 0))
         if until != last_id:
             count += await log_queries.count(session, task_id, until, last_id)
-            if len(self._known) >= MOST_TASKS:
+            if len(self._known) >= MAX_TASKS:
                 self._known.clear()
             self._known[task_id] = count, last_id
         return count

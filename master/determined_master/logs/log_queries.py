@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from determined_master.db.models import LogRow
 from determined_master.logs.repository import Selection
 
-SHOWN = 10_000
+DISPLAY_LIMIT = 10_000
 """Characters of a line; a longer one is cut by the database, its text never loaded whole."""
 _LONGEST = 4
 """Bytes of a character."""
@@ -60,7 +60,7 @@ def _shown(*, whole: bool = False) -> Any:
     columns = [getattr(LogRow, name) for name in Shown._fields[:-2]]
     if whole:
         return select(*columns, LogRow.log)
-    return select(*columns, func.substr(data, 1, _LONGEST * SHOWN), func.length(data), func.length(LogRow.log))
+    return select(*columns, func.substr(data, 1, _LONGEST * DISPLAY_LIMIT), func.length(data), func.length(LogRow.log))
 
 
 def _made(row: Any) -> Shown:
@@ -70,7 +70,7 @@ def _made(row: Any) -> Shown:
         length = len(text)
     elif "\0" in text:
         length = size
-    return Shown._make([*columns, text[:SHOWN], length])
+    return Shown._make([*columns, text[:DISPLAY_LIMIT], length])
 
 
 def _whole(row: Any) -> Shown:
@@ -104,11 +104,11 @@ async def texts(
     newest_first: bool,
 ) -> list[tuple[int, str]]:
     """As ``lines``, but ids and what is shown of their texts alone: most of them are looked at once and forgotten."""
-    shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * SHOWN)
+    shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * DISPLAY_LIMIT)
     query = select(LogRow.id, shown).where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
     rows = (await session.execute(query)).all()
-    return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:SHOWN]) for row in rows]
+    return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:DISPLAY_LIMIT]) for row in rows]
 
 
 async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[Shown]:

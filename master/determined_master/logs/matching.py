@@ -13,7 +13,7 @@ from determined.errors import BadRequest
 
 SECONDS = 2.0
 _PROGRAM = Path(__file__).with_name("matcher.py")
-AT_ONCE = 4
+CONCURRENCY = 4
 
 
 class OutOfTime(Exception):
@@ -60,7 +60,7 @@ class Matchers:
     """Of one master: so many programs at a time and no more."""
 
     def __init__(self) -> None:
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._at_once = asyncio.Semaphore(CONCURRENCY)
 
     @asynccontextmanager
     async def of(self, expression: str, seconds: float = SECONDS) -> AsyncIterator[Matcher]:

@@ -32,8 +32,8 @@ _K = cast(Table, ChunkRow.__table__)
 _C = cast(Table, SeriesCursorRow.__table__)
 _T = cast(Table, TrialRow.__table__)
 _ENDED = [s for s in TrialState if s.is_terminal]
-MOST_RUNS = 200
-AT_ONCE = 500
+MAX_RUNS = 200
+BATCH_ROWS = 500
 """Values in one IN: SQLite takes some ten thousand variables, PostgreSQL plans long lists slowly."""
 
 
@@ -167,7 +167,7 @@ async def reports(
 
 def _beyond(trial: Cursor, after: int) -> ColumnElement[bool]:
     """By (trial, run) and then by id, which is how the index is ordered: a trial's other reports are not looked at."""
-    if trial.run_id - trial.packed_run > MOST_RUNS:
+    if trial.run_id - trial.packed_run > MAX_RUNS:
         runs = _M.c.run_id >= trial.packed_run
     else:
         runs = _M.c.run_id.in_(range(trial.packed_run, max(trial.run_id, trial.packed_run) + 1))
@@ -286,5 +286,5 @@ async def drop(session: AsyncSession, trial_ids: Collection[int]) -> None:
 
 def _lots(values: Collection[Any]) -> Iterable[list[Any]]:
     ordered = sorted(values)
-    for start in range(0, len(ordered), AT_ONCE):
-        yield ordered[start : start + AT_ONCE]
+    for start in range(0, len(ordered), BATCH_ROWS):
+        yield ordered[start : start + BATCH_ROWS]

@@ -12,7 +12,7 @@ from determined_master.metric_series.series_points import Axis, Points, joined, 
 
 Name = tuple[str, str]
 """Group and name."""
-AT_ONCE = 16
+BATCH_TRIALS = 16
 PAGE = 500
 
 
@@ -60,7 +60,7 @@ async def read(
     session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
 ) -> AsyncIterator[Found]:
     """One for each trial and name, in that order; of few trials at a time, since each may have much that is fresh."""
-    step = max(1, AT_ONCE // max(1, len(names)))
+    step = max(1, BATCH_TRIALS // max(1, len(names)))
     for start in range(0, len(trials), step):
         some = trials[start : start + step]
         stored = {(r.trial_id, r.group, r.name): r for r in await repository.series_of(session, _ids(some), names)}

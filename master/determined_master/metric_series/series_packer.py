@@ -12,13 +12,13 @@ from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
 from determined_master.metric_series.repository import Cursor, Report, Stored
 from determined_master.metric_series.series_points import Points, dump, load, points_of
 
-LEAST = 512
+MIN_POINTS = 512
 """Reports of a trial that are worth packing; fewer are read as they are. At its end all of them are packed."""
-MOST_REPORTS = 1000
-MOST_POINTS = 100_000
+MAX_REPORTS = 1000
+MAX_POINTS = 100_000
 PAGE = 100
-SERIES_AT_ONCE = 64
-TRIALS_AT_ONCE = 32
+SERIES_PER_TRANSACTION = 64
+TRIALS_PER_TRANSACTION = 32
 LOOKS = 6
 PATIENT_SECONDS = 1.0
 QUIET_GROUPS = 3
@@ -36,7 +36,7 @@ class _Fresh:
 class SeriesPacker:
     """``groups_written`` counts what the group-commit writer has done."""
 
-    def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = LEAST) -> None:
+    def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = MIN_POINTS) -> None:
         self._database = database
         self._least = least
         self._groups_written = groups_written
@@ -52,7 +52,7 @@ class SeriesPacker:
             # A trial that has ended without a further report is found by every sixth look.
             if newest == self._newest and self._looks % LOOKS:
                 return None
-            found = await repository.due(session, self._least, TRIALS_AT_ONCE, self._last)
+            found = await repository.due(session, self._least, TRIALS_PER_TRANSACTION, self._last)
         if not found:
             self._newest = newest
             return None
@@ -67,7 +67,7 @@ class SeriesPacker:
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
         async with self._database.read() as session:
-            until = await repository.last_of_page(session, trial, MOST_REPORTS)
+            until = await repository.last_of_page(session, trial, MAX_REPORTS)
         async with self._database.write() as session:
             version = await repository.reach(session, trial.trial_id, trial.packed_id if until is None else until)
             if until is None:
@@ -76,8 +76,8 @@ class SeriesPacker:
                 return
         fresh, until, run = await self._read(trial, until)
         names = sorted(fresh)
-        for start in range(0, len(names), SERIES_AT_ONCE):
-            some = {name: fresh.pop(name) for name in names[start : start + SERIES_AT_ONCE]}
+        for start in range(0, len(names), SERIES_PER_TRANSACTION):
+            some = {name: fresh.pop(name) for name in names[start : start + SERIES_PER_TRANSACTION]}
             if not await self._write(trial, version, until, some):
                 return
         async with self._database.write() as session:
@@ -96,7 +96,7 @@ class SeriesPacker:
                 after, run = rows[-1].id, rows[-1].run_id
             if len(rows) < PAGE:
                 return fresh, until, run
-            if count >= MOST_POINTS:
+            if count >= MAX_POINTS:
                 return fresh, after, run
 
     async def _write(self, trial: Cursor, version: int, until: int, fresh: dict[tuple[str, str], _Fresh]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from determined_master.json_numbers import number
 
 Axis = Literal["batches", "epochs", "time"]
-LONGEST_NAME = 1000
+MAX_NAME_LENGTH = 1000
 """Characters of a metric's name; one with more is in reports and summaries, and has no curve."""
 _HEAD = struct.Struct("<BBI")
 _STEPS = struct.Struct("<qq")
@@ -69,7 +69,7 @@ def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     found = []
     for name, value in metrics.items():
         figure = value if type(value) is float else figure_of(value)
-        if figure is not None and len(name) <= LONGEST_NAME:
+        if figure is not None and len(name) <= MAX_NAME_LENGTH:
             found.append((name, figure))
     epoch = figure_of(metrics.get("epochs", metrics.get("epoch")))
     return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found

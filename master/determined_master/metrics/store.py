@@ -46,7 +46,7 @@ class _Reported:
     """
 
     __slots__ = ("floor", "order", "steps")
-    MOST = 1024
+    MAX_KEPT = 1024
 
     def __init__(self, floor: int) -> None:
         self.floor = floor
@@ -59,7 +59,7 @@ class _Reported:
     def add(self, steps: int) -> None:
         self.steps.add(steps)
         self.order.append(steps)
-        if len(self.order) > self.MOST:
+        if len(self.order) > self.MAX_KEPT:
             gone = self.order.popleft()
             self.steps.discard(gone)
             self.floor = max(self.floor, gone)

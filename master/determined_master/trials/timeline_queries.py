@@ -13,7 +13,7 @@ from determined_master.db.models import AllocationRow, CheckpointRow, EventRow, 
 from determined_master.events import repository as event_rows
 from determined_master.trials.timeline import Attempt, History, Move, SavedCheckpoint
 
-MOST_CHECKPOINTS = 5000
+MAX_CHECKPOINTS = 5000
 """Of all trials together, the newest."""
 
 
@@ -26,13 +26,13 @@ async def histories_of(session: AsyncSession, rows: Sequence[TrialRow]) -> list[
     for allocation in await allocation_rows.of_tasks(session, tasks):
         tries[allocation.task_id].append(allocation)
     saved: dict[str, list[CheckpointRow]] = defaultdict(list)
-    newest = await checkpoint_rows.newest_of_tasks(session, tasks, CheckpointState.COMPLETED, MOST_CHECKPOINTS)
+    newest = await checkpoint_rows.newest_of_tasks(session, tasks, CheckpointState.COMPLETED, MAX_CHECKPOINTS)
     for checkpoint in sorted(newest, key=lambda each: each.report_time):
         saved[checkpoint.task_id].append(checkpoint)
     return [_history(row, moves[str(row.id)], tries[row.task_id], saved[row.task_id]) for row in rows]
 
 
-AT_ONCE = timedelta(seconds=1)
+ACTIVATION_DELAY = timedelta(seconds=1)
 
 
 def _moves(row: TrialRow, events: Sequence[EventRow]) -> list[Move]:
@@ -40,7 +40,7 @@ def _moves(row: TrialRow, events: Sequence[EventRow]) -> list[Move]:
     moves = [
         Move(each.time, TrialState(each.payload["from"]), TrialState(each.payload["to"]), each.actor) for each in events
     ]
-    if moves and moves[0].to is TrialState.ACTIVE and moves[0].time - row.start_time < AT_ONCE:
+    if moves and moves[0].to is TrialState.ACTIVE and moves[0].time - row.start_time < ACTIVATION_DELAY:
         return moves[1:]
     return moves
 

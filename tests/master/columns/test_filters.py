@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from determined.errors import BadRequest
 from determined_master.experiment_index import filters, sorting
 from determined_master.experiment_index.column_names import Named, readings
-from determined_master.experiment_index.filters import MOST_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group
+from determined_master.experiment_index.filters import MAX_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group
 from determined_master.experiment_index.sorting import By
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
@@ -78,7 +78,7 @@ def test_monsters_are_refused(text: str):
 
 
 def test_too_many_and_too_deep_are_refused():
-    many = Group("or", (Field("name", "=", "x"),) * (MOST_FIELDS + 1))
+    many = Group("or", (Field("name", "=", "x"),) * (MAX_FIELDS + 1))
     with pytest.raises(BadRequest, match="more than"):
         filters.parse(json.dumps({"filterGroup": spelled(many)}))
     deep = Group("and", ())

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from determined_master.experiment_index.cell_values import (
-    LONGEST_TEXT,
-    MOST_NAMES,
+    MAX_NAMES,
+    MAX_TEXT_LENGTH,
     Value,
     cell,
     of_experiment,
@@ -57,7 +57,7 @@ def test_metrics_keep_their_group_and_every_statistic():
         (math.inf, math.inf),
         (10**400, math.inf),
         ([1, "a"], '[1,"a"]'),
-        ("x" * 5000, "x" * LONGEST_TEXT),
+        ("x" * 5000, "x" * MAX_TEXT_LENGTH),
         ("a\0b", "ab"),
     ],
 )
@@ -74,8 +74,8 @@ def test_what_no_column_can_hold_is_left_out():
 
 
 def test_a_trial_cannot_fill_the_database_with_names():
-    metrics = {f"step{i}": {"last": 1.0, "mean": 1.0} for i in range(MOST_NAMES + 500)}
-    assert len(of_experiment({}, {"lr": 1}, {"training": metrics})) == MOST_NAMES
+    metrics = {f"step{i}": {"last": 1.0, "mean": 1.0} for i in range(MAX_NAMES + 500)}
+    assert len(of_experiment({}, {"lr": 1}, {"training": metrics})) == MAX_NAMES
 
 
 def test_types_only_widen():

@@ -109,9 +109,9 @@ class SlotUsage(Wire):
 
 From = Annotated[datetime | None, Query(alias="from")]
 To = Annotated[datetime | None, Query(alias="to")]
-MOST_QUEUED = 1000
-MOST_HOLDS = 3000
-SHOWN = timedelta(days=1)
+MAX_QUEUED = 1000
+MAX_HOLDS = 3000
+SHOWN_PERIOD = timedelta(days=1)
 _STATES: dict[AllocationState, QueueState] = {
     AllocationState.PENDING: "STATE_QUEUED",
     AllocationState.PULLING: "STATE_PULLING",
@@ -122,7 +122,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 @router.get("/overview")
 async def get_cluster_overview(_principal: Anyone, session: Read, services: ServicesDep) -> ClusterOverview:
-    live = await allocation_rows.live_without_spec(session, MOST_QUEUED)
+    live = await allocation_rows.live_without_spec(session, MAX_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
     for slot in await agent_rows.slots(session):
@@ -152,7 +152,7 @@ async def list_slot_holds(
 ) -> Response:
     """Of the last day where nothing is said; the newest of very many."""
     now = services.clock.now()
-    found = await allocation_rows.holds_between(session, *_between(start, end, now), MOST_HOLDS)
+    found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
     names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
     holds = [
         SlotHold(
@@ -234,7 +234,7 @@ def _entry(row: AllocationRow, named: Named) -> QueueEntry:
 
 def _between(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
     last = utc(end) or now
-    first = utc(start) or last - SHOWN
+    first = utc(start) or last - SHOWN_PERIOD
     if first >= last:
         raise BadRequest("from is not before to")
     return first, last

@@ -21,7 +21,7 @@ from determined_master.trials.timeline_queries import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
-MOST_TOLD, MOST_DRAWN = 500, 200
+MAX_LISTED_TRIALS, MAX_DRAWN_TRIALS = 500, 200
 
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
@@ -46,7 +46,7 @@ async def get_experiment_timeline(
     await repository.get(session, experiment_id)
     now = services.clock.now()
     first, last = utc(start), utc(end)
-    rows = await trial_rows.most_telling(session, experiment_id, MOST_DRAWN)
+    rows = await trial_rows.most_telling(session, experiment_id, MAX_DRAWN_TRIALS)
     timeline = schemas.Timeline(now=now, segments=[], marks=[])
     for history in await histories_of(session, rows):
         timeline.segments += [
@@ -63,7 +63,7 @@ async def get_experiment_timeline(
 
 
 async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) -> schemas.ExperimentStatus:
-    told = await trial_rows.most_telling(session, row.id, MOST_TOLD)
+    told = await trial_rows.most_telling(session, row.id, MAX_LISTED_TRIALS)
     total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
     going = [trial.task_id for trial in told if trial.state.is_live]
     live = {each.task_id: each for each in await allocation_rows.live_of_tasks(session, going)}

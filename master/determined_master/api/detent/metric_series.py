@@ -26,8 +26,8 @@ from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/detent", tags=["series"])
 MICROS = 1_000_000
-LEAST_POINTS = 10
-MOST_POINTS = 250_000
+MIN_POINTS = 10
+MAX_POINTS = 250_000
 """In one answer: with more series each has fewer."""
 
 
@@ -40,7 +40,7 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
         axis=body.x,
         start=None if body.start is None else body.start * scale,
         end=None if body.end is None else body.end * scale,
-        most=min(body.max_points, max(LEAST_POINTS, MOST_POINTS // max(1, len(trials) * len(names)))),
+        most=min(body.max_points, max(MIN_POINTS, MAX_POINTS // max(1, len(trials) * len(names)))),
     )
     # Without the model: checking hundreds of thousands of numbers again would take longer than finding them.
     encoded = [_series(found) async for found in read(session, trials, names, question)]

@@ -10,7 +10,7 @@ from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.experiments.transitions import ALLOWED
 
 Span = tuple[datetime, datetime | None]
-LEAST_PROGRESS = 0.005
+MIN_PROGRESS = 0.005
 """Below it a guess would be wild."""
 _FINER: Mapping[AllocationState, FinerState] = {
     AllocationState.PENDING: "STATE_QUEUED",
@@ -127,7 +127,7 @@ def since_of(row: ExperimentRow, moved: datetime | None, trials: Sequence[TrialS
 
 def eta_seconds(progress: float, spans: Sequence[Span], now: datetime) -> float | None:
     """What is left at the pace of the time in which anything ran; pauses and queues teach nothing."""
-    if not LEAST_PROGRESS <= progress < 1.0:
+    if not MIN_PROGRESS <= progress < 1.0:
         return None
     ran = running_seconds(spans, now)
     return ran * (1.0 - progress) / progress if ran > 0 else None

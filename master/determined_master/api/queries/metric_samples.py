@@ -28,8 +28,8 @@ from determined_master.trials import repository as trial_rows
 
 TYPES = {"training": "METRIC_TYPE_TRAINING", "validation": "METRIC_TYPE_VALIDATION"}
 _GROUPS = {word: group for group, word in TYPES.items()}
-MOST_TRIALS = 25
-USUAL, MOST, LEAST = 200, 5000, 10
+MAX_TRIALS = 25
+DEFAULT_POINTS, MAX_POINTS, MIN_POINTS = 200, 5000, 10
 MARGIN = 5
 
 
@@ -43,7 +43,11 @@ def group_of(group: str, metric_type: str) -> str:
 
 def bounded(start: int, end: int, most: int) -> Question:
     """0 means none, as everywhere in the older API."""
-    return Question(start=start or None, end=end or None, most=min(MOST, max(LEAST, most)) if most > 0 else USUAL)
+    return Question(
+        start=start or None,
+        end=end or None,
+        most=min(MAX_POINTS, max(MIN_POINTS, most)) if most > 0 else DEFAULT_POINTS,
+    )
 
 
 async def parts(
@@ -80,7 +84,7 @@ async def metric_names(session: ReadSession, experiment_ids: Sequence[int]) -> M
 async def batches(session: ReadSession, experiment_id: int, name: Name) -> BatchesPart:
     """Of a long series those of the points that are drawn."""
     trials = await trial_rows.of_experiment(session, experiment_id)
-    found = await _curves(session, [trial.id for trial in trials], [name], Question(most=MOST))
+    found = await _curves(session, [trial.id for trial in trials], [name], Question(most=MAX_POINTS))
     return BatchesPart(batches=sorted({b for curve in found.values() for b in curve[name].batches}))
 
 
@@ -101,7 +105,7 @@ async def sample(
 async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int, margin: int) -> SnapshotPart:
     """What each trial had where it had done ``at`` batches, or nearest to that within the margin."""
     reach = margin or MARGIN
-    question = Question(start=at - reach, end=at + reach, most=MOST)
+    question = Question(start=at - reach, end=at + reach, most=MAX_POINTS)
     trials = await trial_rows.of_experiment(session, experiment_id)
     curves = await _curves(session, [trial.id for trial in trials], [name], question)
     found = []

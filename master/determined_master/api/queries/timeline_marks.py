@@ -11,7 +11,7 @@ from determined_master.trials.timeline import History
 
 MarkKind = Literal["checkpoint", "restart", "pause", "activate", "created", "ended"]
 CurveMarkKind = Literal["restart", "pause", "checkpoint"]
-SHOWN_REASON = 200
+MAX_REASON_LENGTH = 200
 
 
 class TrialMark(Wire):
@@ -102,6 +102,6 @@ def _restarts(history: History) -> list[Moment]:
         if before.reason is None or before.reason.value in ("completed", "preempted", "killed"):
             continue
         words = before.message.split("\n")[0] or before.reason.value.replace("_", " ")
-        text = f"restarted after attempt {before.run_id}: {words}"[:SHOWN_REASON]
+        text = f"restarted after attempt {before.run_id}: {words}"[:MAX_REASON_LENGTH]
         found.append(Moment("restart", one.created, text, one.run_id, history.steps_at(one.created)))
     return found

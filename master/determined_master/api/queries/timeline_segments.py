@@ -11,7 +11,7 @@ from determined_master.api.schemas.base import Time, Wire
 from determined_master.trials.timeline import Attempt, History
 
 SegmentKind = Literal["queued", "starting", "running", "pausing", "paused", "backing_off", "stopping", "ended"]
-SHOWN_REASON = 200
+MAX_REASON_LENGTH = 200
 NOTICED = timedelta(seconds=1)
 """A trial that is tried again sooner did not back off."""
 
@@ -87,4 +87,4 @@ def _why_ended(one: Attempt) -> str:
     if one.reason is None or one.reason.value in ("completed", "preempted", "killed"):
         return ""
     words = one.message.split("\n")[0] or one.reason.value
-    return f"attempt {one.run_id} failed: {words}"[:SHOWN_REASON]
+    return f"attempt {one.run_id} failed: {words}"[:MAX_REASON_LENGTH]

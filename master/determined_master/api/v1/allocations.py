@@ -18,7 +18,7 @@ from determined_master.principal import Principal
 from determined_master.services import Services
 
 router = APIRouter(prefix="/api/v1", tags=["allocations"])
-LONGEST_POLL = 90
+MAX_POLL_SECONDS = 90
 
 
 class RendezvousInfo(Wire):
@@ -100,7 +100,7 @@ async def preemption(
 ) -> PreemptionAnswer:
     """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
     own_allocation(principal, allocation_id)
-    seconds = max(0, min(timeout_seconds, LONGEST_POLL))
+    seconds = max(0, min(timeout_seconds, MAX_POLL_SECONDS))
     async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         deadline = services.clock.now().timestamp() + seconds
         while True:

@@ -18,7 +18,7 @@ from determined_master.experiments import repository
 from determined_master.services import Services
 
 router = APIRouter(tags=["files"])
-MOST_TEXT = 1_000_000
+MAX_TEXT_BYTES = 1_000_000
 TEXT = "text/plain; charset=utf-8"
 BINARY = "application/octet-stream"
 LINK = "inode/symlink"
@@ -80,7 +80,7 @@ async def context_file(
     experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> ContextFile:
     archive = await _archive(session, services, experiment_id)
-    data, size = await asyncio.to_thread(_content, archive, path, MOST_TEXT)
+    data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)
     binary = not is_text(data)
     # What a cut splits is dropped, not shown as a broken character.
     text = "" if binary else data.decode("utf-8", "ignore")

@@ -10,7 +10,7 @@ from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import Streamed, json_lines
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.queries.metric_samples import (
-    MOST_TRIALS,
+    MAX_TRIALS,
     TYPES,
     Samples,
     batches,
@@ -139,7 +139,7 @@ async def stream_trials_sample(
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     question = bounded(asked.start_batches, asked.end_batches, asked.max_datapoints)
-    one = Samples(experiment_id, name, question, asked.max_trials or MOST_TRIALS)
+    one = Samples(experiment_id, name, question, asked.max_trials or MAX_TRIALS)
     return json_lines(parts(services.database, [experiment_id], asked.period_seconds, one.part))
 
 

@@ -9,8 +9,8 @@ from determined_master.api.schemas.base import Empty
 from determined_master.users import repository
 
 router = APIRouter(prefix="/api/v1/users/setting", tags=["users"])
-MOST_BYTES = 64 * 1024
-MOST = 1000
+MAX_BYTES = 64 * 1024
+MAX_SETTINGS = 1000
 
 
 @router.get("")
@@ -25,11 +25,11 @@ async def post_user_settings(body: schemas.UserSettings, user: User, session: Wr
     """A setting is known by its path and its key."""
     for setting in body.settings:
         for name, text in setting.model_dump(by_alias=True).items():
-            if len(text.encode()) > MOST_BYTES or "\0" in text:
-                raise BadRequest(f"a setting's {name} has at most {MOST_BYTES} bytes, and no zeroes")
+            if len(text.encode()) > MAX_BYTES or "\0" in text:
+                raise BadRequest(f"a setting's {name} has at most {MAX_BYTES} bytes, and no zeroes")
         await repository.put_setting(session, user.user_id, setting.storage_path, setting.key, setting.value)
-    if await repository.count_settings(session, user.user_id) > MOST:
-        raise PreconditionFailed(f"{MOST} settings are the most that are kept for a user")
+    if await repository.count_settings(session, user.user_id) > MAX_SETTINGS:
+        raise PreconditionFailed(f"{MAX_SETTINGS} settings are the most that are kept for a user")
     return Empty()
 
 

@@ -76,7 +76,7 @@ class ExperimentLabelRow(Base):
 
     __tablename__ = "experiment_labels"
     __table_args__ = (Index("ix_experiment_labels_experiment", "experiment_id"), {"sqlite_with_rowid": False})
-    MOST_CHARACTERS = 255
+    MAX_CHARACTERS = 255
 
     label: Mapped[str] = mapped_column(String(255), primary_key=True)
     experiment_id: Mapped[int] = mapped_column(
