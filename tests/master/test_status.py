@@ -17,7 +17,7 @@ from determined_master.api.queries.experiment_status import (
     verbs_of,
 )
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.experiments.transitions import ALLOWED
+from determined_master.experiments.states import ALLOWED
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LIVE = [state for state in AllocationState if state.is_live]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from determined.states import AllocationState, ExperimentState, TrialState
-from determined_master.allocations import transitions as allocations
-from determined_master.experiments import transitions as experiments
-from determined_master.trials import transitions as trials
+from determined_master.allocations import states as allocations
+from determined_master.experiments import states as experiments
+from determined_master.trials import states as trials
 
 TABLES = [
     pytest.param(experiments, ExperimentState, "Experiment", id="experiment"),

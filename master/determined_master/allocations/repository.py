@@ -11,7 +11,7 @@ from sqlalchemy.orm import defer
 from determined.errors import Conflict, NotFound
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
-from determined_master.allocations.transitions import FROM
+from determined_master.allocations.states import FROM
 from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import notify

@@ -43,8 +43,7 @@ from determined_master.db.models import (
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
-from determined_master.experiment_index.filters import Field, Group
-from determined_master.experiment_index.sorting import By
+from determined_master.experiment_index.filters import Field, Group, SortKey
 
 E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
 Condition = ColumnElement[bool]
@@ -156,7 +155,7 @@ class Conditions:
             return true()
         return and_(*found) if group.conjunction == "and" else or_(*found)
 
-    def ordered(self, query: Select[Any], order: Collection[By]) -> Select[Any]:
+    def ordered(self, query: Select[Any], order: Collection[SortKey]) -> Select[Any]:
         """What has no value comes last either way; then texts, after numbers; the newer experiment breaks ties."""
         for by in order:
             stored = self._known[by.column]

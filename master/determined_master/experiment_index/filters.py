@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -11,6 +12,8 @@ from determined.errors import BadRequest
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "notContains", "isEmpty", "notEmpty"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 WITHOUT_VALUE: tuple[Operator, ...] = ("isEmpty", "notEmpty")
+MAX_SORT_COLUMNS = 10
+_SORT_PART = re.compile(r"(.+?)=(asc|desc)(?:,|$)", re.S)
 MAX_FIELDS = 100
 DEEPEST = 10
 MAX_LENGTH = 256 * 1024
@@ -140,3 +143,32 @@ def _sound(text: str, at: str) -> str:
 
 def _shown(value: Any) -> str:
     return json.dumps(value)[:60]
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One column of a sort order."""
+
+    column: str
+    descending: bool
+
+
+def parse_sort(text: str | None) -> list[SortKey]:
+    """Parses ``column=asc,column=desc``. Raises BadRequest.
+
+    Column names may contain commas and equals signs: a part ends at ``=asc`` or ``=desc``.
+    """
+    if not text:
+        return []
+    found: list[SortKey] = []
+    place = 0
+    while place < len(text):
+        match = _SORT_PART.match(text, place)
+        if match is None:
+            raise BadRequest(f"cannot sort by {text[place : place + 100]!r}: column=asc or column=desc is needed")
+        if match[1] not in (by.column for by in found):
+            found.append(SortKey(match[1], match[2] == "desc"))
+        place = match.end()
+    if len(found) > MAX_SORT_COLUMNS:
+        raise BadRequest(f"lists can be sorted by {MAX_SORT_COLUMNS} columns at most")
+    return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Float, String, and_, case, cast, func, literal, null, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,8 +17,7 @@ from determined_master.db.models import (
 )
 from determined_master.experiment_index.cell_values import Value, cell
 from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, from_, listed, own, shown_state
-from determined_master.experiment_index.shown import Shown
-from determined_master.experiment_index.sorting import By
+from determined_master.experiment_index.filters import SortKey
 
 E, S, U, V = ExperimentRow, ExperimentSummaryRow, UserRow, ColumnValueRow
 MAX_GROUPS = 500
@@ -27,6 +26,16 @@ _SHOWN = (
     *(E.start_time, E.end_time, E.pool, E.searcher_type, E.searcher_metric, E.smaller_is_better),
 )
 """Without the configuration, which is most of a row."""
+
+
+class ListedExperiment(NamedTuple):
+    """One experiment of a list, from one row of a query. ``experiment`` is loaded without its configuration."""
+
+    experiment: ExperimentRow
+    username: str
+    summary: ExperimentSummaryRow | None
+    state: str
+    """The displayed state."""
 
 
 async def count(session: AsyncSession, where: Sequence[Condition], columns: Collection[str]) -> int:
@@ -39,7 +48,7 @@ async def ids(
     conditions: Conditions,
     where: Sequence[Condition],
     columns: Collection[str],
-    order: Sequence[By],
+    order: Sequence[SortKey],
     *,
     offset: int = 0,
     limit: int | None = None,
@@ -49,7 +58,7 @@ async def ids(
     return list((await session.execute(query.offset(offset).limit(limit))).scalars().all())
 
 
-async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[Shown]:
+async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[ListedExperiment]:
     """In the order of the ids."""
     query = (
         select(E, U.username, S, shown_state())
@@ -58,7 +67,7 @@ async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[Sh
         .outerjoin(S, S.experiment_id == E.id)
         .where(E.id.in_(experiment_ids))
     )
-    found = {row[0].id: Shown(*row) for row in (await session.execute(query)).all()}
+    found = {row[0].id: ListedExperiment(*row) for row in (await session.execute(query)).all()}
     return [found[i] for i in experiment_ids if i in found]
 
 

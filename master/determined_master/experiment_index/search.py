@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.config.findings import nearest
 from determined.errors import BadRequest
 from determined_master.experiment_index import column_repository as catalogue
-from determined_master.experiment_index import filters, repository, sorting
+from determined_master.experiment_index import filters, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, readings
 from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, listed
-from determined_master.experiment_index.shown import Shown
+from determined_master.experiment_index.repository import ListedExperiment
 from determined_master.json_numbers import outward
 
 MAX_COMPARED = 2000
@@ -35,7 +35,7 @@ class Question:
 
 class Found(NamedTuple):
     total: int
-    rows: list[tuple[Shown, Cells]]
+    rows: list[tuple[ListedExperiment, Cells]]
     unknown: list[str]
 
 
@@ -46,7 +46,7 @@ class Search:
         self._session = session
         self._now = now
         self._filter = filters.parse(question.filter)
-        self._order = sorting.parse(question.sort)
+        self._order = filters.parse_sort(question.sort)
         self._project_id = project_of(question.project_id)
         self._archived = question.show_archived or self._filter.show_archived
         self._known: dict[str, Stored | str] = {}

@@ -14,7 +14,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
-from determined_master.experiments.transitions import FROM
+from determined_master.experiments.states import FROM
 
 FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
 """What changes with every report, and is told apart: who shows a state need not look again for it."""

@@ -10,7 +10,7 @@ from determined_master.db.models import ExperimentRow, SearchFactRow, TrialRow
 from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.experiments.outcome import TERMINAL, stopping_state
+from determined_master.experiments.states import TERMINAL, stopping_state
 from determined_master.searcher.actions import Action, Create, Event, Shutdown, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows

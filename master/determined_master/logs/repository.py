@@ -1,14 +1,15 @@
-"""SQL about lines of output, for reading."""
+"""SQL for log lines. Functions that take a Connection run in the group-commit writer's thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import notifications
-from determined_master.db.models import LogRow
+from determined_master.db.models import ContainerRow, LogRow
 from determined_master.db.session import notify
 from determined_master.logs.error_lines import is_error
 
@@ -100,3 +101,20 @@ async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object
 
 async def drop(session: AsyncSession, task_ids: Sequence[str]) -> None:
     await session.execute(delete(LogRow).where(LogRow.task_id.in_(task_ids)))
+
+
+def stored_bytes(connection: Connection, container_id: str, agent_id: str | None) -> int | None:
+    """Returns how many bytes of a container's output are stored, or None if it is not of this agent."""
+    query = select(ContainerRow.output_offset).where(ContainerRow.id == container_id, ContainerRow.agent_id == agent_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def advance_offset(connection: Connection, container_id: str, end: int) -> None:
+    """Records that the output is stored up to byte ``end``."""
+    connection.execute(update(ContainerRow).where(ContainerRow.id == container_id).values(output_offset=end))
+
+
+def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
+    """Inserts log lines. Runs in the group-commit writer's thread."""
+    if values:
+        connection.execute(insert(LogRow), list(values))

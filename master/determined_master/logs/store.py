@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from determined.errors import ApiError, NotFound
 from determined_master import notifications
-from determined_master.logs import rows
+from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
 
 
@@ -56,13 +56,13 @@ class LogStore:
 
     def _take(self, connection: Connection, batch: Lines) -> int | ApiError:
         if batch.container_id is not None:
-            committed = rows.committed(connection, batch.container_id, batch.agent_id)
+            committed = repository.stored_bytes(connection, batch.container_id, batch.agent_id)
             if committed is None:
                 return NotFound(f"container {batch.container_id} is not of agent {batch.agent_id}")
             if committed != batch.start:
                 return committed
-            rows.advance(connection, batch.container_id, batch.end)
-        rows.insert_many(
+            repository.advance_offset(connection, batch.container_id, batch.end)
+        repository.insert_lines(
             connection, [line.values() | {"is_error": is_error(line.level, line.log)} for line in batch.lines]
         )
         return batch.end

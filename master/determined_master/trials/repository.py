@@ -15,7 +15,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
-from determined_master.trials.transitions import FROM
+from determined_master.trials.states import FROM
 
 
 class Named(NamedTuple):

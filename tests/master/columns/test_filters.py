@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.errors import BadRequest
-from determined_master.experiment_index import filters, sorting
+from determined_master.experiment_index import filters
 from determined_master.experiment_index.column_names import Named, readings
-from determined_master.experiment_index.filters import MAX_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group
-from determined_master.experiment_index.sorting import By
+from determined_master.experiment_index.filters import MAX_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group, SortKey
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
 VALUES = WORDS | st.booleans() | st.floats(allow_nan=False)
@@ -93,20 +92,23 @@ def test_orders_are_read_as_they_were_spelled(order: list[tuple[str, bool]]):
     if any(word in column for column, _ in order for word in ("=asc", "=desc")):
         return
     text = ",".join(f"{column}={'desc' if descending else 'asc'}" for column, descending in order)
-    assert sorting.parse(text) == [By(*pair) for pair in order]
+    assert filters.parse_sort(text) == [SortKey(*pair) for pair in order]
 
 
 def test_names_may_hold_what_separates():
-    assert sorting.parse("training.a,b=c.last=desc,name=asc") == [By("training.a,b=c.last", True), By("name", False)]
+    assert filters.parse_sort("training.a,b=c.last=desc,name=asc") == [
+        SortKey("training.a,b=c.last", True),
+        SortKey("name", False),
+    ]
 
 
 @pytest.mark.parametrize("text", ["name", "name=up", "name=asc,", "=asc", "name=asc,id"])
 def test_orders_that_are_none_are_refused(text: str):
     if text == "name=asc,":
-        assert sorting.parse(text) == [By("name", False)]
+        assert filters.parse_sort(text) == [SortKey("name", False)]
         return
     with pytest.raises(BadRequest):
-        sorting.parse(text)
+        filters.parse_sort(text)
 
 
 @pytest.mark.parametrize(

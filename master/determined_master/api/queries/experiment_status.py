@@ -7,7 +7,7 @@ from typing import get_args
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.api.schemas.experiment_status import AllowedVerbs, FinerState, RefusedVerbs, TrialStatus
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.experiments.transitions import ALLOWED
+from determined_master.experiments.states import ALLOWED
 
 Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005

@@ -10,7 +10,7 @@ from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
 from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
-from determined_master.experiment_index.shown import Shown
+from determined_master.experiment_index.repository import ListedExperiment
 
 Cell = Number | str | bool | None
 ShownState = Literal[
@@ -206,7 +206,7 @@ class ExperimentLabelsAnswer(Wire):
     labels: list[str]
 
 
-def row(shown: Shown, cells: dict[str, float | str | bool | None], now: datetime) -> Row:
+def row(shown: ListedExperiment, cells: dict[str, float | str | bool | None], now: datetime) -> Row:
     experiment, username, summary, word = shown
     return Row(
         id=experiment.id,

@@ -9,12 +9,12 @@ from determined.states import ExperimentState
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.queries import experiment_list
 from determined_master.api.queries import experiments as experiment_queries
+from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas import experiments as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.enums import states
 from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
-from determined_master.experiments.model_def import as_tgz
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"])

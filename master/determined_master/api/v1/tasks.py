@@ -10,11 +10,11 @@ from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow
 from determined_master.experiments import repository as experiment_rows
-from determined_master.experiments.model_def import as_tgz
 from determined_master.trials import repository
 
 router = APIRouter(tags=["tasks"])

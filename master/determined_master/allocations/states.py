@@ -1,4 +1,4 @@
-"""What may follow what for an allocation (docs/states.md): forward only."""
+"""States of an allocation: which transitions are allowed (docs/states.md). They only move forward."""
 
 from determined.states import AllocationState as S
 from determined_master.transitions import Table, reverse

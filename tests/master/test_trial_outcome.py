@@ -4,7 +4,7 @@ import pytest
 
 from determined.states import ExitReason as R
 from determined.states import TrialState as S
-from determined_master.trials.outcome import AttemptEnd, decide
+from determined_master.trials.states import AttemptEnd, decide
 
 
 @pytest.mark.parametrize(

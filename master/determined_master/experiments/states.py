@@ -1,6 +1,7 @@
-"""What may follow what for an experiment (docs/states.md)."""
+"""States of an experiment: which transitions are allowed (docs/states.md), and how an experiment ends."""
 
 from determined.states import ExperimentState as S
+from determined_master.searcher.actions import Shutdown
 from determined_master.transitions import Table, reverse
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
@@ -22,3 +23,21 @@ ALLOWED: Table[S] = {
 
 FROM = reverse(ALLOWED)
 FIRST = S.PAUSED
+
+
+def stopping_state(shutdown: Shutdown) -> S:
+    """Returns the stopping state that follows the end of the search."""
+    if shutdown.failed:
+        return S.STOPPING_ERROR
+    if shutdown.canceled:
+        return S.STOPPING_CANCELED
+    return S.STOPPING_COMPLETED
+
+
+TERMINAL = {
+    S.STOPPING_COMPLETED: S.COMPLETED,
+    S.STOPPING_CANCELED: S.CANCELED,
+    S.STOPPING_KILLED: S.CANCELED,
+    S.STOPPING_ERROR: S.ERROR,
+}
+"""Stopping state → the terminal state that follows once no trial is live."""

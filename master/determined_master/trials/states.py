@@ -1,0 +1,89 @@
+"""States of a trial: which transitions are allowed (docs/states.md), and what the end of an attempt leads to."""
+
+from dataclasses import dataclass
+
+from determined.states import ExitReason
+from determined.states import TrialState as S
+from determined_master.transitions import Table, reverse
+
+_STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
+_TERMINAL = frozenset({S.COMPLETED, S.CANCELED, S.ERROR})
+
+ALLOWED: Table[S] = {
+    S.ACTIVE: frozenset({S.PAUSED}) | _STOPPING | _TERMINAL,
+    S.PAUSED: frozenset({S.ACTIVE}) | _STOPPING | _TERMINAL,
+    S.STOPPING_COMPLETED: frozenset({S.COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR, S.ERROR}),
+    S.STOPPING_CANCELED: frozenset({S.CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR, S.ERROR}),
+    S.STOPPING_KILLED: frozenset({S.CANCELED, S.STOPPING_ERROR, S.ERROR}),
+    S.STOPPING_ERROR: frozenset({S.ERROR}),
+    S.COMPLETED: frozenset({S.ACTIVE}),
+    S.CANCELED: frozenset({S.ACTIVE}),
+    S.ERROR: frozenset({S.ACTIVE}),
+}
+
+FROM = reverse(ALLOWED)
+FIRST = S.ACTIVE
+
+
+@dataclass(frozen=True)
+class AttemptEnd:
+    """How an attempt ended, and the trial's state and counters at that time."""
+
+    state: S
+    reason: ExitReason
+    restarts: int
+    max_restarts: int
+    invalid_hp: bool = False
+    system_failures: int = 0
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """What follows for the trial.
+
+    If ``state`` is None, the trial keeps its state; an ACTIVE one requests slots again after ``backoff`` seconds.
+    """
+
+    state: S | None
+    reason: ExitReason | None = None
+    restarts: int = 0
+    system_failures: int = 0
+    backoff: float = 0.0
+
+
+_STOPPED = {
+    S.STOPPING_COMPLETED: (S.COMPLETED, ExitReason.SEARCHER_STOPPED),
+    S.STOPPING_CANCELED: (S.CANCELED, ExitReason.USER_CANCELED),
+    S.STOPPING_KILLED: (S.CANCELED, ExitReason.KILLED),
+    S.STOPPING_ERROR: (S.ERROR, ExitReason.ERRORED),
+}
+
+
+def decide(end: AttemptEnd) -> TrialOutcome:
+    """Returns the outcome by the first rule that matches. System failures back off and do not count as restarts."""
+    if end.state in _STOPPED:
+        state, reason = _STOPPED[end.state]
+        if end.reason is ExitReason.ERRORED and end.state is not S.STOPPING_KILLED:
+            state, reason = S.ERROR, ExitReason.ERRORED
+        return TrialOutcome(state, reason, end.restarts)
+    if end.reason is ExitReason.IMPOSSIBLE:
+        return TrialOutcome(S.ERROR, ExitReason.IMPOSSIBLE, end.restarts)
+    if end.invalid_hp:
+        return TrialOutcome(S.COMPLETED, ExitReason.INVALID_HP, end.restarts)
+    if end.reason.is_system_failure:
+        failures = end.system_failures + 1
+        return TrialOutcome(None, None, end.restarts, failures, _backoff(failures))
+    if end.reason is ExitReason.ERRORED:
+        restarts = end.restarts + 1
+        if restarts > end.max_restarts:
+            return TrialOutcome(S.ERROR, ExitReason.OUT_OF_RESTARTS, end.restarts)
+        return TrialOutcome(None, None, restarts)
+    if end.reason is ExitReason.COMPLETED:
+        return TrialOutcome(S.COMPLETED, ExitReason.COMPLETED, end.restarts)
+    # Preempted, or killed before it was ready: back in the queue if ACTIVE, else it stays PAUSED.
+    return TrialOutcome(None, None, end.restarts)
+
+
+def _backoff(failures: int) -> float:
+    """Returns seconds: none after the first failure, minutes after the tenth in a row."""
+    return 0.0 if failures <= 1 else min(300.0, 2.0 ** (failures - 2))
