@@ -10,7 +10,8 @@ from determined_master.db.session import ReadSession
 from determined_master.master import Master
 
 
-def master_of(request: Request) -> Master:
+async def master_of(request: Request) -> Master:
+    """Asynchronous, as every dependency is: one that is not waits for a thread, and threads may all be taken."""
     master: Master = request.app.state.master
     return master
 

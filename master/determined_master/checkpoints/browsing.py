@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
 from determined_master.auth import Anyone
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.repository import Listed
+from determined_master.checkpoints.wire import MAX_INT64
 from determined_master.db.base import from_micros, to_micros
 from determined_master.db.models import MetricRow
 from determined_master.db.session import ReadSession
@@ -51,12 +52,13 @@ class CheckpointList(Wire):
 
 Before = Annotated[str, Query(max_length=128)]
 Limit = Annotated[int, Query(ge=1, le=500)]
+RowId = Annotated[int, Path(ge=0, le=MAX_INT64)]
 States = Annotated[list[str], Query(alias="state")]
 
 
 @router.get("/experiments/{experiment_id}/checkpoints")
 async def list_experiment_checkpoints(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     before: Before = "",
@@ -73,7 +75,7 @@ async def list_checkpoints(
     session: Read,
     before: Before = "",
     limit: Limit = 100,
-    experiment_id: Annotated[int | None, Query(alias="experimentId")] = None,
+    experiment_id: Annotated[int | None, Query(alias="experimentId", ge=0, le=MAX_INT64)] = None,
     state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
     return await _list(session, experiment_id, before, limit, state_names)
