@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 
@@ -32,6 +32,9 @@ class Settings(BaseModel):
     startup_hook: str = ""
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     """Empty: shared_fs in ``data/checkpoints``."""
+    checkpoint_roots: tuple[Path, ...] = ()
+    """Further folders below which this master reads and deletes checkpoints that experiments put there. Those below
+    ``data/checkpoints`` and in ``checkpoint_storage`` are always within its reach."""
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
     """What an entrypoint ``module:Class`` becomes where an experiment does not say."""
     dtrain_network_interface: str = ""
@@ -45,6 +48,20 @@ class Settings(BaseModel):
     """The path under which a proxy offers this master, where it does not say so by X-Forwarded-Prefix."""
     webui: Path | None = None
     """A built page other than the one that came with this master."""
+
+    @field_validator("checkpoint_roots", mode="before")
+    @classmethod
+    def _split_paths(cls, value: object) -> object:
+        """The environment separates paths by colons, as PATH does."""
+        return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
+
+    @field_validator("checkpoint_roots")
+    @classmethod
+    def _check_roots(cls, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+        for root in roots:
+            if not root.is_absolute() or Path(os.path.normpath(root)) == Path("/"):
+                raise ValueError(f"{str(root)!r} is not the absolute path of a folder below /")
+        return roots
 
     @property
     def url(self) -> str:
@@ -107,6 +124,13 @@ def _parser() -> argparse.ArgumentParser:
         "--database-url", dest="database_url", help="SQLAlchemy URL (default: SQLite in the data folder)"
     )
     parser.add_argument("--log-level", dest="log_level")
+    parser.add_argument(
+        "--checkpoint-root",
+        dest="checkpoint_roots",
+        metavar="FOLDER",
+        action="append",
+        help="a folder below which the master may read and delete checkpoints; may be given more than once",
+    )
     parser.add_argument("--announce", action="store_const", const=True, help=argparse.SUPPRESS)
     return parser
 

@@ -58,6 +58,9 @@ def stale_posts(trial_id, told):
     return [
         (f"/api/v1/trials/{trial_id}/metrics", {"metrics": metrics, "group": "training"}),
         (f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5}),
-        ("/api/v1/checkpoints", {"uuid": "x", "taskId": told["DET_TASK_ID"], "allocationId": allocation}),
+        (
+            "/api/v1/checkpoints",
+            {"uuid": "00000000-0000-4000-8000-000000000001", "taskId": told["DET_TASK_ID"], "allocationId": allocation},
+        ),
         (f"/api/v1/allocations/{allocation}/signals/ack_preemption", {}),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster, PlayedAgent
 from tests.support.waiting import eventually
 
@@ -144,11 +145,16 @@ async def test_what_a_task_says(walk: Walk):
     assert EXPERIMENT in await walk.of(one.post("/api/v1/trials/1/runner/metadata", {"state": "s"}, **task))
     lines = {"logs": [{"taskId": name, "log": "x"}]}
     assert ("logs", name) in await walk.of(one.post("/api/v1/task/logs", lines, **task))
-    checkpoint = {"uuid": "c", "taskId": name, "metadata": {"steps_completed": 1}, "resources": {"f": 1, "g": 1}}
+    checkpoint = {
+        "uuid": checkpoint_uuid(1),
+        "taskId": name,
+        "metadata": {"steps_completed": 1},
+        "resources": {"f": 1, "g": 1},
+    }
     assert {EXPERIMENT, EVENTS} <= await walk.of(one.post("/api/v1/checkpoints", checkpoint, **task))
-    less = {"checkpoints": [{"uuid": "c", "resources": {"resources": {"f": 1}}}]}
+    less = {"checkpoints": [{"uuid": checkpoint_uuid(1), "resources": {"resources": {"f": 1}}}]}
     assert EXPERIMENT in await walk.of(one.client.patch("/api/v1/checkpoints", json=less))
-    gone = one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": ["c"]})
+    gone = one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]})
     assert EXPERIMENT in await walk.of(gone)
     invalid = {"reason": "EXITED_REASON_INVALID_HP"}
     assert EXPERIMENT in await walk.of(one.post("/api/v1/trials/1/early_exit", invalid, **task))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.waiting import eventually
@@ -93,10 +94,10 @@ async def test_checkpoints_in_pages(one: Cluster):
     lived_in = await live_in(one)
     task = one.as_task(lived_in.allocation)
     for number in range(5):
-        body = {"uuid": f"c{number}", "taskId": lived_in.task, "metadata": {"steps_completed": 10 + number}}
+        body = {"uuid": checkpoint_uuid(number), "taskId": lived_in.task, "metadata": {"steps_completed": 10 + number}}
         await one.post("/api/v1/checkpoints", body | {"resources": {"a/": 0, "a/b": 4}}, **task)
     first = await one.get("/detent/checkpoints", limit=4)
-    assert [c["uuid"] for c in first["checkpoints"]] == ["c4", "c3", "c2", "c1"]
+    assert [c["uuid"] for c in first["checkpoints"]] == [checkpoint_uuid(n) for n in (4, 3, 2, 1)]
     assert (first["checkpoints"][0]["isLatest"], first["checkpoints"][1]["isLatest"]) == (True, False)
     assert (first["checkpoints"][0]["files"], first["checkpoints"][0]["size"]) == (1, 4)
     rest = await one.get("/detent/checkpoints", limit=4, before=first["next"])
@@ -105,9 +106,9 @@ async def test_checkpoints_in_pages(one: Cluster):
     assert (oldest["uuid"], oldest["isBest"], oldest["validation"]) == (lived_in.checkpoint, True, 0.5)
     assert not rest["checkpoints"][0]["isBest"]
     assert oldest["experimentName"] == "tiny"
-    await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": ["c4"]})
+    await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(4)]})
     of_one = await one.get("/detent/experiments/1/checkpoints", state="STATE_DELETED")
-    assert [(c["uuid"], c["state"]) for c in of_one["checkpoints"]] == [("c4", "STATE_DELETED")]
+    assert [(c["uuid"], c["state"]) for c in of_one["checkpoints"]] == [(checkpoint_uuid(4), "STATE_DELETED")]
     assert (await one.get("/detent/checkpoints", experimentId=2))["checkpoints"] == []
     assert (await one.client.get("/detent/experiments/2/checkpoints")).status_code == 404
     for before in ("x", "-", "9" * 30, "²-a"):

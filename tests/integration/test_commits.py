@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 from starlette.routing import Route
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.makers import add_experiment, add_project
 
+KEPT, DOOMED = checkpoint_uuid(1), checkpoint_uuid(2)
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
     "/api/v1/runs/start": "reads only",
@@ -62,11 +64,13 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     await agent.run(other)
     await one.post(
         "/api/v1/checkpoints",
-        {"uuid": "kept", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": KEPT, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        **task,
     )
     await one.post(
         "/api/v1/checkpoints",
-        {"uuid": "kept2", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": DOOMED, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        **task,
     )
     await agent.exit(other)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption")  # warm
@@ -143,13 +147,13 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", "/api/v1/runs/{trial_id}/metadata"): ("/api/v1/runs/1/metadata", {"metadata": {"a": 1}}, task),
         ("POST", "/api/v1/checkpoints"): (
             "/api/v1/checkpoints",
-            {"uuid": "new", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}},
+            {"uuid": checkpoint_uuid(3), "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}},
             task,
         ),
-        ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": ["kept2"]}, {}),
+        ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": [DOOMED]}, {}),
         ("PATCH", "/api/v1/checkpoints"): (
             "/api/v1/checkpoints",
-            {"checkpoints": [{"uuid": "kept", "resources": {"resources": {}}}]},
+            {"checkpoints": [{"uuid": KEPT, "resources": {"resources": {}}}]},
             {},
         ),
         ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),

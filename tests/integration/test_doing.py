@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.waiting import eventually
@@ -49,7 +50,8 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     assert pausing["etaSeconds"] is None
     assert pausing["can"]["activate"]
     name = wish.allocation_id.rpartition(".")[0]
-    await one.post("/api/v1/checkpoints", {"uuid": "c", "taskId": name, "metadata": {"steps_completed": 7}}, **task)
+    saved = {"uuid": checkpoint_uuid(1), "taskId": name, "metadata": {"steps_completed": 7}}
+    await one.post("/api/v1/checkpoints", saved, **task)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", {}, **task)
     assert (await status(one))["text"] == "pausing: saved, leaving"
     await agent.exit(wish)

@@ -1,5 +1,6 @@
 """An experiment's life over HTTP: created, placed, paused, activated, canceled, killed, deleted."""
 
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, cluster
 from tests.support.waiting import eventually
 
@@ -72,7 +73,7 @@ async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkp
     assert [w.state for w in await agent.wish()] == ["running"]
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **headers)
     checkpoint = {
-        "uuid": "c1",
+        "uuid": checkpoint_uuid(1),
         "taskId": wish.spec.task_id,
         "metadata": {"steps_completed": 7},
         "resources": {"f": "3"},
@@ -88,7 +89,7 @@ async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkp
     assert (await one.post("/api/v1/me", **headers)).status_code in (401, 404, 405)
     await one.post(f"/api/v1/experiments/{experiment}/activate")
     again = (await agent.wished())[0]
-    assert again.spec.environment["DET_LATEST_CHECKPOINT"] == "c1"
+    assert again.spec.environment["DET_LATEST_CHECKPOINT"] == checkpoint_uuid(1)
     assert again.spec.environment["DET_STEPS_COMPLETED"] == "7"
     assert again.spec.environment["DET_TRIAL_RUN_ID"] == "2"
 

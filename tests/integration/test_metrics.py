@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, PlayedAgent
 
 
@@ -85,7 +86,7 @@ async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(
         await report(one, task, step, {"loss": float(step)})
     await report(one, task, 5, {"loss": 5.0}, group="validation")
     await report(one, task, 4, {"x": 1.0}, group="extra")
-    again, newer = await next_run(one, agent, wish, checkpoint=("c", 3))
+    again, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
     assert again.spec.environment["DET_STEPS_COMPLETED"] == "3"
     assert (await report(one, newer, 4, {"loss": 40.0}, run=2)).status_code == 200
     assert await stored(one) == [
@@ -105,7 +106,7 @@ async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(
 async def test_the_step_of_the_checkpoint_itself_stands_once(one: Cluster):
     agent, wish, task = await running(one)
     await report(one, task, 3, {"loss": 3.0}, group="validation")
-    _, newer = await next_run(one, agent, wish, checkpoint=("c", 3))
+    _, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
     assert (await report(one, newer, 3, {"loss": 30.0}, run=2, group="validation")).status_code == 200
     assert await stored(one, "validation") == [(2, 3, {"loss": 30.0})]
 

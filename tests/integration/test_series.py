@@ -5,6 +5,7 @@ import sqlite3
 from typing import Any
 
 import pytest
+from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster
 from tests.support.series import oracle, packing, series, store
 from tests.support.waiting import eventually
@@ -159,7 +160,7 @@ async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
     await store(one, [(step, step, 1.0, None) for step in range(1, 3001)])
     one.master.metrics.forget([1])
     await packing(one, least=1)
-    body = {"uuid": "c", "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2500}}
+    body = {"uuid": checkpoint_uuid(1), "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2500}}
     assert (await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))).status_code == 200
     await agent.exit(wish, code=1)
     again = (await agent.wished())[0]

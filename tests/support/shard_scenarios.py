@@ -190,7 +190,7 @@ def restores():
 
 
 def restore_of_nothing():
-    with checkpoint.restore_path("nosuch"):
+    with checkpoint.restore_path("00000000-0000-4000-8000-000000000000"):
         pass
 
 

@@ -1,5 +1,6 @@
 """What every checkpoint storage offers, and which one a configuration names."""
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,9 +11,25 @@ from determined_launch import environment
 
 METADATA_FILE = "metadata.json"
 HASHES_FILE = ".hashes.json"
+CHECKPOINT_ID_PATTERN = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 Selector = Callable[[str], bool]
 Finish = Callable[[Path], None]
+
+
+def is_checkpoint_id(text: str) -> bool:
+    """True for a UUID as ``str(uuid.uuid4())`` writes it. Nothing else names a checkpoint."""
+    return re.fullmatch(CHECKPOINT_ID_PATTERN, text) is not None
+
+
+def checkpoint_folder(root: Path, uuid: str) -> Path:
+    """Returns the folder of a checkpoint below ``root``. Raises StorageError if ``uuid`` is not a UUID.
+
+    Every path that contains a checkpoint's id is made here, in tasks and in the master.
+    """
+    if not is_checkpoint_id(uuid):
+        raise StorageError(f"{uuid[:80]!r} is not the id of a checkpoint, which is a UUID in lower case")
+    return root / uuid
 
 
 class Storage(Protocol):

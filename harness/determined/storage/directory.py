@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from determined.errors import StorageError
-from determined.storage.base import HASHES_FILE, Finish, Selector
+from determined.storage.base import HASHES_FILE, Finish, Selector, checkpoint_folder
 
 _FULL = {
     errno.ENOSPC: "is full",
@@ -30,7 +30,8 @@ class DirectoryStorage:
     @contextlib.contextmanager
     def store_path(self, uuid: str, finish: Finish) -> Iterator[Path]:
         """The folder is renamed to ``uuid`` when the block ends well and removed when it does not."""
-        partial = self.root / f"{uuid}.partial-{secrets.token_hex(4)}"
+        folder = checkpoint_folder(self.root, uuid)
+        partial = folder.with_name(f"{uuid}.partial-{secrets.token_hex(4)}")
         try:
             with self._naming("write"):
                 partial.mkdir(parents=True)
@@ -38,7 +39,7 @@ class DirectoryStorage:
                 finish(partial)
                 _write_hashes(partial)
                 _sync_tree(partial)
-                os.rename(partial, self.root / uuid)
+                os.rename(partial, folder)
                 _sync_folder(self.root)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -75,10 +76,11 @@ class DirectoryStorage:
 
     def delete(self, uuid: str) -> None:
         """Renamed away first: half a checkpoint is never seen under its uuid."""
-        doomed = self.root / f"{uuid}.deleted-{secrets.token_hex(4)}"
+        folder = checkpoint_folder(self.root, uuid)
+        doomed = folder.with_name(f"{uuid}.deleted-{secrets.token_hex(4)}")
         with self._naming("delete"):
             try:
-                os.rename(self.root / uuid, doomed)
+                os.rename(folder, doomed)
             except FileNotFoundError:
                 return
             shutil.rmtree(doomed)
@@ -97,7 +99,7 @@ class DirectoryStorage:
                 path.unlink(missing_ok=True)
 
     def _existing(self, uuid: str) -> Path:
-        folder = self.root / uuid
+        folder = checkpoint_folder(self.root, uuid)
         if not folder.is_dir():
             raise StorageError(f"checkpoint {uuid} is not in {self._shown}")
         return folder

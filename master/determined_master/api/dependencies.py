@@ -13,7 +13,8 @@ from determined_master.principal import Principal
 from determined_master.services import Services
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
+    """Asynchronous, as every dependency is: a synchronous one waits for a thread, and threads may all be taken."""
     services: Services = request.app.state.services
     return services
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, select, true, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import NotFound
 from determined.states import CheckpointState
 from determined_master import notifications
-from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow
+from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import notify
 
 
@@ -59,6 +60,9 @@ async def newest_of_tasks(
     return (await session.execute(query)).scalars().all()
 
 
+SortKey = ColumnElement[Any] | InstrumentedAttribute[Any]
+
+
 @dataclass(frozen=True)
 class Listed:
     """A checkpoint with the trial and the experiment that it is of."""
@@ -94,6 +98,94 @@ async def page(
     if before is not None:
         query = query.where(tuple_(CheckpointRow.report_time, CheckpointRow.uuid) < before)
     return [Listed(*found) for found in (await session.execute(query)).all()]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a list of checkpoints is sorted: by a wire name of a column, or by a metric of the validation at its step."""
+
+    column: str = ""
+    metric: str = ""
+    """The searcher's metric if empty and the column asks for it."""
+    larger_is_better: bool = False
+    is_descending: bool = False
+
+
+def of_experiment(experiment_id: int) -> ColumnElement[bool]:
+    return TrialRow.experiment_id == experiment_id
+
+
+def of_trial(trial_id: int) -> ColumnElement[bool]:
+    return TrialRow.id == trial_id
+
+
+async def count(session: AsyncSession, whose: ColumnElement[bool], states: Collection[CheckpointState]) -> int:
+    query = select(func.count()).select_from(CheckpointRow).join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
+    return (await session.execute(query.where(whose, *_in_states(states)))).scalar_one()
+
+
+async def sorted_page(
+    session: AsyncSession,
+    whose: ColumnElement[bool],
+    states: Collection[CheckpointState],
+    order: Order,
+    *,
+    offset: int,
+    limit: int | None,
+) -> Sequence[tuple[CheckpointRow, TrialRow]]:
+    """Returns one page of checkpoints with their trials. Those without the metric that is sorted by come last."""
+    keys: list[SortKey] = [CheckpointRow.steps_completed, CheckpointRow.report_time, CheckpointRow.uuid]
+    missing: list[ColumnElement[bool]] = []
+    if order.metric or order.column == "SORT_BY_SEARCHER_METRIC":
+        value = _metric_value(order)
+        missing, keys = [value.is_(None)], [value, *keys]
+    elif order.column in _SORT_COLUMNS:
+        keys = [_SORT_COLUMNS[order.column], *keys]
+    query = (
+        select(CheckpointRow, TrialRow)
+        .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
+        .where(whose, *_in_states(states))
+        .order_by(*missing, *(key.desc() if order.is_descending else key for key in keys))
+        .offset(offset)
+        .limit(limit)
+    )
+    return [(checkpoint, trial) for checkpoint, trial in (await session.execute(query)).all()]
+
+
+_SORT_COLUMNS: dict[str, SortKey] = {
+    "SORT_BY_UUID": CheckpointRow.uuid,
+    "SORT_BY_TRIAL_ID": TrialRow.id,
+    "SORT_BY_BATCH_NUMBER": CheckpointRow.steps_completed,
+    "SORT_BY_END_TIME": CheckpointRow.report_time,
+    "SORT_BY_STATE": CheckpointRow.state,
+}
+
+
+def _in_states(states: Collection[CheckpointState]) -> list[ColumnElement[bool]]:
+    return [CheckpointRow.state.in_(states)] if states else []
+
+
+def _metric_value(order: Order) -> ColumnElement[Any]:
+    """A number of the validation at the checkpoint's step; NULL without one."""
+    if order.metric:
+        member = func.json_each(MetricRow.metrics).table_valued("key", "value", "type")
+        is_number = member.c.type.in_(["integer", "real", "true", "false"])
+        query = select(member.c.value).select_from(MetricRow).join(member, true())
+        query = query.where(member.c.key == order.metric, is_number)
+    else:
+        query = select(-MetricRow.signed_metric if order.larger_is_better else MetricRow.signed_metric)
+    return (
+        query.where(
+            MetricRow.trial_id == TrialRow.id,
+            MetricRow.group == "validation",
+            MetricRow.steps == CheckpointRow.steps_completed,
+            MetricRow.archived.is_(False),
+        )
+        .order_by(MetricRow.id.desc())
+        .limit(1)
+        .correlate(TrialRow, CheckpointRow)
+        .scalar_subquery()
+    )
 
 
 async def add(session: AsyncSession, **values: Any) -> CheckpointRow:

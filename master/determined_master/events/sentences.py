@@ -84,9 +84,16 @@ def _ended(_actor: str, target_id: str, payload: Payload) -> str:
     return f"{attempt(target_id)} ended: {reason}{code}" + (f": {message}" if message else "")
 
 
+def _folders_left(_actor: str, target_id: str, payload: Payload) -> str:
+    folders = payload.get("folders") or []
+    first = f": {str(folders[0])[:300]}" if folders else ""
+    return f"experiment {target_id} was deleted, but files of {payload.get('count')} checkpoints were left{first}"
+
+
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "created"): _created,
     ("experiment", "changed"): _changed("experiment"),
+    ("experiment", "folders_left"): _folders_left,
     ("user", "changed"): _changed("user"),
     ("user", "created"): lambda actor, target, _: f"{actor} made user {target}",
     ("user", "logged_in"): lambda actor, _target, _: f"{actor} logged in",

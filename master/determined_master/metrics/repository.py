@@ -1,11 +1,13 @@
 """SQL about reports of metrics, for reading."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.models import MetricRow, TrialRow
+
+_PLACES_IN_A_QUERY = 1000
 
 
 async def by_ids(session: AsyncSession, ids: Collection[int]) -> dict[int, MetricRow]:
@@ -38,11 +40,22 @@ async def validations_at(
     session: AsyncSession, places: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], MetricRow]:
     """By trial and step."""
-    where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(
-        [(trial_id, "validation", steps) for trial_id, steps in places]
-    )
-    rows = (await session.execute(select(MetricRow).where(where, MetricRow.archived.is_(False)))).scalars().all()
-    return {(row.trial_id, row.steps or 0): row for row in rows}
+    found = await at_steps(session, places, ["validation"])
+    return {place: rows[0] for place, rows in found.items()}
+
+
+async def at_steps(
+    session: AsyncSession, places: Collection[tuple[int, int]], groups: Collection[str] = ("training", "validation")
+) -> dict[tuple[int, int], list[MetricRow]]:
+    """Returns the reports that are not archived, by trial and step, newest first."""
+    found: dict[tuple[int, int], list[MetricRow]] = {}
+    for some in _batches(list(places)):
+        keys = [(trial_id, group, steps) for trial_id, steps in some for group in groups]
+        where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(keys)
+        query = select(MetricRow).where(where, MetricRow.archived.is_(False)).order_by(MetricRow.id.desc())
+        for row in (await session.execute(query)).scalars():
+            found.setdefault((row.trial_id, row.steps or 0), []).append(row)
+    return found
 
 
 async def best_places(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:
@@ -56,8 +69,7 @@ async def best_places(session: AsyncSession, experiment_ids: Collection[int]) ->
     return {experiment: (trial, steps or 0) for experiment, trial, steps, _ in (await session.execute(query)).all()}
 
 
-async def at_step(session: AsyncSession, trial_id: int, steps: int) -> Sequence[MetricRow]:
-    query = select(MetricRow).where(
-        MetricRow.trial_id == trial_id, MetricRow.steps == steps, MetricRow.archived.is_(False)
-    )
-    return (await session.execute(query)).scalars().all()
+def _batches(places: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """SQLite takes a limited number of parameters."""
+    for start in range(0, len(places), _PLACES_IN_A_QUERY):
+        yield places[start : start + _PLACES_IN_A_QUERY]

@@ -1,53 +1,65 @@
-"""Taking in a checkpoint that is whole, and letting one go: its row, and what its trial says of all of them."""
+"""Stores a reported checkpoint and marks one as deleted: its row, and the totals of its trial."""
 
-import re
-import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import BadRequest, PreconditionFailed
+from determined.errors import BadRequest, Forbidden, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import notifications
-from determined_master.api.schemas.checkpoints import ReportBody
 from determined_master.checkpoints import repository as checkpoint_rows
-from determined_master.checkpoints.storage import folder_of
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import after_commit, notify
+from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_INT64 = 2**63 - 1
+MAX_CHECKPOINT_BYTES = 2**53
 
 
-async def report(session: AsyncSession, clock: Clock, body: ReportBody, principal: Principal) -> None:
-    """Idempotent: clients retry. Raises BadRequest for one that names no steps."""
+@dataclass(frozen=True)
+class CheckpointReport:
+    """A checkpoint as its task reports it. ``resources``: path → size in bytes."""
+
+    uuid: str
+    metadata: Mapping[str, Any]
+    resources: Mapping[str, int]
+    task_id: str | None = None
+    allocation_id: str | None = None
+
+
+async def report(session: AsyncSession, clock: Clock, body: CheckpointReport, principal: Principal) -> None:
+    """Stores a checkpoint of the trial whose task reports it. Idempotent: clients retry.
+
+    Raises Forbidden for anyone but that task: whoever could report a checkpoint could have its folder deleted.
+    """
+    task_id = _own_task(body, principal)
     steps = body.metadata.get("steps_completed")
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps <= MAX_INT64:
         raise BadRequest("metadata.steps_completed is missing or no whole number")
-    if not _NAME.fullmatch(body.uuid):
-        raise BadRequest("a checkpoint's uuid has letters, digits, - and _ only")
-    task_id = body.task_id or principal.task_id
-    if not task_id:
-        raise BadRequest("taskId is missing")
+    size = sum(body.resources.values())
+    if size > MAX_CHECKPOINT_BYTES:
+        raise BadRequest(f"the sizes of the resources add up to more than {MAX_CHECKPOINT_BYTES} bytes")
     known = await checkpoint_rows.find(session, body.uuid)
     if known is not None:
         if known.task_id != task_id:
             raise PreconditionFailed(f"checkpoint {body.uuid} is of another task")
         return
     trial = await repository.get_by_task(session, task_id)
-    size = sum(body.resources.values())
     await checkpoint_rows.add(
         session,
         uuid=body.uuid,
         task_id=task_id,
-        allocation_id=body.allocation_id or principal.allocation_id or "",
+        allocation_id=principal.allocation_id or "",
         state=CheckpointState.COMPLETED,
         steps_completed=steps,
         report_time=clock.now(),
-        resources=body.resources,
-        meta=body.metadata,
+        resources=dict(body.resources),
+        meta=dict(body.metadata),
         size=size,
     )
     newest = await checkpoint_rows.newest_completed(session, task_id)
@@ -71,8 +83,8 @@ async def report(session: AsyncSession, clock: Clock, body: ReportBody, principa
     notify(session, notifications.COLUMNS)
 
 
-async def delete(session: AsyncSession, row: CheckpointRow) -> None:
-    """The row says DELETED first; the files go after the commit."""
+async def mark_deleted(session: AsyncSession, row: CheckpointRow) -> None:
+    """Marks the row as DELETED. The caller removes the files once this has been committed."""
     if row.state is CheckpointState.DELETED:
         return
     trial = await repository.find_by_task(session, row.task_id)
@@ -89,5 +101,13 @@ async def delete(session: AsyncSession, row: CheckpointRow) -> None:
         values_stale=True,
     )
     notify(session, notifications.COLUMNS)
-    folder = folder_of(await repository.storage_of(session, trial), row.uuid)
-    after_commit(session, lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _own_task(body: CheckpointReport, principal: Principal) -> str:
+    if principal.task_id is None:
+        raise Forbidden("a checkpoint is reported by its trial's own task, with that task's token")
+    if body.task_id and body.task_id != principal.task_id:
+        raise Forbidden("this task's token may not report another task's checkpoint")
+    if body.allocation_id and body.allocation_id != principal.allocation_id:
+        raise Forbidden("this task's token may not report a checkpoint of another allocation")
+    return principal.task_id

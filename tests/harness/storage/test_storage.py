@@ -10,6 +10,8 @@ from determined.errors import StorageError
 from determined.storage import from_config
 from determined.storage.base import HASHES_FILE
 
+U1, GOOD, BAD = (f"00000000-0000-4000-8000-{number:012x}" for number in (1, 2, 3))
+
 
 @pytest.fixture(params=["shared_fs", "directory"])
 def made(request, tmp_path):
@@ -32,7 +34,7 @@ def nothing(folder):
     pass
 
 
-def store(storage, uuid="u1", **files):
+def store(storage, uuid=U1, **files):
     with storage.store_path(uuid, nothing) as path:
         for name, text in files.items():
             (path / name).write_text(text)
@@ -44,57 +46,69 @@ def test_round_trip(made, tmp_path):
     (source / "sub").mkdir(parents=True)
     (source / "sub" / "b").write_text("bb")
     (source / "a").write_text("a")
-    storage.upload(source, "u1", ["a", "sub/", "sub/b"], lambda folder: (folder / "metadata.json").write_text("{}"))
-    assert storage.resources("u1") == {"a": 1, "sub/": 0, "sub/b": 2, "metadata.json": 2}
-    assert set(json.loads((root / "u1" / HASHES_FILE).read_text())) == {"a", "sub/b", "metadata.json"}
-    storage.download("u1", tmp_path / "back", lambda name: name.startswith("sub"))
+    storage.upload(source, U1, ["a", "sub/", "sub/b"], lambda folder: (folder / "metadata.json").write_text("{}"))
+    assert storage.resources(U1) == {"a": 1, "sub/": 0, "sub/b": 2, "metadata.json": 2}
+    assert set(json.loads((root / U1 / HASHES_FILE).read_text())) == {"a", "sub/b", "metadata.json"}
+    storage.download(U1, tmp_path / "back", lambda name: name.startswith("sub"))
     assert (tmp_path / "back" / "sub" / "b").read_text() == "bb"
     assert not (tmp_path / "back" / "a").exists()
-    assert storage.read("u1", "a") == b"a"
-    with storage.restore_path("u1") as path:
+    assert storage.read(U1, "a") == b"a"
+    with storage.restore_path(U1) as path:
         assert (path / "a").read_text() == "a"
-    storage.delete("u1")
-    storage.delete("u1")
+    storage.delete(U1)
+    storage.delete(U1)
     assert os.listdir(root) == []
 
 
 def test_nothing_is_seen_before_the_end(made):
     storage, root, _ = made
-    with storage.store_path("u1", nothing) as path:
+    with storage.store_path(U1, nothing) as path:
         (path / "a").write_text("a")
-        assert not (root / "u1").exists()
+        assert not (root / U1).exists()
         assert path.parent == root
-    assert (root / "u1" / "a").read_text() == "a"
+    assert (root / U1 / "a").read_text() == "a"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.ESTALE])
 def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
     storage, root, shown = made
-    store(storage, "good", a="1")
+    store(storage, GOOD, a="1")
 
     def fill(path):
         (path / "half").write_text("x")
         raise OSError(number, os.strerror(number), str(path / "half"))
 
-    with pytest.raises(StorageError) as failed, storage.store_path("bad", fill):
+    with pytest.raises(StorageError) as failed, storage.store_path(BAD, fill):
         pass
     assert shown in str(failed.value)
     assert "last good checkpoint is kept" in str(failed.value)
-    assert os.listdir(root) == ["good"]
+    assert os.listdir(root) == [GOOD]
 
 
 def test_a_users_own_error_passes(made):
     storage, root, _ = made
-    with pytest.raises(FileNotFoundError, match="mine"), storage.store_path("u", nothing):
+    with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, nothing):
         os.stat("/nowhere/mine")
     assert os.listdir(root) == []
 
 
 def test_a_checkpoint_that_is_not_there(made):
     storage, _, shown = made
-    with pytest.raises(StorageError, match="u9 is not in") as failed, storage.restore_path("u9"):
+    with pytest.raises(StorageError, match=f"{BAD} is not in") as failed, storage.restore_path(BAD):
         pass
     assert shown in str(failed.value)
+
+
+@pytest.mark.parametrize("name", ["", ".", "model", "ABCDEF00-0000-4000-8000-000000000001", U1 + "\n", U1 + "/a"])
+def test_only_a_uuid_names_a_checkpoint(made, name):
+    """No name here leaves the test's own folder: without the check, ``delete`` removes what the name leads to."""
+    storage, root, _ = made
+    store(storage, a="1")
+    for act in (storage.delete, storage.resources, lambda uuid: store(storage, uuid)):
+        with pytest.raises(StorageError, match="is not the id of a checkpoint"):
+            act(name)
+    assert os.listdir(root) == [U1]
+    assert os.listdir(root.parent) == [root.name]
 
 
 def test_probe(made):

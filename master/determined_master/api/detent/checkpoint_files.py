@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
@@ -18,6 +18,7 @@ from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import number
 from determined_master.metrics import repository as metric_rows
+from determined_master.trials.checkpoints import MAX_INT64
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -50,12 +51,13 @@ class CheckpointList(Wire):
 
 Before = Annotated[str, Query(max_length=128)]
 Limit = Annotated[int, Query(ge=1, le=500)]
+RowId = Annotated[int, Path(ge=0, le=MAX_INT64)]
 States = Annotated[list[str], Query(alias="state")]
 
 
 @router.get("/experiments/{experiment_id}/checkpoints")
 async def list_experiment_checkpoints(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     before: Before = "",
@@ -72,7 +74,7 @@ async def list_checkpoints(
     session: Read,
     before: Before = "",
     limit: Limit = 100,
-    experiment_id: Annotated[int | None, Query(alias="experimentId")] = None,
+    experiment_id: Annotated[int | None, Query(alias="experimentId", ge=0, le=MAX_INT64)] = None,
     state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
     return await _list(session, experiment_id, before, limit, state_names)

@@ -1,11 +1,31 @@
 """Checkpoints as the wire shows them."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from pydantic import AfterValidator, Field
+
+from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.trials.checkpoints import MAX_CHECKPOINT_BYTES
+
+
+def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        msgspec.json.encode(metadata)
+    except (OverflowError, RecursionError, UnicodeError) as error:
+        raise ValueError(f"metadata cannot be stored: {error}") from error
+    return metadata
+
+
+CheckpointId = Annotated[
+    str, Field(pattern=f"^{CHECKPOINT_ID_PATTERN}$", json_schema_extra={"format": "uuid"}, max_length=36)
+]
+Resources = dict[str, Annotated[int, Field(ge=0, le=MAX_CHECKPOINT_BYTES)]]
+"""Path of a file or, with a slash at its end, of a folder → its size in bytes."""
 
 
 class Training(Wire):
@@ -40,24 +60,24 @@ class CheckpointsAnswer(Wire):
 
 
 class ReportBody(Wire):
-    uuid: str
+    uuid: CheckpointId
     task_id: str | None = None
     allocation_id: str | None = None
-    metadata: dict[str, Any] = {}
-    resources: dict[str, int] = {}
+    metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = {}
+    resources: Resources = {}
     state: str = "STATE_COMPLETED"
 
 
 class DeleteBody(Wire):
-    checkpoint_uuids: list[str] = []
+    checkpoint_uuids: list[CheckpointId] = []
 
 
 class CheckpointResourcesPatch(Wire):
-    resources: dict[str, int] | None = None
+    resources: Resources | None = None
 
 
 class PatchOne(Wire):
-    uuid: str
+    uuid: CheckpointId
     resources: CheckpointResourcesPatch | None = None
 
 

@@ -1,26 +1,33 @@
 """Checkpoints: reported by tasks, listed, fetched, deleted, downloaded as one archive."""
 
-from typing import Annotated
+import logging
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
+from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import BadRequest, Forbidden
+from determined.errors import ApiError, BadRequest, Forbidden, NotFound
 from determined.states import CheckpointState
+from determined.storage.base import is_checkpoint_id
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
-from determined_master.api.pagination import page
+from determined_master.api.pagination import Window
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.enums import is_descending, states
-from determined_master.checkpoints import archive, repository
-from determined_master.checkpoints.storage import folder_of
-from determined_master.db.models import CheckpointRow
+from determined_master.checkpoints import archive, repository, storage
+from determined_master.checkpoints.repository import Order
+from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
+from determined_master.services import Services
 from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 
+logger = logging.getLogger(__name__)
 router = APIRouter(tags=["checkpoints"])
 States = Annotated[list[str], Query(alias="states")]
 OrderBy = Annotated[str, Query(alias="orderBy")]
@@ -28,22 +35,34 @@ SortBy = Annotated[str, Query(alias="sortByAttr")]
 SortMetric = Annotated[str, Query(alias="sortByMetric")]
 
 
+async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "uuid"})]) -> str:
+    """Raises NotFound for anything but a UUID: rows of earlier versions may have other names, and none is a path."""
+    if not is_checkpoint_id(uuid):
+        raise NotFound(f"checkpoint {uuid[:80]} not found")
+    return uuid
+
+
+CheckpointId = Annotated[str, Depends(checkpoint_id)]
+RowId = Annotated[int, Path(ge=0, le=trial_checkpoints.MAX_INT64)]
+
+
 @router.post("/api/v1/checkpoints")
 async def report(body: schemas.ReportBody, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
-    if principal.is_task and body.task_id and body.task_id != principal.task_id:
-        raise Forbidden("this task's token may not report another task's checkpoint")
-    await trial_checkpoints.report(session, services.clock, body, principal)
+    reported = trial_checkpoints.CheckpointReport(
+        body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id
+    )
+    await trial_checkpoints.report(session, services.clock, reported, principal)
     return Empty()
 
 
 @router.get("/api/v1/checkpoints/{uuid}")
-async def get_checkpoint(uuid: str, _principal: Anyone, session: Read) -> schemas.CheckpointAnswer:
+async def get_checkpoint(uuid: CheckpointId, _principal: Anyone, session: Read) -> schemas.CheckpointAnswer:
     return schemas.CheckpointAnswer(checkpoint=await _show(session, await repository.get(session, uuid)))
 
 
 @router.get("/api/v1/experiments/{experiment_id}/checkpoints")
 async def of_experiment(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     state_names: States = [],  # noqa: B006
@@ -53,14 +72,14 @@ async def of_experiment(
     offset: int = 0,
     limit: int = 0,
 ) -> schemas.CheckpointsAnswer:
-    await experiment_rows.get(session, experiment_id)
-    tasks = [t.task_id for t in await trial_rows.of_experiment(session, experiment_id)]
-    return await _list(session, tasks, state_names, order_by, sort_by, sort_metric, offset, limit)
+    experiment = await experiment_rows.get(session, experiment_id)
+    order = Order(sort_by, sort_metric, not experiment.smaller_is_better, is_descending(order_by))
+    return await _list(session, experiment, repository.of_experiment(experiment_id), state_names, order, offset, limit)
 
 
 @router.get("/api/v1/trials/{trial_id}/checkpoints")
 async def of_trial(
-    trial_id: int,
+    trial_id: RowId,
     _principal: Anyone,
     session: Read,
     state_names: States = [],  # noqa: B006
@@ -70,14 +89,26 @@ async def of_trial(
     offset: int = 0,
     limit: int = 0,
 ) -> schemas.CheckpointsAnswer:
-    tasks = [(await trial_rows.get(session, trial_id)).task_id]
-    return await _list(session, tasks, state_names, order_by, sort_by, sort_metric, offset, limit)
+    trial = await trial_rows.get(session, trial_id)
+    experiment = await experiment_rows.get(session, trial.experiment_id)
+    order = Order(sort_by, sort_metric, not experiment.smaller_is_better, is_descending(order_by))
+    return await _list(session, experiment, repository.of_trial(trial_id), state_names, order, offset, limit)
 
 
 @router.delete("/api/v1/checkpoints")
-async def delete(body: schemas.DeleteBody, _user: User, session: Write) -> Empty:
-    for uuid in body.checkpoint_uuids:
-        await trial_checkpoints.delete(session, await repository.get(session, uuid))
+async def delete(body: schemas.DeleteBody, _user: User, services: ServicesDep) -> Empty:
+    """All or none are marked as deleted; their files go after the commit. May be repeated where files were left."""
+    roots = storage.allowed_roots(services.settings)
+    places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)))
+    for uuid, where in places.items():
+        if where is not None:
+            await storage.in_thread(storage.refuse_out_of_reach, where, uuid, roots)
+    async with services.database.write() as session:
+        for uuid in places:
+            await trial_checkpoints.mark_deleted(session, await repository.get(session, uuid))
+    failures = [await _remove(where, uuid, roots) for uuid, where in places.items() if where is not None]
+    if any(failures):
+        raise ApiError("; ".join(filter(None, failures)))
     return Empty()
 
 
@@ -94,35 +125,60 @@ async def patch(body: schemas.PatchCheckpointsBody, principal: Anyone, session: 
 
 
 @router.get("/checkpoints/{uuid}")
-async def download(uuid: str, request: Request, _principal: Anyone, session: Read) -> StreamingResponse:
-    row = await repository.get(session, uuid)
-    if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
-        raise BadRequest(f"checkpoint {uuid} is {row.state.value}")
-    trial = await trial_rows.get_by_task(session, row.task_id)
-    folder = folder_of(await trial_rows.storage_of(session, trial), uuid)
-    return archive.stream(folder, request.headers.get("accept", ""))
+async def download(
+    uuid: CheckpointId, request: Request, _principal: Anyone, services: ServicesDep
+) -> StreamingResponse:
+    # No session is open while the storage is touched: storage that hangs must not hold a connection.
+    async with services.database.read() as session:
+        row = await repository.get(session, uuid)
+        if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
+            raise BadRequest(f"checkpoint {uuid} is {row.state.value}")
+        trial = await trial_rows.get_by_task(session, row.task_id)
+        where = await trial_rows.storage_of(session, trial)
+    opened = partial(storage.open_folder, where, uuid, storage.allowed_roots(services.settings))
+    return await archive.respond(opened, request.headers.get("accept", ""))
+
+
+async def _places(services: Services, uuids: list[str]) -> dict[str, dict[str, Any] | None]:
+    """Returns the storage of each checkpoint; None for one whose trial is gone, of which no file is touched."""
+    found: dict[str, dict[str, Any] | None] = {}
+    async with services.database.read() as session:
+        for uuid in uuids:
+            trial = await trial_rows.find_by_task(session, (await repository.get(session, uuid)).task_id)
+            found[uuid] = await trial_rows.storage_of(session, trial) if trial else None
+    return found
+
+
+async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...]) -> str | None:
+    """Removes the files of a checkpoint that is marked as deleted. Returns what went wrong."""
+    try:
+        why = await storage.in_thread(storage.remove, where, uuid, roots)
+    except OSError as error:
+        why = f"its files could not be removed ({error.strerror}); delete it again to try again"
+        logger.warning("the files of checkpoint %s could not be removed", uuid, exc_info=error)
+    return why and f"checkpoint {uuid} is marked as deleted, but {why}"
 
 
 async def _list(
     session: AsyncSession,
-    tasks: list[str],
+    experiment: ExperimentRow,
+    whose: ColumnElement[bool],
     state_names: list[str],
-    order_by: str,
-    sort_by: str,
-    sort_metric: str,
+    order: Order,
     offset: int,
     limit: int,
 ) -> schemas.CheckpointsAnswer:
-    rows = await repository.of_tasks(session, tasks, states(state_names, CheckpointState))
-    shown = [await _show(session, row) for row in rows]
-    if sort_metric or sort_by.endswith("SEARCHER_METRIC"):
-        shown.sort(key=lambda c: _metric(c, sort_metric))
-    elif sort_by in _SORT:
-        shown.sort(key=_SORT[sort_by])
-    if is_descending(order_by):
-        shown.reverse()
-    part, pagination = page(shown, offset, limit)
-    return schemas.CheckpointsAnswer(checkpoints=part, pagination=pagination)
+    wanted = states(state_names, CheckpointState)
+    total = await repository.count(session, whose, wanted)
+    window = Window.of(offset, limit, total)
+    most = None if window.limit is None else min(window.limit, total)
+    found = await repository.sorted_page(session, whose, wanted, order, offset=window.offset, limit=most)
+    reports = await metric_rows.at_steps(session, {(trial.id, row.steps_completed) for row, trial in found})
+    shown = [
+        schemas.checkpoint(row, trial, experiment, reports.get((trial.id, row.steps_completed), []))
+        for row, trial in found
+    ]
+    return schemas.CheckpointsAnswer(checkpoints=shown, pagination=window.pagination(total, len(shown), limit))
 
 
 async def _show(session: AsyncSession, row: CheckpointRow) -> schemas.Checkpoint:
@@ -130,23 +186,5 @@ async def _show(session: AsyncSession, row: CheckpointRow) -> schemas.Checkpoint
     if trial is None:
         return schemas.checkpoint(row, None, None, [])
     experiment = await experiment_rows.get(session, trial.experiment_id)
-    return schemas.checkpoint(
-        row, trial, experiment, list(await metric_rows.at_step(session, trial.id, row.steps_completed))
-    )
-
-
-def _metric(checkpoint: schemas.Checkpoint, name: str) -> tuple[bool, float]:
-    """Those without the metric come last."""
-    value: object = checkpoint.training.searcher_metric
-    if name and checkpoint.training.validation_metrics:
-        value = checkpoint.training.validation_metrics.avg_metrics.get(name)
-    return (not isinstance(value, int | float), float(value) if isinstance(value, int | float) else 0.0)
-
-
-_SORT = {
-    "SORT_BY_UUID": lambda c: c.uuid,
-    "SORT_BY_TRIAL_ID": lambda c: c.training.trial_id,
-    "SORT_BY_BATCH_NUMBER": lambda c: c.metadata.get("steps_completed", 0),
-    "SORT_BY_END_TIME": lambda c: c.report_time,
-    "SORT_BY_STATE": lambda c: c.state,
-}
+    place = (trial.id, row.steps_completed)
+    return schemas.checkpoint(row, trial, experiment, (await metric_rows.at_steps(session, {place})).get(place, []))

@@ -1,0 +1,325 @@
+"""Checkpoints over HTTP: who reports them, which folders the master reads and deletes, how lists are paged."""
+
+import asyncio
+import inspect
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from sqlalchemy import event
+from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
+from tests.support.cluster import CONFIG, Cluster, PlayedAgent, cluster
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerWish
+from determined.states import CheckpointState
+from determined_master.app import ROUTERS
+from determined_master.checkpoints import repository
+from determined_master.db.models import CheckpointRow
+
+UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
+ZIP = {"accept": "application/zip"}
+
+
+async def running(one: Cluster, storage: Path | None = None) -> ContainerWish:
+    """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
+    agent = PlayedAgent(one, "one")
+    known = {wish.container_id for wish in await agent.wish()}
+    if not known:
+        await one.join(slots=4)
+    where = f"checkpoint_storage: {{type: directory, container_path: {storage}}}\n" if storage else ""
+    await one.create(CONFIG + where)
+    wish = next(w for w in await agent.wished(len(known) + 1) if w.container_id not in known)
+    await agent.run(wish)
+    return wish
+
+
+async def delete(one: Cluster, *uuids: str) -> tuple[int, str]:
+    answer = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": uuids})
+    return answer.status_code, answer.text
+
+
+async def delete_experiment(one: Cluster, wish: ContainerWish) -> None:
+    """Kills the first experiment and deletes it, and waits until it is gone."""
+    await one.post("/api/v1/experiments/1/kill")
+    await PlayedAgent(one, "one").exit(wish, code=137)
+
+    async def ended() -> bool:
+        return await one.state(1) == "STATE_CANCELED"
+
+    await eventually(ended)
+    assert (await one.client.delete("/api/v1/experiments/1")).status_code == 200
+
+    async def gone() -> bool:
+        return (await one.client.get("/api/v1/experiments/1")).status_code == 404
+
+    await eventually(gone)
+
+
+def own_root(one: Cluster) -> Path:
+    return one.master.settings.data / "checkpoints"
+
+
+async def test_only_the_trials_own_task_reports_a_checkpoint(one: Cluster):
+    wish, other = await running(one), await running(one)
+    assert wish.spec is not None
+    body = {"uuid": UUID, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}}
+    mine, others = one.as_task(wish.allocation_id), one.as_task(other.allocation_id)
+    assert (await one.post("/api/v1/checkpoints", body)).status_code == 403
+    assert (await one.post("/api/v1/checkpoints", body, **others)).status_code == 403
+    wrong = body | {"allocationId": other.allocation_id}
+    assert (await one.post("/api/v1/checkpoints", wrong, **mine)).status_code == 403
+    assert (await one.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404
+    assert (await one.post("/api/v1/checkpoints", body, **mine)).status_code == 200
+    assert (await one.post("/api/v1/checkpoints", {**body, "taskId": None}, **others)).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "data", "a/b", "../other", UUID.replace("-", ""), UUID + "\n", 7])
+async def test_only_a_uuid_names_a_checkpoint(one: Cluster, name: object):
+    wish = await running(one)
+    body = {"uuid": name, "metadata": {"steps_completed": 1}}
+    answer = await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))
+    assert answer.status_code == 400
+    assert (await delete(one, str(name)))[0] == 400
+    patch = {"checkpoints": [{"uuid": name, "resources": {"resources": {}}}]}
+    assert (await one.client.patch("/api/v1/checkpoints", json=patch)).status_code == 400
+    async with one.master.database.read() as session:
+        assert await repository.find(session, str(name)) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"metadata": {"steps_completed": 2**63}},
+        {"metadata": {"steps_completed": 1, "a": "\ud800"}},
+        {"resources": {"a": 2**60}},
+        {"resources": {"a": -1}},
+        {"resources": {"a": 2**53, "b": 1}},
+    ],
+)
+async def test_values_that_cannot_be_stored_are_refused(one: Cluster, wrong: dict[str, Any]):
+    wish = await running(one)
+    body = json.dumps({"uuid": UUID, "metadata": {"steps_completed": 1}, **wrong})
+    answer = await one.client.post("/api/v1/checkpoints", content=body, headers=one.as_task(wish.allocation_id))
+    assert answer.status_code == 400, answer.text
+
+
+async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(one: Cluster, tmp_path: Path):
+    wish = await running(one, tmp_path / "outside")
+    folder = store_checkpoint(tmp_path / "outside", UUID, weights=b"abc")
+    await report_checkpoint(one, wish.allocation_id, UUID)
+    answer = await one.client.get(f"/checkpoints/{UUID}")
+    assert (answer.status_code, "checkpoint_roots" in answer.text) == (400, True)
+    status, text = await delete(one, UUID)
+    assert (status, "checkpoint_roots" in text) == (400, True)
+    assert (await one.get(f"/api/v1/checkpoints/{UUID}"))["checkpoint"]["state"] == "STATE_COMPLETED"
+    await delete_experiment(one, wish)
+    assert (folder / "weights").read_bytes() == b"abc"
+    assert (await one.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404
+    (told,) = (await one.get("/detent/events", kind="folders_left"))["events"]
+    assert "files of 1 checkpoints were left" in told["text"]
+    assert str(folder) in told["text"]
+
+
+async def test_a_setting_of_the_admin_lets_the_master_in(tmp_path: Path):
+    async with cluster(tmp_path, checkpoint_roots=[tmp_path / "outside"]) as one:
+        wish = await running(one, tmp_path / "outside" / "team")
+        folder = store_checkpoint(tmp_path / "outside" / "team", UUID, weights=b"abc")
+        await report_checkpoint(one, wish.allocation_id, UUID)
+        answer = await one.client.get(f"/checkpoints/{UUID}")
+        with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:
+            assert sorted(archive.getnames()) == ["metadata.json", "weights"]
+        assert (await delete(one, UUID))[0] == 200
+        assert not folder.exists()
+
+
+async def test_deleting_removes_checkpoints_and_nothing_else(one: Cluster, tmp_path: Path):
+    """Neither a folder that no library completed, nor one behind a link, nor that of a row with an older name."""
+    wish = await running(one)
+    assert wish.spec is not None
+    mine = store_checkpoint(own_root(one), UUID)
+    foreign = own_root(one) / OTHER
+    foreign.mkdir()
+    behind = store_checkpoint(tmp_path / "elsewhere", checkpoint_uuid(3))
+    (own_root(one) / checkpoint_uuid(3)).symlink_to(behind)
+    older = store_checkpoint(own_root(one), "older")
+    for uuid in (UUID, OTHER, checkpoint_uuid(3)):
+        await report_checkpoint(one, wish.allocation_id, uuid)
+    async with one.master.database.write() as session:
+        row = await repository.get(session, UUID)
+        await repository.add(
+            session,
+            uuid="older",
+            task_id=wish.spec.task_id,
+            allocation_id="",
+            state=CheckpointState.COMPLETED,
+            steps_completed=1,
+            report_time=row.report_time,
+            resources={},
+            meta={},
+            size=0,
+        )
+    for path in ("/checkpoints/older", "/api/v1/checkpoints/older"):
+        assert (await one.client.get(path)).status_code == 404
+    assert (await delete(one, "older"))[0] == 400
+    assert (await delete(one, OTHER))[0] == 400
+    assert (await one.client.get(f"/checkpoints/{checkpoint_uuid(3)}")).status_code == 400
+    await delete_experiment(one, wish)
+    assert [mine.exists(), foreign.exists(), behind.exists(), older.exists()] == [False, True, True, True]
+    (told,) = (await one.get("/detent/events", kind="folders_left"))["events"]
+    assert "files of 3 checkpoints were left" in told["text"]
+
+
+async def test_files_that_cannot_be_removed_are_said_and_tried_again(one: Cluster):
+    wish = await running(one)
+    folder = store_checkpoint(own_root(one), UUID)
+    obstacle = folder.with_name(f"{UUID}.deleted")
+    obstacle.write_text("in the way")
+    await report_checkpoint(one, wish.allocation_id, UUID)
+    status, text = await delete(one, UUID)
+    assert status == 500
+    assert "could not be removed (Not a directory)" in text
+    obstacle.unlink()
+    assert (await delete(one, UUID))[0] == 200
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/experiments/{}/checkpoints",
+        "/api/v1/trials/{}/checkpoints",
+        "/detent/experiments/{}/checkpoints",
+        "/detent/checkpoints?experimentId={}",
+    ],
+)
+async def test_a_number_beyond_64_bits_is_a_bad_request(one: Cluster, path: str):
+    assert (await one.client.get(path.format(2**63))).status_code == 400
+    assert (await one.client.get(path.format(2**63 - 1))).status_code in (200, 404)
+
+
+@contextmanager
+def reader_released(pipe: Path) -> Iterator[None]:
+    """Lets go of whoever waits for the pipe's other end, so that a failed test ends."""
+    try:
+        yield
+    finally:
+        for _ in range(100):
+            os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+
+
+async def test_pipes_in_a_folder_hang_nothing(one: Cluster):
+    wish = await running(one)
+    folder = store_checkpoint(own_root(one), UUID)
+    os.mkfifo(folder / "pipe")
+    await report_checkpoint(one, wish.allocation_id, UUID)
+    with reader_released(folder / "pipe"):
+        downloads = [asyncio.create_task(one.client.get(f"/checkpoints/{UUID}", headers=ZIP)) for _ in range(41)]
+        try:
+            _, pending = await asyncio.wait(downloads, timeout=10)
+            health = await asyncio.wait_for(one.client.get("/health"), 10)
+            assert health.status_code == 200
+            assert len(pending) == 0
+            assert {task.result().status_code for task in downloads} == {200}
+        finally:
+            for task in downloads:
+                task.cancel()
+
+
+def dependencies(of: Dependant) -> Iterator[Dependant]:
+    yield of
+    for each in of.dependencies:
+        yield from dependencies(each)
+
+
+def test_no_route_waits_for_a_thread():
+    """One that is not asynchronous runs in a pool of 40 threads, which slow requests may all hold."""
+    found = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    assert len(found) > 80
+    blocking = {
+        f"{route.path}: {getattr(each.call, '__qualname__', each.call)}"
+        for route in found
+        for each in dependencies(route.dependant)
+        if each.call and not (inspect.iscoroutinefunction(each.call) or inspect.isasyncgenfunction(each.call))
+    }
+    assert blocking == set()
+
+
+async def add_checkpoints(one: Cluster, count: int) -> None:
+    """Checkpoint ``n`` has 100 - n steps; those with an even n have a validation whose loss is n."""
+    wish = await running(one)
+    task = one.as_task(wish.allocation_id)
+    for number in range(count):
+        await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(number), steps=100 - number)
+        if number % 2 == 0:
+            metrics = {"avgMetrics": {"loss": float(number), 'o"d': -float(number), "text": "x"}}
+            report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 100 - number, "metrics": metrics}
+            answer = await one.post("/api/v1/trials/1/metrics", {"group": "validation", "metrics": report}, **task)
+            assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("path", ["/api/v1/experiments/1/checkpoints", "/api/v1/trials/1/checkpoints"])
+@pytest.mark.parametrize(
+    "query",
+    [{}, {"sortByAttr": "SORT_BY_UUID"}, {"sortByAttr": "SORT_BY_SEARCHER_METRIC"}, {"sortByMetric": "loss"}],
+)
+async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query: dict[str, str]):
+    await add_checkpoints(one, 20)
+    loaded: list[object] = []
+    statements: list[str] = []
+
+    def on_load(row: object, _context: object) -> None:
+        loaded.append(row)
+
+    def on_statement(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    engine = one.master.database.read_engine.sync_engine
+    event.listen(CheckpointRow, "load", on_load)
+    event.listen(engine, "before_cursor_execute", on_statement)
+    try:
+        page = await one.get(path, limit=3, offset=1, **query)
+    finally:
+        event.remove(CheckpointRow, "load", on_load)
+        event.remove(engine, "before_cursor_execute", on_statement)
+    assert len(page["checkpoints"]) == 3
+    assert page["pagination"] == {"offset": 1, "limit": 3, "startIndex": 1, "endIndex": 4, "total": 20}
+    assert len(loaded) == 3
+    assert len(statements) <= 8, statements
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [5, 4, 3, 2, 1, 0]),
+        ({"orderBy": "ORDER_BY_DESC"}, [0, 1, 2, 3, 4, 5]),
+        ({"sortByAttr": "SORT_BY_UUID"}, [0, 1, 2, 3, 4, 5]),
+        ({"sortByAttr": "SORT_BY_END_TIME"}, [0, 1, 2, 3, 4, 5]),
+        ({"sortByAttr": "SORT_BY_SEARCHER_METRIC"}, [0, 2, 4, 5, 3, 1]),
+        ({"sortByAttr": "SORT_BY_SEARCHER_METRIC", "orderBy": "ORDER_BY_DESC"}, [4, 2, 0, 1, 3, 5]),
+        ({"sortByMetric": 'o"d'}, [4, 2, 0, 5, 3, 1]),
+        ({"sortByMetric": "text"}, [5, 4, 3, 2, 1, 0]),
+        ({"states": "STATE_DELETED"}, [1]),
+        ({"limit": "-2"}, []),
+        ({"offset": "-2"}, [1, 0]),
+        ({"limit": str(2**70), "offset": "4"}, [1, 0]),
+        ({"offset": str(2**70)}, []),
+    ],
+)
+async def test_lists_are_sorted_and_cut_as_asked(one: Cluster, query: dict[str, str], expected: list[int]):
+    """Those without the metric come last, in either order."""
+    await add_checkpoints(one, 6)
+    assert (await delete(one, checkpoint_uuid(1)))[0] == 200
+    shown = (await one.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+    assert [each["uuid"] for each in shown] == [checkpoint_uuid(number) for number in expected]
+    for each in shown:
+        number = int(each["uuid"][-4:], 16)
+        assert each["training"]["searcherMetric"] == (None if number % 2 else float(number))

@@ -1,0 +1,29 @@
+"""Checkpoints of a test's services: their ids, their folders as the library in a task leaves them, their reports."""
+
+import json
+from pathlib import Path
+
+from tests.support.cluster import Cluster
+
+from determined.storage.base import METADATA_FILE
+
+
+def checkpoint_uuid(number: int) -> str:
+    """An id by which a test names a checkpoint of its own."""
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
+def store_checkpoint(root: Path, uuid: str, steps: int = 1, **files: bytes) -> Path:
+    """Writes a folder with the metadata that every library writes, the official one included."""
+    folder = root / uuid
+    folder.mkdir(parents=True)
+    (folder / METADATA_FILE).write_text(json.dumps({"steps_completed": steps}))
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+async def report_checkpoint(one: Cluster, allocation_id: str, uuid: str, steps: int = 1) -> None:
+    body = {"uuid": uuid, "metadata": {"steps_completed": steps}, "resources": {"weights": 3}}
+    answer = await one.post("/api/v1/checkpoints", body, **one.as_task(allocation_id))
+    assert answer.status_code == 200, answer.text
