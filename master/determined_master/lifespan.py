@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import FastAPI
 
 from determined_master import hints
-from determined_master.allocations.service import Allocations
-from determined_master.db.session import Database
-from determined_master.loops import deletion
+from determined_master.loops.deadlines import Deadlines
+from determined_master.loops.deletion import Deletion
 from determined_master.loops.loop import run
 from determined_master.loops.schedule import Schedule
 from determined_master.loops.trials import TrialLoop
@@ -54,15 +53,17 @@ async def _writer(master: Master) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _loops(master: Master) -> AsyncIterator[None]:
     schedule = Schedule(master)
+    deadlines = Deadlines(master.database, master.clock, master.allocations)
+    deletion = Deletion(master)
     trials = TrialLoop(master.database, master.clock, master.trials)
     packing = Packing(master.database, lambda: master.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (hints.SEARCH,), master.search.tick),
         ("trials", (hints.TRIALS,), trials.tick),
         ("schedule", (hints.SCHEDULE,), schedule.tick),
-        ("deadlines", (hints.ALLOCATIONS,), lambda: _deadlines(master.database, master.allocations)),
+        ("deadlines", (hints.ALLOCATIONS,), deadlines.tick),
         ("agents", (hints.SCHEDULE,), master.agents.sweep),
-        ("deletion", (hints.DELETE,), lambda: deletion.tick(master)),
+        ("deletion", (hints.DELETE,), deletion.tick),
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
@@ -99,8 +100,3 @@ async def _running(name: str, work: Callable[[], Awaitable[None]]) -> AsyncItera
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-async def _deadlines(database: Database, allocations: Allocations) -> float | None:
-    async with database.write() as session:
-        return await allocations.enforce_deadlines(session)

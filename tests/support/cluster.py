@@ -88,8 +88,8 @@ class PlayedAgent:
 
         return await until(enough)
 
-    async def say(self, wish: ContainerWish, state: ContainerState, exit_: ContainerExit | None = None) -> None:
-        truth = ContainerTruth(
+    def truth(self, wish: ContainerWish, state: ContainerState, exit_: ContainerExit | None = None) -> ContainerTruth:
+        return ContainerTruth(
             container_id=wish.container_id,
             allocation_id=wish.allocation_id,
             state=state,
@@ -97,7 +97,9 @@ class PlayedAgent:
             exit=exit_,
             output_done=exit_ is not None,
         )
-        await self.cluster.master.agents.hear(self.id, [truth])
+
+    async def say(self, wish: ContainerWish, state: ContainerState, exit_: ContainerExit | None = None) -> None:
+        await self.cluster.master.agents.hear(self.id, [self.truth(wish, state, exit_)])
 
     async def run(self, wish: ContainerWish) -> None:
         """Running, rendezvous done."""

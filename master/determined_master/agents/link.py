@@ -7,6 +7,7 @@ import logging
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from determined.link.isolation import Isolation
 from determined.link.messages import AGENT_MESSAGE, PROTOCOL, Hello, Refuse, Truth, Welcome, Wish
 from determined_master import hints
 from determined_master.agents.registry import Link
@@ -107,9 +108,10 @@ async def _hear_truths(socket: WebSocket, master: Master, link: Link) -> None:
 
 
 async def _send_wishes(socket: WebSocket, master: Master, link: Link) -> None:
+    items = Isolation(f"wishes of {link.agent_id}", logger)
     async with master.hints.listen(hints.agent(link.agent_id)) as listener:
         while not master.hints.closing:
-            containers = await wish_of(master.database, master.secrets, master.cluster_id, link.agent_id)
+            containers = await wish_of(master.database, master.secrets, master.cluster_id, link.agent_id, items)
             body = "".join(c.model_dump_json() for c in containers)
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1

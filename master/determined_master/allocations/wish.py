@@ -1,5 +1,8 @@
 """What the master wants of one agent now: the whole of it, from committed rows."""
 
+import logging
+
+from determined.link.isolation import Isolation
 from determined.link.messages import ContainerSpec, ContainerWish
 from determined_launch import environment as names
 from determined_master.allocations import repository as allocation_rows
@@ -8,13 +11,26 @@ from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
 from determined_master.secrets import Secrets
 
+logger = logging.getLogger(__name__)
 
-async def wish_of(database: Database, secrets: Secrets, cluster_id: str, agent_id: str) -> list[ContainerWish]:
+
+async def wish_of(
+    database: Database, secrets: Secrets, cluster_id: str, agent_id: str, items: Isolation | None = None
+) -> list[ContainerWish]:
+    """``items`` remembers over several calls which containers failed, so that each is logged once."""
+    items = items or Isolation("wishes", logger)
     async with database.read() as session:
         rows = await allocation_rows.live_on_agent(session, agent_id)
-    return [
-        _wish(container, allocation, secrets, cluster_id) for container, allocation in rows if allocation.state.is_live
-    ]
+    wishes = []
+    for container, allocation in rows:
+        if not allocation.state.is_live:
+            continue
+        # Without a spec a container that runs goes on, and one that does not is not started.
+        wish = ContainerWish(container_id=container.id, allocation_id=allocation.id, state="running")
+        with items.attempt("container", container.id):
+            wish = _wish(container, allocation, secrets, cluster_id)
+        wishes.append(wish)
+    return wishes
 
 
 def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> ContainerWish:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import hints
-from determined_master.db.models import LogRow
-from determined_master.db.session import hint
+from determined_master.db.models import LogRow, TrialRow
+from determined_master.db.session import delete_rows, hint
 from determined_master.logs.error_lines import is_error
 
 
@@ -98,5 +98,8 @@ async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object
     return found
 
 
-async def drop(session: AsyncSession, task_ids: Sequence[str]) -> None:
-    await session.execute(delete(LogRow).where(LogRow.task_id.in_(task_ids)))
+async def drop_some(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` lines of an experiment's trials; how many there were."""
+    tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
+    some = select(LogRow.id).where(LogRow.task_id.in_(tasks)).limit(most)
+    return await delete_rows(session, LogRow, some)

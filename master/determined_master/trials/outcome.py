@@ -63,4 +63,4 @@ def decide(end: AttemptEnd) -> Fate:
 
 def _backoff(failures: int) -> float:
     """Seconds: the first failure is placed again at once, the tenth in a row waits for minutes."""
-    return 0.0 if failures <= 1 else min(300.0, 2.0 ** (failures - 2))
+    return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))
