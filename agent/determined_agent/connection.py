@@ -55,6 +55,8 @@ class Connection:
         self._token = token
         self._agent = agent
         self._is_quiet = False
+        self._broken_by = ""
+        """The last unexpected exception, which is logged once."""
 
     async def run(self) -> None:
         """Ends only with Refused, when the master says that trying again is of no use."""
@@ -81,6 +83,14 @@ class Connection:
                 self._complain(f"it answered {problem.response.status_code}")
             except (OSError, LinkLost, WebSocketException, TimeoutError, ValidationError) as problem:
                 self._complain(str(problem) or type(problem).__name__)
+            except Refused:
+                raise
+            except Exception as problem:
+                # Whatever one message or one container breaks, the agent's other containers need the link.
+                if self._broken_by != repr(problem):
+                    self._broken_by = repr(problem)
+                    logger.exception("the link to %s broke; it is made again", self._master)
+                wait = _LAST_WAIT
             finally:
                 self._agent.cut_off()
             await asyncio.sleep(wait)
@@ -112,6 +122,8 @@ class Connection:
     async def _talk(self, link: ClientConnection, welcome: Welcome) -> None:
         sending = asyncio.create_task(self._send(link, welcome.heartbeat_seconds))
         try:
+            # What ends the sending ends the link: a master that hears nothing more would wait for its time-out.
+            sending.add_done_callback(lambda done: None if done.cancelled() else link.transport.close())
             async for text in link:
                 message = MASTER_MESSAGE.validate_json(text)
                 if isinstance(message, DesiredState):
@@ -122,7 +134,9 @@ class Connection:
                     raise LinkLost(message.reason)
         finally:
             sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            (outcome,) = await asyncio.gather(sending, return_exceptions=True)
+            if isinstance(outcome, Exception) and not isinstance(outcome, WebSocketException):
+                raise outcome
         raise LinkLost("it closed the link")
 
     async def _send(self, link: ClientConnection, heartbeat: float) -> None:

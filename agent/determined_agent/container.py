@@ -10,7 +10,7 @@ from determined.link.messages import ContainerExit, ContainerSpec, ReportedConta
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted
-from determined_agent.exit_report import exit_of
+from determined_agent.exit_report import bounded, exit_of
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
@@ -51,7 +51,7 @@ class Container:
         self.exit: ContainerExit | None = None
         self.state = ContainerState.RUNNING if folder.order.exists() else ContainerState.ASSIGNED
         if "exit" in record:
-            self.exit = ContainerExit.model_validate(record["exit"])
+            self.exit = bounded(ContainerExit.model_validate(record["exit"]))
             self.state = ContainerState.TERMINATED
 
     @property
@@ -88,14 +88,14 @@ class Container:
     async def _live(self) -> None:
         if self.exit is None:
             ended = await self._until_end()
-            self.exit = exit_of(ended, self.folder)
+            self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             try:
                 if self.exit.message:
                     say(self.folder, self.exit.message, "ERROR")
                 self._record["exit"] = self.exit.model_dump()
                 self.folder.write_record(self._record)
-            except OSError:
+            except Exception:
                 logger.exception("the end of a container cannot be written down", extra=self._ids)
             await self._undo(self._hooks)
         self._shipper.finish()

@@ -5,8 +5,10 @@ import logging
 import shutil
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from determined.link.isolation import Isolation
 from determined.link.messages import (
     ContainerExit,
     DesiredContainer,
@@ -60,6 +62,8 @@ class Daemon:
         self._removals: set[asyncio.Task[None]] = set()
         self._wish: DesiredState | None = None
         self._sequence = 0
+        self._items = Isolation("reconcile", logger)
+        self._retry: asyncio.TimerHandle | None = None
         self._address = settings.host_address or "127.0.0.1"
         self.changed = asyncio.Event()
         """Set whenever the truth is another than before; who sends it clears it."""
@@ -87,8 +91,8 @@ class Daemon:
         for folder in self._memory.folders():
             try:
                 self._take(self._container(folder, folder.read_record()))
-            except (OSError, ValueError, KeyError) as problem:
-                logger.error("run folder %s cannot be read and is left alone: %s", folder.path, problem)
+            except Exception as problem:  # one that is broken keeps no other from being taken up
+                logger.error("run folder %s cannot be read and is left alone: %r", folder.path, problem)
 
     def welcome(self, welcome: Welcome, address: str) -> bool:
         """A master has answered; False where it is older than one that was obeyed before."""
@@ -111,6 +115,8 @@ class Daemon:
 
     async def close(self) -> None:
         """Ends the agent and none of its containers."""
+        if self._retry is not None:
+            self._retry.cancel()
         for life in self._lives.values():
             life.cancel()
         await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
@@ -122,7 +128,11 @@ class Daemon:
         known = {name: container.known for name, container in self._containers.items()}
         known |= {name: reconcile.Known(True, False, True) for name in self._buried}
         for step in reconcile.reconcile(self._wish, known, newest_epoch=self._memory.master_epoch):
-            self._apply(step)
+            self._items.run_now("container", _container_of(step), partial(self._apply, step))
+        left = self._items.seconds_left()
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = None if left is None else asyncio.get_running_loop().call_later(left, self._reconcile)
 
     def _apply(self, step: reconcile.Step) -> None:
         match step:
@@ -147,11 +157,12 @@ class Daemon:
             folder = self._memory.folder(wish.container_id)
             folder.make()
             folder.write_record(record)
-        except (OSError, ValueError) as problem:
+            container = self._container(folder, record)
+        except Exception as problem:
             logger.error("container %s cannot be started: %s", wish.container_id, problem)
             self._bury(wish, ContainerExit(kind="system", message=f"no run folder could be made: {problem}"))
             return
-        self._take(self._container(folder, record))
+        self._take(container)
 
     def _take(self, container: Container) -> None:
         self._containers[container.container_id] = container
@@ -208,3 +219,11 @@ class Daemon:
             shipper=shipper,
             on_change=self._note,
         )
+
+
+def _container_of(step: reconcile.Step) -> str:
+    match step:
+        case reconcile.Start(wish) | reconcile.MarkTerminated(wish):
+            return wish.container_id
+        case reconcile.Stop(container_id) | reconcile.Forget(container_id):
+            return container_id

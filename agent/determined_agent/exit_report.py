@@ -1,25 +1,90 @@
-"""How a container ended, in the words that the master and the user get."""
+"""How a container ended, in the words that the master and the user get.
 
-import json
+A task can write anything where its ranks' exit records lie, so everything that is read there is bounded.
+"""
+
+import itertools
+import logging
+import math
+import os
 import signal
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
 
 from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended
+from determined_launch.regular_files import read_regular
+
+logger = logging.getLogger(__name__)
+
+MAX_ENTRIES = 10_000
+MAX_RECORDS = 1024
+MAX_RECORD_BYTES = 1 << 20
+MAX_NAME_CHARACTERS = 255
+MAX_LINES = 50
+MAX_LINE_CHARACTERS = 4096
+MAX_TEXT_CHARACTERS = 256 << 10
+"""Of the last lines of all ranks together: they travel with every report to the master."""
+MAX_NUMBER = 2**31 - 1
 
 _CAUSES = {"out_of_memory": "out of memory", "hang": "no rank had made a step for too long"}
 
 
 def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
-    """The exit for the master. The first rank that failed, if one wrote it down, is named in the message."""
+    """The exit for the master. The first rank that failed, if one wrote it down, is named in the message. Blocking."""
+    try:
+        ranks = _ranks(folder)
+    except Exception:
+        logger.exception("the exit records of container %s cannot be read", folder.path.name)
+        ranks = []
     if ended.kind == "stopped":
-        return ContainerExit(kind="killed", signal=ended.signal, ranks=_ranks(folder))
+        return bounded(ContainerExit(kind="killed", signal=ended.signal, ranks=ranks))
     if ended.kind != "exited":
-        return ContainerExit(kind=ended.kind, message=ended.message, ranks=_ranks(folder))
-    ranks = _ranks(folder)
-    return ContainerExit(
-        kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=_message(ended, ranks)
+        return bounded(ContainerExit(kind=ended.kind, message=ended.message, ranks=ranks))
+    message = _message(ended, ranks)
+    return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
+
+
+def bounded(exit_: ContainerExit) -> ContainerExit:
+    """The same exit with nothing in it that a link message or a database column cannot hold."""
+    return exit_.model_copy(
+        update={
+            "code": _number(exit_.code),
+            "signal": _number(exit_.signal),
+            "message": _text(exit_.message, MAX_TEXT_CHARACTERS),
+            "ranks": _bounded_ranks(exit_.ranks),
+        }
     )
+
+
+def _bounded_ranks(ranks: Iterable[RankExit]) -> list[RankExit]:
+    found = []
+    left = MAX_TEXT_CHARACTERS
+    for rank in itertools.islice(ranks, MAX_RECORDS):
+        lines = [_text(line, MAX_LINE_CHARACTERS) for line in rank.last_lines[-MAX_LINES:]]
+        left -= sum(map(len, lines))
+        values = {
+            "rank": _number(rank.rank) or 0,
+            "code": _number(rank.code),
+            "signal": _number(rank.signal),
+            "host": _text(rank.host, MAX_NAME_CHARACTERS),
+            "cause": _text(rank.cause, MAX_NAME_CHARACTERS),
+            "last_lines": lines if left >= 0 else [],
+            "time": rank.time if math.isfinite(rank.time) else 0.0,
+        }
+        found.append(rank.model_copy(update=values))
+    return found
+
+
+def _number(value: int | None) -> int | None:
+    return value if value is not None and abs(value) <= MAX_NUMBER else None
+
+
+def _text(text: str, limit: int) -> str:
+    # A lone surrogate cannot be sent as JSON.
+    return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
 def _message(ended: Ended, ranks: list[RankExit]) -> str:
@@ -45,12 +110,24 @@ def _how(code: int | None, number: int | None) -> str:
 
 
 def _ranks(folder: RunFolder) -> list[RankExit]:
+    """In the order in which they ended, so that the first failure comes first."""
     found = []
-    for path in folder.exits.glob("rank-*.json"):
+    for path in itertools.islice(_records(folder.exits), MAX_RECORDS):
         try:
-            rank = RankExit.model_validate(json.loads(path.read_text()))
-            found.append((rank.time or path.stat().st_mtime, rank))
-        except (OSError, ValueError):
-            continue  # cut off by the very end that it tells of
-    # In the order in which they ended, so that the first failure comes first.
-    return [rank for _, rank in sorted(found, key=lambda item: item[0])]
+            rank = RankExit.model_validate_json(read_regular(path, MAX_RECORD_BYTES))
+            time = rank.time if rank.time and math.isfinite(rank.time) else path.stat().st_mtime
+        except (OSError, ValueError) as problem:
+            # One may be cut off by the very end that it tells of; or it is no record at all.
+            logger.info("an exit record is left out: %s: %s", path.name, str(problem)[:200])
+            continue
+        found.append((time, rank))
+    return _bounded_ranks(rank for _, rank in sorted(found, key=lambda item: item[0]))
+
+
+def _records(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in itertools.islice(entries, MAX_ENTRIES)]
+    except OSError:
+        return
+    yield from (folder / name for name in sorted(names) if fnmatch(name, "rank-*.json"))

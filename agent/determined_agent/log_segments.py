@@ -5,11 +5,13 @@ writer at a time (the agent before the shim starts and after it has ended), so a
 its meaning.
 """
 
+import errno
 import os
+import stat
 import struct
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 STDOUT, STDERR, AGENT = 1, 2, 3
 
@@ -134,7 +136,7 @@ def end_of(folder: StrPath) -> int:
     segments = list(_segments(folder))
     if not segments:
         return 0
-    with open(_path(folder, segments[-1][0]), "rb") as file:
+    with _open(_path(folder, segments[-1][0])) as file:
         return segments[-1][0] + _whole(file.fileno())
 
 
@@ -147,7 +149,7 @@ def drop(folder: StrPath, position: int) -> None:
 
 def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Frame, ...], int]:
     try:
-        with open(path, "rb") as file:
+        with _open(path) as file:
             file.seek(skip)
             data = file.read(size)
             if len(data) >= _HEADER.size:
@@ -168,6 +170,15 @@ def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Fram
     return tuple(frames), skip + at
 
 
+def _open(path: StrPath) -> BinaryIO:
+    """For reading; never waits for a writer, whatever a task has put in a segment's place."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(descriptor, "rb")
+
+
 def _whole(file: int) -> int:
     at, size = 0, os.fstat(file).st_size
     while at + _HEADER.size <= size:
@@ -181,7 +192,7 @@ def _whole(file: int) -> int:
 def _segments(folder: StrPath) -> Iterator[tuple[int, int]]:
     """Start and size of every segment, in order."""
     for name in sorted(os.listdir(folder)):
-        if name.endswith(_SUFFIX):
+        if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal() and name.isascii():
             try:
                 yield int(name.removesuffix(_SUFFIX)), os.stat(os.path.join(folder, name)).st_size
             except FileNotFoundError:

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -14,11 +15,15 @@ from determined.link.run_folder import RunFolder
 from determined_agent import log_segments
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.line_parser import lines_of
+from determined_launch.regular_files import read_regular
 
 logger = logging.getLogger(__name__)
 
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _GONE = (404, 410)
+POLL_SECONDS = 1.0
+MAX_UNREADABLE = 30
+"""So often output that cannot be read is tried again after the container's end, before it is given up."""
 
 
 class _Forgotten(Exception):
@@ -59,17 +64,29 @@ class OutputShipper:
 
     async def run(self) -> None:
         """Ships until all is acknowledged after :meth:`finish`."""
+        with self._listening() as has_bell, contextlib.closing(self._client):
+            await self._ship_all(poll=None if has_bell else POLL_SECONDS)
+        self.is_done = True
+        self._on_done()
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[bool]:
+        """Listens to the shim's fifo; False if a task has put something else in its place."""
         loop = asyncio.get_running_loop()
-        bell = os.open(self._folder.wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        loop.add_reader(bell, self._hear, bell)
         try:
-            await self._ship_all()
+            bell = os.open(self._folder.wake, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as problem:
+            logger.warning("new output is looked for once a second: %s", problem, extra=self._names)
+            yield False
+            return
+        is_fifo = stat.S_ISFIFO(os.fstat(bell).st_mode)
+        try:
+            if is_fifo:
+                loop.add_reader(bell, self._hear, bell)
+            yield is_fifo
         finally:
             loop.remove_reader(bell)
             os.close(bell)
-            self._client.close()
-        self.is_done = True
-        self._on_done()
 
     def _hear(self, bell: int) -> None:
         try:
@@ -78,8 +95,8 @@ class OutputShipper:
             return
         self._rung.set()
 
-    async def _ship_all(self) -> None:
-        wait = _FIRST_WAIT
+    async def _ship_all(self, poll: float | None) -> None:
+        wait, unreadable = _FIRST_WAIT, 0
         while True:
             self._rung.clear()
             is_last = self._is_last
@@ -90,18 +107,28 @@ class OutputShipper:
                     logger.warning("the master has forgotten a container; its output is dropped", extra=self._names)
                     return
                 moved = None
-            except (HttpError, ValidationError, OSError) as problem:
+            except (HttpError, ValidationError) as problem:
                 logger.info("output is kept: %s", problem, extra=self._names)
                 moved = None
+            except Exception as problem:
+                moved = None
+                unreadable += 1
+                if unreadable == 1:
+                    logger.exception("output cannot be read; it is tried again", extra=self._names)
+                if is_last and unreadable >= MAX_UNREADABLE:
+                    logger.error("output cannot be read and is dropped: %s", problem, extra=self._names)
+                    return
             if moved is None:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LAST_WAIT)
                 continue
-            wait = _FIRST_WAIT
+            wait, unreadable = _FIRST_WAIT, 0
             if not moved:
                 if is_last:
                     return
-                await self._rung.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(poll):
+                        await self._rung.wait()
 
     async def _ship_some(self) -> bool:
         """One batch; False where there is nothing to ship."""
@@ -126,6 +153,6 @@ class OutputShipper:
 
 def _read_position(folder: RunFolder) -> int:
     try:
-        return int(folder.acknowledged.read_text())
+        return int(read_regular(folder.acknowledged, 64))
     except (OSError, ValueError):
         return 0

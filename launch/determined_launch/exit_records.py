@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from determined_launch import environment
+from determined_launch.regular_files import read_regular
 
+MAX_BYTES = 1 << 20
 OUT_OF_MEMORY = "out_of_memory"
 HANG = "hang"
 
@@ -83,7 +85,7 @@ def of_launch(target: Path, launch: str) -> list[ExitRecord]:
 
 def _read(path: Path) -> ExitRecord | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_regular(path, MAX_BYTES))
         return ExitRecord(**{name: value[name] for name in ExitRecord.__dataclass_fields__ if name in value})
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -6,9 +6,11 @@ import time
 from pathlib import Path
 
 from determined_launch import processes
+from determined_launch.regular_files import read_regular
 
 _DUMP = re.compile(rb'^(?:(?:Current thread|Thread) 0x|  File ")')
 _SUFFIX = ".stack"
+MAX_DUMP_BYTES = 4 << 20
 _WAIT_SECONDS = 3.0
 _QUIET_SECONDS = 0.3
 _STEP_SECONDS = 0.05
@@ -76,10 +78,14 @@ def _dumps(folder: Path, expected: int) -> "dict[int, str]":
             sizes, changed = now, time.monotonic()
         elif len(sizes) >= expected and time.monotonic() - changed > _QUIET_SECONDS:
             break
-    return {
-        int(name.removeprefix("rank-").removesuffix(_SUFFIX)): (folder / name).read_text(errors="replace")
-        for name in sizes
-    }
+    return {int(name.removeprefix("rank-").removesuffix(_SUFFIX)): _dump_text(folder / name) for name in sizes}
+
+
+def _dump_text(path: Path) -> str:
+    try:
+        return read_regular(path, MAX_DUMP_BYTES).decode(errors="replace")
+    except OSError as problem:
+        return f"(the dump cannot be read: {problem})"
 
 
 def _rank_of(wrapper: int) -> "int | None":

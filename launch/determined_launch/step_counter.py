@@ -7,6 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from determined_launch.regular_files import read_regular
+
+MAX_BYTES = 4096
 _COUNT = struct.Struct("<Q")
 
 
@@ -45,7 +48,7 @@ def read(folder: Path) -> list[Steps]:
         if not path.name.removeprefix("rank-").isdigit():
             continue
         try:
-            data, changed = path.read_bytes(), path.stat().st_mtime
+            data, changed = read_regular(path, MAX_BYTES), path.stat().st_mtime
         except (OSError, IsADirectoryError):
             continue
         count = _COUNT.unpack_from(data)[0] if len(data) >= _COUNT.size else 0

@@ -25,6 +25,8 @@ from determined_launch import (
 from determined_launch.lines import Prefixer
 
 KEPT_LINES = 20
+MAX_KEPT_BYTES = 4096
+"""Of one of these lines: the agent refuses records that are too large."""
 LAST_WORDS_SECONDS = 0.2
 DRAIN_SECONDS = 2.0  # a grandchild may hold the pipe open after the worker has ended
 
@@ -119,9 +121,13 @@ def _pump(
             target.write(b"".join(lines))
             target.flush()
             keeper.feed(lines, len(prefixer.prefix))
-            last.extend(line.decode("utf-8", "replace").rstrip("\r\n") for line in lines[-KEPT_LINES:])
+            last.extend(_kept(line) for line in lines[-KEPT_LINES:])
         if not data:
             return
+
+
+def _kept(line: bytes) -> str:
+    return line[:MAX_KEPT_BYTES].decode("utf-8", "replace").rstrip("\r\n")
 
 
 def _join(pumps: Sequence[threading.Thread], seconds: float) -> None:

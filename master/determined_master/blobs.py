@@ -55,8 +55,7 @@ class Blobs:
                 raise BadRequest("the bytes received do not have the announced hash; send them again")
             await asyncio.to_thread(self._keep, file, digest)
         finally:
-            file.close()
-            Path(file.name).unlink(missing_ok=True)
+            await asyncio.to_thread(_discard, file)
         return size
 
     def keep_bytes(self, data: bytes) -> str:
@@ -89,3 +88,9 @@ class Blobs:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _discard(file: IO[bytes]) -> None:
+    """Closes a temporary file and removes it, unless it was kept under another name."""
+    file.close()
+    Path(file.name).unlink(missing_ok=True)

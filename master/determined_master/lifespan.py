@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import FastAPI
 
 from determined_master import notifications
-from determined_master.allocations.service import Allocations
-from determined_master.db.session import Database
-from determined_master.loops import deletion
+from determined_master.loops.deadlines import Deadlines
+from determined_master.loops.deletion import Deletion
 from determined_master.loops.loop import run
 from determined_master.loops.schedule import Schedule
 from determined_master.loops.trials import TrialLoop
@@ -54,15 +53,17 @@ async def _writer(services: Services) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _loops(services: Services) -> AsyncIterator[None]:
     schedule = Schedule(services)
+    deadlines = Deadlines(services.database, services.clock, services.allocations)
+    deletion = Deletion(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS,), trials.tick),
         ("schedule", (notifications.SCHEDULE,), schedule.tick),
-        ("deadlines", (notifications.ALLOCATIONS,), lambda: _deadlines(services.database, services.allocations)),
+        ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.SCHEDULE,), services.agents.sweep),
-        ("deletion", (notifications.DELETE,), lambda: deletion.tick(services)),
+        ("deletion", (notifications.DELETE,), deletion.tick),
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
@@ -104,8 +105,3 @@ async def _running(name: str, work: Callable[[], Awaitable[None]]) -> AsyncItera
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-async def _deadlines(database: Database, allocations: Allocations) -> float | None:
-    async with database.write() as session:
-        return await allocations.enforce_deadlines(session)

@@ -19,7 +19,7 @@ from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_
 from tests.support.cluster import CONFIG, Cluster, PlayedAgent, cluster
 from tests.support.waiting import eventually
 
-from determined.link.messages import ContainerWish
+from determined.link.messages import DesiredContainer
 from determined.states import CheckpointState
 from determined_master.app import ROUTERS
 from determined_master.checkpoints import repository
@@ -29,7 +29,7 @@ UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}
 
 
-async def running(one: Cluster, storage: Path | None = None) -> ContainerWish:
+async def running(one: Cluster, storage: Path | None = None) -> DesiredContainer:
     """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
     agent = PlayedAgent(one, "one")
     known = {wish.container_id for wish in await agent.wish()}
@@ -47,7 +47,7 @@ async def delete(one: Cluster, *uuids: str) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-async def delete_experiment(one: Cluster, wish: ContainerWish) -> None:
+async def delete_experiment(one: Cluster, wish: DesiredContainer) -> None:
     """Kills the first experiment and deletes it, and waits until it is gone."""
     await one.post("/api/v1/experiments/1/kill")
     await PlayedAgent(one, "one").exit(wish, code=137)

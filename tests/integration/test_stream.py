@@ -59,7 +59,8 @@ async def test_it_goes_on_where_it_was(one: Cluster, url: str, by_header: bool):
     async with reading(url, token(one)) as stream:
         await stream.until("hello")
         await one.client.patch(f"/api/v1/experiments/{first}", json={"name": "a"})
-        await stream.change("experiment", first)
+        # Changes come in order: once this one has come, all changes of the first experiment have.
+        await stream.change("experiment", await one.create(activate=False))
     last = stream.ids[-1]
     second = await one.create(activate=False)
     query, headers = ("", {"Last-Event-ID": last}) if by_header else (f"?lastEventId={last}", {})

@@ -40,3 +40,7 @@ def test_system_failures_back_off_and_never_run_out():
     assert pauses[0] == 0.0
     assert pauses == sorted(pauses)
     assert pauses[-1] == 300.0
+
+
+def test_the_pause_after_thousands_of_system_failures_is_still_bounded():
+    assert decide(AttemptEnd(S.ACTIVE, R.SYSTEM, 0, 0, system_failures=5000)).backoff == 300.0

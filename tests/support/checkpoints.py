@@ -1,4 +1,4 @@
-"""Checkpoints of a test's services: their ids, their folders as the library in a task leaves them, their reports."""
+"""Checkpoints of a test's master: their ids, their folders as the library in a task leaves them, their reports."""
 
 import json
 from pathlib import Path

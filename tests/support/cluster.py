@@ -88,8 +88,10 @@ class PlayedAgent:
 
         return await eventually(enough)
 
-    async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
-        truth = ReportedContainer(
+    def truth(
+        self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None
+    ) -> ReportedContainer:
+        return ReportedContainer(
             container_id=wish.container_id,
             allocation_id=wish.allocation_id,
             state=state,
@@ -97,7 +99,9 @@ class PlayedAgent:
             exit=exit_,
             output_done=exit_ is not None,
         )
-        await self.cluster.master.agents.hear(self.id, [truth])
+
+    async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
+        await self.cluster.master.agents.hear(self.id, [self.truth(wish, state, exit_)])
 
     async def run(self, wish: DesiredContainer) -> None:
         """Running, rendezvous done."""

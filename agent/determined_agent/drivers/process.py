@@ -16,6 +16,9 @@ from determined.link.run_folder import RunFolder, write_whole
 from determined_agent import processes
 from determined_agent.drivers.driver import Ended, Launch, NotStarted, ProcessOptions
 from determined_launch.environment import CONTAINER_ID
+from determined_launch.regular_files import read_regular
+
+MAX_BYTES = 1 << 20
 
 # Run by its path: in the agent itself it is never imported.
 _SHIM = Path(__file__).resolve().parent.parent / "shim.py"
@@ -121,9 +124,9 @@ def _collect(pid: int) -> None:
 def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
     """Pid and descriptor of the living shim."""
     try:
-        noted = json.loads(folder.pid.read_text())
+        noted = json.loads(read_regular(folder.pid, MAX_BYTES))
         descriptor = os.pidfd_open(noted["pid"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if processes.started_at(noted["pid"]) == noted["started"] and not _has_ended(descriptor):
         return noted["pid"], descriptor
@@ -168,8 +171,9 @@ def _settle(folder: RunFolder) -> bool:
 
 def _ended(folder: RunFolder) -> Ended:
     try:
-        told: dict[str, Any] = json.loads(folder.exit.read_text())
-    except ValueError:
+        told: dict[str, Any] = json.loads(read_regular(folder.exit, MAX_BYTES))
+        told = told if isinstance(told, dict) else {"lost": True}
+    except (OSError, ValueError, RecursionError):
         told = {"lost": True}
     if told.get("error"):
         return Ended("failed_to_start", message=str(told["error"]))
@@ -184,7 +188,7 @@ def _ended(folder: RunFolder) -> Ended:
 
 def _complaint(log: Path) -> str:
     try:
-        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        last = read_regular(log, MAX_BYTES).decode(errors="replace").strip().splitlines()[-1:]
     except OSError:
         return ""
     return f": {last[0]}" if last else ""

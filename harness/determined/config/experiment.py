@@ -15,6 +15,8 @@ from determined.config.storage import AbsolutePath, AnyStorage
 
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
+MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
+"""What a 32-bit column holds; 68 years, so that adding it to a date never overflows."""
 
 
 def _labels(value: Any) -> Any:
@@ -158,7 +160,7 @@ class ExperimentConfig(Model):
     optimizations: Optimizations = Optimizations()
     log_policies: list[LogPolicy] = list(DEFAULT_POLICIES)
     retention_policy: Retention = Retention()
-    preemption_timeout: Count | None = None
+    preemption_timeout: Annotated[int, Field(ge=0, le=MAX_PREEMPTION_TIMEOUT_SECONDS)] | None = None
     integrations: Integrations | None = None
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()

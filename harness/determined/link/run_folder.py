@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from determined_launch.regular_files import read_regular
+
 FORMAT = 1
 """Raised when a name or a meaning below changes."""
 
 READABLE = frozenset({1})
+MAX_RECORD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class RunFolder:
 
     def read_record(self) -> dict[str, Any]:
         """The record. Raises OSError, or ValueError for a broken record or one of a format not readable here."""
-        value = json.loads(self.record.read_text())
+        value = json.loads(read_regular(self.record, MAX_RECORD_BYTES))
         if not isinstance(value, dict) or value.get("format") not in READABLE:
             raise ValueError(f"{self.record} is of no format that this agent can read")
         return value

@@ -1,11 +1,14 @@
 """Agents come, speak, go, and are lost; their slots are enabled and disabled."""
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer
 from determined_master import notifications
 from determined_master.agents import repository
@@ -14,6 +17,8 @@ from determined_master.db.models import AgentRow
 from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
+
+logger = logging.getLogger(__name__)
 
 
 class Containers(Protocol):
@@ -39,6 +44,7 @@ class Agents:
         self._clock = clock
         self._containers = containers
         self._reconnect_wait = reconnect_wait
+        self._items = Isolation("agents", logger)
 
     async def welcome(self, hello: Hello) -> None:
         """Takes in a new link: who it is, what it has, what became of what it was given."""
@@ -91,8 +97,8 @@ class Agents:
                 else:
                     soonest = left if soonest is None else min(soonest, left)
         for agent_id in lost:
-            await self._lose(agent_id)
-        return soonest
+            await self._items.run("agent", agent_id, partial(self._lose, agent_id))
+        return self._items.soonest(soonest)
 
     async def set_enabled(self, agent_id: str, *, enabled: bool, drain: bool, principal: Principal) -> AgentRow:
         async with self._database.write() as session:

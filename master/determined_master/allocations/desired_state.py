@@ -1,5 +1,8 @@
-"""What the master wants of one agent now: the whole of it, from committed rows."""
+"""The desired state of one agent: which containers it should run or stop, from committed rows."""
 
+import logging
+
+from determined.link.isolation import Isolation
 from determined.link.messages import ContainerSpec, DesiredContainer
 from determined_launch import environment as names
 from determined_master.allocations import repository as allocation_rows
@@ -8,18 +11,32 @@ from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
 from determined_master.secrets import Secrets
 
+logger = logging.getLogger(__name__)
+
 
 async def desired_containers(
-    database: Database, secrets: Secrets, cluster_id: str, agent_id: str
+    database: Database, secrets: Secrets, cluster_id: str, agent_id: str, items: Isolation | None = None
 ) -> list[DesiredContainer]:
+    """Returns the containers that the agent should run or stop.
+
+    ``items`` remembers across calls which containers failed, so that each failure is logged once.
+    """
+    items = items or Isolation("desired state", logger)
     async with database.read() as session:
         rows = await allocation_rows.live_on_agent(session, agent_id)
-    return [
-        _wish(container, allocation, secrets, cluster_id) for container, allocation in rows if allocation.state.is_live
-    ]
+    found = []
+    for container, allocation in rows:
+        if not allocation.state.is_live:
+            continue
+        # Without a spec a container that runs goes on, and one that does not is not started.
+        desired = DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="running")
+        with items.attempt("container", container.id):
+            desired = _desired(container, allocation, secrets, cluster_id)
+        found.append(desired)
+    return found
 
 
-def _wish(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> DesiredContainer:
+def _desired(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> DesiredContainer:
     if allocation.kill_requested_at is not None:
         return DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="stopped")
     spec = ContainerSpec.model_validate(allocation.spec)

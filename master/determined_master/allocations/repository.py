@@ -60,6 +60,13 @@ async def live_of_task(session: AsyncSession, task_id: str) -> AllocationRow | N
     return (await session.execute(query)).scalars().first()
 
 
+async def has_open(session: AsyncSession, task_id: str) -> bool:
+    """True if an allocation of the task lives, or has ended and is not settled."""
+    is_open = or_(AllocationRow.state.in_(_LIVE), AllocationRow.settled.is_(False))
+    query = select(AllocationRow.id).where(AllocationRow.task_id == task_id, is_open).limit(1)
+    return (await session.execute(query)).scalar_one_or_none() is not None
+
+
 async def live_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(_LIVE))
     return (await session.execute(query)).scalars().all()
@@ -157,7 +164,7 @@ async def live_holds(session: AsyncSession) -> Sequence[tuple[SlotHoldRow, Conta
     return [(hold, container) for hold, container in (await session.execute(query)).all()]
 
 
-async def live_without_spec(session: AsyncSession, most: int) -> Sequence[AllocationRow]:
+async def live_without_spec(session: AsyncSession, most: int | None = None) -> Sequence[AllocationRow]:
     """In the order of the scheduler; what is told to containers is large, and left out."""
     query = select(AllocationRow).where(AllocationRow.state.in_(_LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)

@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import ports, repository
@@ -56,7 +57,7 @@ class Allocations:
             submitted_at=submitted_at,
             spec=spec,
             waiting="waits for the scheduler",
-            preemption_timeout=preemption_timeout,
+            preemption_timeout=min(preemption_timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
             created_at=self._clock.now(),
         )
         await repository.add(session, row)
@@ -156,20 +157,6 @@ class Allocations:
             notifications.logs(row.task_id),
         )
         await self._hint_agents(session, row)
-
-    async def enforce_deadlines(self, session: AsyncSession) -> float | None:
-        """Kills what was asked to leave longer ago than its preemption_timeout; seconds to the next deadline."""
-        now = self._clock.now()
-        soonest: float | None = None
-        for row in await repository.live(session):
-            if row.preempt_requested_at is None or row.kill_requested_at is not None:
-                continue
-            left = (row.preempt_requested_at + timedelta(seconds=row.preemption_timeout) - now).total_seconds()
-            if left <= 0:
-                await self.kill(session, row)
-            else:
-                soonest = left if soonest is None else min(soonest, left)
-        return soonest
 
     async def _hint_agents(self, session: AsyncSession, row: AllocationRow) -> None:
         for container in await repository.containers_of(session, row.id):

@@ -7,6 +7,7 @@ import logging
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from determined.link.isolation import Isolation
 from determined.link.messages import AGENT_MESSAGE, PROTOCOL, DesiredState, Hello, Refuse, ReportedState, Welcome
 from determined_master import notifications
 from determined_master.agents.registry import Link
@@ -107,10 +108,11 @@ async def _hear_truths(socket: WebSocket, services: Services, link: Link) -> Non
 
 
 async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> None:
+    items = Isolation(f"wishes of {link.agent_id}", logger)
     async with services.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
         while not services.notifications.closing:
             containers = await desired_containers(
-                services.database, services.secrets, services.cluster_id, link.agent_id
+                services.database, services.secrets, services.cluster_id, link.agent_id, items
             )
             body = "".join(c.model_dump_json() for c in containers)
             if body != link.last_wish or link.sequence == 0:

@@ -201,8 +201,14 @@ async def change(session: AsyncSession, row: CheckpointRow, **values: Any) -> No
     notify(session, notifications.task(row.task_id))
 
 
-async def drop(session: AsyncSession, task_ids: Collection[str]) -> None:
-    await session.execute(delete(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids)))
+async def uuids_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[str]:
+    tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
+    query = select(CheckpointRow.uuid).where(CheckpointRow.task_id.in_(tasks)).order_by(CheckpointRow.uuid)
+    return (await session.scalars(query)).all()
+
+
+async def drop(session: AsyncSession, uuids: Collection[str]) -> None:
+    await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 
 
 async def set_resources(session: AsyncSession, row: CheckpointRow, resources: dict[str, int]) -> None:

@@ -1,6 +1,7 @@
 """The group-commit writer: one transaction takes all that wait, each is answered after its commit."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Engine
 
 from determined_master.db.session import Database
+
+logger = logging.getLogger(__name__)
 
 SIBLINGS = 4
 PATIENCE_SECONDS = 0.0002
@@ -64,10 +67,10 @@ class GroupWriter:
                 group = await self._take(last)
                 last = len(group)
                 self.groups += 1
-                await self._commit(group)
+                await self._serve(group)
         finally:
             while not self._queue.empty():
-                await self._commit(await self._take(0))
+                await self._serve(await self._take(0))
             await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
             self._thread.shutdown(wait=True)
 
@@ -80,6 +83,16 @@ class GroupWriter:
         while len(group) < self._most and not self._queue.empty():
             group.append(self._queue.get_nowait())
         return group
+
+    async def _serve(self, group: list[_Waiting]) -> None:
+        """Commits a group. The writer outlives whatever is raised: all later reports wait for it."""
+        try:
+            await self._commit(group)
+        except Exception as error:
+            logger.exception("a group of %d reports could not be answered", len(group))
+            for waiting in group:
+                if not waiting.answer.done():
+                    waiting.answer.set_exception(error)
 
     async def _commit(self, group: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NewType
+from typing import Any, NewType
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, Select, delete
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
+from determined_master.db.base import Base
 from determined_master.db.engine import make_group_engine, make_read_engine, make_write_engine
 from determined_master.notifications import Notifications
 
@@ -65,8 +66,15 @@ def after_commit(session: AsyncSession, callback: Callable[[], None]) -> None:
     _callbacks_of(session).append(callback)
 
 
+async def delete_rows(session: AsyncSession, table: type[Base], ids: Select[Any]) -> int:
+    """Deletes the rows whose ids ``ids`` selects; how many there were."""
+    statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
+    found = await session.execute(statement, execution_options={"synchronize_session": False})
+    return len(found.all())
+
+
 def topics_of(session: AsyncSession) -> set[str]:
-    topics: set[str] = session.info.setdefault("notifications", set())
+    topics: set[str] = session.info.setdefault("topics", set())
     return topics
 
 

@@ -55,7 +55,8 @@ def _moved(actor: str, what: str, payload: Payload) -> str:
         return f"{actor} {_BY_PEOPLE[to].format(what=what)}"
     why = payload.get("reason")
     end = f" ({str(why).replace('_', ' ')})" if why and str(why).upper() != to else ""
-    return f"{what} {_MOVED.get(to, f'became {to}')}{end}"
+    message = f": {payload['message']}" if payload.get("message") else ""
+    return f"{what} {_MOVED.get(to, f'became {to}')}{end}{message}"
 
 
 def _created(actor: str, target_id: str, payload: Payload) -> str:

@@ -6,6 +6,7 @@ import time
 
 from sqlalchemy.exc import OperationalError
 
+from determined.link.isolation import Isolation
 from determined_master.db.session import Database
 from determined_master.experiment_index import index_repository, index_upkeep
 
@@ -19,7 +20,6 @@ MAX_HOLD_BACK_SECONDS = 5.0
 """... within bounds, since a busy machine makes everything take long."""
 VALUES_A_SECOND = 200
 """Of one experiment: each value may lie on a page of its own, which is written as a whole."""
-AFTER_A_FAILURE_SECONDS = 60.0
 
 
 class Indexer:
@@ -29,6 +29,7 @@ class Indexer:
         self._database = database
         self._not_before: dict[int, float] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._items = Isolation("columns", logger)
 
     async def catch_up(self, *, at_once: bool = False) -> float | None:
         """Takes in all that is stale and not held back; answers the seconds until the next that is."""
@@ -37,30 +38,23 @@ class Indexer:
                 stale = await index_repository.stale(session)
             now = time.monotonic()
             self._not_before = {i: due for i, due in self._not_before.items() if due > now}
-            due = [i for i in stale if at_once or i not in self._not_before]
+            ready = [i for i in stale if at_once or i not in self._not_before]
+            due = [i for i in ready if at_once or self._items.is_due("experiment", i)]
             while due:
                 start = time.monotonic()
                 try:
                     due = await self._batch(due)
-                except OperationalError:
-                    raise  # the database's own trouble is every experiment's: the loop backs off
-                except Exception:
-                    due = await self._first_alone(due)
+                except Exception as error:
+                    first, due = due[0], due[1:]
+                    with self._items.attempt("experiment", first):
+                        await self._batch([first])
+                    if isinstance(error, OperationalError) and not self._items.is_due("experiment", first):
+                        raise  # the database's own trouble is every experiment's: the loop backs off
                 # The lock is free for as long as it was held: whoever waits comes in between.
                 await asyncio.sleep(time.monotonic() - start if due else 0)
             held_back = [self._not_before[i] for i in stale if i in self._not_before]
-        return max(0.0, min(held_back) - time.monotonic()) if held_back else None
-
-    async def _first_alone(self, due: list[int]) -> list[int]:
-        """Where a batch failed: one that cannot be taken in must not keep the others out."""
-        try:
-            await self._batch(due[:1])
-        except OperationalError:
-            raise
-        except Exception:
-            logger.exception("the values of experiment %d could not be brought into step", due[0])
-            self._not_before[due[0]] = time.monotonic() + AFTER_A_FAILURE_SECONDS
-        return due[1:]
+        left = max(0.0, min(held_back) - time.monotonic()) if held_back else None
+        return self._items.soonest(left)
 
     async def _batch(self, due: list[int]) -> list[int]:
         """What is left of ``due``."""

@@ -49,9 +49,15 @@ class Selection:
         return found
 
 
-async def get(session: AsyncSession, experiment_id: int) -> ExperimentRow:
+async def find(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:
+    """None for one that is deleted."""
     row = await session.get(ExperimentRow, experiment_id)
-    if row is None or row.state is ExperimentState.DELETED:
+    return None if row is None or row.state is ExperimentState.DELETED else row
+
+
+async def get(session: AsyncSession, experiment_id: int) -> ExperimentRow:
+    row = await find(session, experiment_id)
+    if row is None:
         raise NotFound(f"experiment {experiment_id} not found")
     return row
 
@@ -92,10 +98,11 @@ async def move(
     to: ExperimentState,
     *,
     actor: str = events.SYSTEM,
+    message: str = "",
     **values: Any,
 ) -> bool:
     """The only place that sets an experiment's state. False where it stands at ``to`` already; PreconditionFailed
-    where the table does not allow it."""
+    where the table does not allow it. ``message`` says in the event why it was moved."""
     start = row.state
     result = await session.execute(
         update(ExperimentRow)
@@ -119,7 +126,7 @@ async def move(
         kind="moved",
         target_type="experiment",
         target_id=row.id,
-        payload={"from": start.value, "to": to.value},
+        payload={"from": start.value, "to": to.value, **({"message": message} if message else {})},
     )
     return True
 
@@ -155,9 +162,9 @@ async def stopping_or_started(session: AsyncSession) -> Sequence[int]:
     return (await session.execute(query)).scalars().all()
 
 
-async def deleting(session: AsyncSession) -> Sequence[ExperimentRow]:
-    query = select(ExperimentRow).where(ExperimentRow.state == ExperimentState.DELETING)
-    return (await session.execute(query)).scalars().all()
+async def deleting(session: AsyncSession) -> Sequence[int]:
+    query = select(ExperimentRow.id).where(ExperimentRow.state == ExperimentState.DELETING)
+    return (await session.scalars(query.order_by(ExperimentRow.id))).all()
 
 
 async def referenced_contexts(session: AsyncSession) -> set[str]:

@@ -1,8 +1,11 @@
 """Runs an experiment's search over the facts that it has not heard of: load, decide purely, apply under a guard."""
 
+import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from determined.link.isolation import Isolation
 from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -16,6 +19,8 @@ from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_events
 from determined_master.trials.service import Trials
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,19 +39,25 @@ class Search:
         self._database = database
         self._clock = clock
         self._trials = trials
+        self._items = Isolation("search", logger)
 
-    async def tick(self) -> None:
+    async def tick(self) -> float | None:
         async with self._database.read() as session:
             due = set(await search_events.experiments_with_news(session))
             due |= set(await repository.stopping_or_started(session))
         for experiment_id in sorted(due):
-            await self.advance(experiment_id)
+            await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
+        return self._items.seconds_left()
 
     async def advance(self, experiment_id: int) -> None:
         async with self._database.read() as session:
-            row = await repository.get(session, experiment_id)
-            news = await search_events.facts_after(session, experiment_id, row.searcher_cursor)
+            row = await repository.find(session, experiment_id)
+            news = await search_events.facts_after(session, experiment_id, row.searcher_cursor if row else 0)
             trials = await trial_rows.of_experiment(session, experiment_id)
+        if row is None:
+            async with self._database.write() as session:
+                await search_events.drop(session, experiment_id)
+            return
         decision = decide(row, news, trials)
         async with self._database.write() as session:
             await self._apply(session, experiment_id, row.searcher_cursor, decision)

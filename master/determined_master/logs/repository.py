@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import notifications
-from determined_master.db.models import ContainerRow, LogRow
-from determined_master.db.session import notify
+from determined_master.db.models import ContainerRow, LogRow, TrialRow
+from determined_master.db.session import delete_rows, notify
 from determined_master.logs.error_lines import is_error
 
 
@@ -99,8 +99,11 @@ async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object
     return found
 
 
-async def drop(session: AsyncSession, task_ids: Sequence[str]) -> None:
-    await session.execute(delete(LogRow).where(LogRow.task_id.in_(task_ids)))
+async def drop_some(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` lines of an experiment's trials; how many there were."""
+    tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
+    some = select(LogRow.id).where(LogRow.task_id.in_(tasks)).limit(most)
+    return await delete_rows(session, LogRow, some)
 
 
 def stored_bytes(connection: Connection, container_id: str, agent_id: str | None) -> int | None:

@@ -1,15 +1,19 @@
-"""Deletes experiments that were asked to go: files first, rows after; drops contexts that nothing names any more."""
+"""Deletes experiments in state DELETING: files first, then rows in batches. Drops contexts without references."""
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
-from determined_master.checkpoints.storage import allowed_roots, remove
-from determined_master.db.models import ExperimentRow
+from determined_master.checkpoints.storage import allowed_roots, in_thread, remove
 from determined_master.db.session import after_commit
 from determined_master.events import repository as events
 from determined_master.experiment_index import index_upkeep
@@ -18,70 +22,138 @@ from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
+from determined_master.trials import search_events
 
 logger = logging.getLogger(__name__)
 
 KEEP_UNREFERENCED_SECONDS = 3600.0
+FOLDERS_PER_STEP = 50
+MAX_PROBLEMS = 3
+"""How many checkpoints that could not be removed are named one by one."""
 MAX_NAMED_FOLDERS = 20
 
-
-async def tick(services: Services) -> float | None:
-    async with services.database.read() as session:
-        due = await experiment_rows.deleting(session)
-    for row in due:
-        await _delete(services, row)
-    await _drop_contexts(services)
-    return None
-
-
-async def _delete(services: Services, row: ExperimentRow) -> None:
-    async with services.database.read() as session:
-        trials = await trial_rows.of_experiment(session, row.id)
-        tasks = [t.task_id for t in trials]
-        checkpoints = await checkpoint_rows.of_tasks(session, tasks)
-    storage, roots, left = row.config["checkpoint_storage"], allowed_roots(services.settings), []
-    try:
-        for checkpoint in checkpoints:
-            if why := remove(storage, checkpoint.uuid, roots):
-                left.append(why)
-    except Exception:
-        logger.exception("experiment %d could not be deleted", row.id)
-        async with services.database.write() as session:
-            fresh = await experiment_rows.get(session, row.id)
-            await experiment_rows.move(session, services.clock, fresh, ExperimentState.DELETE_FAILED)
-        return
-    async with services.database.write() as session:
-        after_commit(session, partial(services.metrics.forget, [t.id for t in trials]))
-        await log_rows.drop(session, tasks)
-        await checkpoint_rows.drop(session, tasks)
-        fresh = await experiment_rows.get(session, row.id)
-        await experiment_rows.move(session, services.clock, fresh, ExperimentState.DELETED)
-        await trial_rows.drop_metrics(session, row.id)
-        await index_upkeep.drop(session, row.id)
-        await series_repository.drop(session, [t.id for t in trials])
-        if left:
-            await _record_left(session, services, row.id, left)
+Drop = Callable[[AsyncSession, int, int | None], Awaitable[int]]
+DROPS: Sequence[tuple[Drop, int]] = (
+    (log_rows.drop_some, 5000),
+    (trial_rows.drop_some_metrics, 1000),
+    (series_repository.drop_some_chunks, 200),
+    (series_repository.drop_some_series, 5000),
+)
+"""Functions that delete up to a number of rows of an experiment, in order. Others can write between transactions."""
 
 
-async def _record_left(session: AsyncSession, services: Services, experiment_id: int, left: Sequence[str]) -> None:
-    """Names the folders that the master may not touch, in the log all of them: nothing else knows of them now."""
-    logger.warning("experiment %d was deleted; folders were left: %s", experiment_id, "; ".join(left))
-    await events.record(
-        session,
-        services.clock,
-        actor=events.SYSTEM,
-        kind="folders_left",
-        target_type="experiment",
-        target_id=experiment_id,
-        payload={"count": len(left), "folders": list(left[:MAX_NAMED_FOLDERS])},
-    )
+class Deletion:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._database = services.database
+        self._items = Isolation("deletion", logger)
+
+    async def tick(self) -> float | None:
+        async with self._database.read() as session:
+            due = await experiment_rows.deleting(session)
+        for experiment_id in due:
+            await self._items.run("experiment", experiment_id, partial(self._delete, experiment_id))
+        await self._items.run("contexts", "unreferenced", self._drop_contexts)
+        return self._items.seconds_left()
+
+    async def _delete(self, experiment_id: int) -> None:
+        problems = await self._remove_checkpoints(experiment_id)
+        if problems:
+            text = _summary(problems)
+            logger.error("experiment %d could not be deleted: %s", experiment_id, text)
+            async with self._database.write() as session:
+                row = await experiment_rows.get(session, experiment_id)
+                clock = self._services.clock
+                await experiment_rows.move(session, clock, row, ExperimentState.DELETE_FAILED, message=text)
+            return
+        for drop, most in DROPS:
+            while await self._drop(drop, experiment_id, most):
+                pass
+        await self._finish(experiment_id)
+
+    async def _remove_checkpoints(self, experiment_id: int) -> list[str]:
+        """Removes the files of all checkpoints and the rows of those that are gone. Returns why others remain."""
+        async with self._database.read() as session:
+            storage = (await experiment_rows.get(session, experiment_id)).config.get("checkpoint_storage", {})
+            uuids = await checkpoint_rows.uuids_of_experiment(session, experiment_id)
+        roots = allowed_roots(self._services.settings)
+        problems: list[str] = []
+        for some in _lots(uuids, FOLDERS_PER_STEP):
+            removal = await in_thread(_remove_folders, storage, some, roots)
+            problems += [f"checkpoint {uuid}: {why}" for uuid, why in removal.failed.items()]
+            async with self._database.write() as session:
+                await checkpoint_rows.drop(session, [uuid for uuid in some if uuid not in removal.failed])
+                if removal.left:
+                    await self._record_left(session, experiment_id, removal.left)
+        return problems
+
+    async def _record_left(self, session: AsyncSession, experiment_id: int, left: Sequence[str]) -> None:
+        """Records the folders that the master may not touch. The log names all of them: no row does any more."""
+        logger.warning("experiment %d: folders were left: %s", experiment_id, "; ".join(left))
+        await events.record(
+            session,
+            self._services.clock,
+            actor=events.SYSTEM,
+            kind="folders_left",
+            target_type="experiment",
+            target_id=experiment_id,
+            payload={"count": len(left), "folders": list(left[:MAX_NAMED_FOLDERS])},
+        )
+
+    async def _drop(self, drop: Drop, experiment_id: int, most: int) -> int:
+        async with self._database.write() as session:
+            return await drop(session, experiment_id, most)
+
+    async def _finish(self, experiment_id: int) -> None:
+        """One small transaction: what is left by now came in while the rest was deleted."""
+        async with self._database.write() as session:
+            row = await experiment_rows.get(session, experiment_id)
+            trial_ids = await trial_rows.ids_of_experiment(session, experiment_id)
+            after_commit(session, partial(self._services.metrics.forget, trial_ids))
+            await experiment_rows.move(session, self._services.clock, row, ExperimentState.DELETED)
+            for drop, _ in DROPS:
+                await drop(session, experiment_id, None)
+            await series_repository.drop_cursors(session, experiment_id)
+            await search_events.drop(session, experiment_id)
+            await index_upkeep.drop(session, experiment_id)
+
+    async def _drop_contexts(self) -> None:
+        """An hour after the last reference; a context that was only just sent may be named by the next request."""
+        async with self._database.read() as session:
+            named = await experiment_rows.referenced_contexts(session)
+        now = self._services.clock.now().timestamp()
+        blobs = self._services.blobs
+        for digest, changed in await asyncio.to_thread(blobs.all):
+            if digest not in named and now - changed > KEEP_UNREFERENCED_SECONDS:
+                await asyncio.to_thread(blobs.drop, digest)
 
 
-async def _drop_contexts(services: Services) -> None:
-    """An hour after the last reference; a context that was only just sent may be named by the next request."""
-    async with services.database.read() as session:
-        named = await experiment_rows.referenced_contexts(session)
-    now = services.clock.now().timestamp()
-    for digest, changed in services.blobs.all():
-        if digest not in named and now - changed > KEEP_UNREFERENCED_SECONDS:
-            services.blobs.drop(digest)
+@dataclass
+class _Removal:
+    """Why folders were left (the master may not touch them) and which removals failed, by checkpoint."""
+
+    left: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def _remove_folders(storage: dict[str, Any], uuids: Sequence[str], roots: Sequence[Path]) -> _Removal:
+    """Removes the folders of checkpoints. Blocking. One failure does not stop the others."""
+    removal = _Removal()
+    for uuid in uuids:
+        try:
+            why = remove(storage, uuid, roots)
+            if why is not None:
+                removal.left.append(why)
+        except Exception as error:  # whatever it is, the user reads it and can try again
+            removal.failed[uuid] = str(error) or type(error).__name__
+    return removal
+
+
+def _summary(problems: Sequence[str]) -> str:
+    told = "; ".join(problems[:MAX_PROBLEMS])
+    more = len(problems) - MAX_PROBLEMS
+    return f"{told}; and {more} more" if more > 0 else told
+
+
+def _lots(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (values[start : start + size] for start in range(0, len(values), size))

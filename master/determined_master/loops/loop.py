@@ -19,7 +19,9 @@ async def run(
     pause: float = 0.0,
 ) -> None:
     """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most.
-    ``pause``: seconds in which it is not called again, whatever notifications come."""
+    ``pause``: seconds in which it is not called again, whatever hints come.
+
+    A tick isolates its items (determined.link.isolation); what it raises itself concerns all of them."""
     failures = 0
     async with notifications.subscribe(*topics) as listener:
         while not notifications.closing:
@@ -31,11 +33,19 @@ async def run(
                     wait = min(interval, max(0.0, wanted))
             except asyncio.CancelledError:
                 raise
-            except Exception:
+            except Exception as error:
                 failures += 1
                 wait = min(30.0, 0.1 * 2 ** min(failures, 9))
-                logger.exception("loop %s failed; again in %.1f s", name, wait)
+                _log(name, failures, error, wait)
                 await asyncio.sleep(wait)
                 continue
             await asyncio.sleep(pause)
             await listener.wait(max(0.0, wait - pause))
+
+
+def _log(name: str, failures: int, error: Exception, wait: float) -> None:
+    """The traceback at the first failure in a row; then a line each time that their number has doubled."""
+    if failures == 1:
+        logger.error("loop %s failed; again in %.1f s", name, wait, exc_info=error)
+    elif failures & (failures - 1) == 0:
+        logger.error("loop %s failed %d times in a row: %s", name, failures, error)

@@ -2,13 +2,15 @@
 
 import logging
 from collections import defaultdict
+from functools import partial
 
 from sqlalchemy.exc import IntegrityError
 
 from determined.errors import Conflict
+from determined.link.isolation import Isolation
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.scheduling.plan import Plan
+from determined_master.scheduling.plan import Placement, Plan, Refusal
 from determined_master.scheduling.priority import plan
 from determined_master.scheduling.view import AgentView, PoolView, RequestView
 from determined_master.services import Services
@@ -21,18 +23,20 @@ class Schedule:
         self._services = services
         self._database = services.database
         self._allocations = services.allocations
+        self._items = Isolation("schedule", logger)
 
     async def tick(self) -> float | None:
         if self._services.draining:
             return None
         for pool in await self.views():
-            await self._apply(plan(pool))
-        return None
+            await self._items.run("pool", pool.name, partial(self._place, pool))
+        return self._items.seconds_left()
 
     async def views(self) -> list[PoolView]:
         """One view for each pool in which something waits."""
         async with self._database.read() as session:
-            waiting = await allocation_rows.pending(session)
+            # One that could not be placed holds up nobody behind it: it is left out of the plan for a while.
+            waiting = [r for r in await allocation_rows.pending(session) if self._items.is_due("allocation", r.id)]
             if not waiting:
                 return []
             agents = await agent_rows.present(session)
@@ -62,17 +66,26 @@ class Schedule:
             for name in pools
         ]
 
+    async def _place(self, pool: PoolView) -> None:
+        await self._apply(plan(pool))
+
     async def _apply(self, wanted: Plan) -> None:
         for placement in wanted.placements:
-            try:
-                async with self._database.write() as session:
-                    await self._allocations.place(session, placement)
-            except (Conflict, IntegrityError) as error:
-                logger.info("a placement was overtaken: %s", error)
+            await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement))
         for refusal in wanted.refusals:
-            async with self._database.write() as session:
-                await self._allocations.refuse(session, refusal)
+            await self._items.run("allocation", refusal.allocation_id, partial(self._refuse_one, refusal))
         await self._say_why(wanted.waiting)
+
+    async def _place_one(self, placement: Placement) -> None:
+        try:
+            async with self._database.write() as session:
+                await self._allocations.place(session, placement)
+        except (Conflict, IntegrityError) as error:
+            logger.info("a placement was overtaken: %s", error)
+
+    async def _refuse_one(self, refusal: Refusal) -> None:
+        async with self._database.write() as session:
+            await self._allocations.refuse(session, refusal)
 
     async def _say_why(self, waiting: dict[str, str]) -> None:
         async with self._database.read() as session:

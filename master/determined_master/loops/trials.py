@@ -1,10 +1,13 @@
 """Gives every trial that wants slots an allocation, and draws the consequences of those that ended."""
 
+import logging
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.states import ExitReason
+from determined.link.isolation import Isolation
+from determined.states import ExitReason, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
@@ -14,6 +17,8 @@ from determined_master.logs import repository as log_rows
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 
+logger = logging.getLogger(__name__)
+
 INVALID_GRACE_SECONDS = 10.0
 
 
@@ -22,6 +27,7 @@ class TrialLoop:
         self._database = database
         self._clock = clock
         self._trials = trials
+        self._items = Isolation("trials", logger)
         self._leave_by: dict[int, datetime] = {}
         """Trials with invalid hyperparameters that still run. Kept in memory: a restart gives them the time again."""
 
@@ -29,21 +35,25 @@ class TrialLoop:
         await self._settle()
         await self._finish_stopped()
         waits = [await self._end_invalid(), await self._request()]
-        return min((wait for wait in waits if wait is not None), default=None)
+        return self._items.soonest(*waits)
 
     async def _settle(self) -> None:
         async with self._database.read() as session:
             ended = [row.id for row in await allocation_rows.unsettled(session)]
         for allocation_id in ended:
-            async with self._database.write() as session:
-                row = await allocation_rows.get(session, allocation_id)
-                trial = await trial_rows.find_by_task(session, row.task_id)
-                if trial is None:
-                    await allocation_rows.change(session, row, settled=True)
-                    continue
-                experiment = await experiment_rows.get(session, trial.experiment_id)
-                await self._say_why(session, row)
-                await self._trials.settle(session, trial, experiment, row)
+            await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
+
+    async def _settle_one(self, allocation_id: str) -> None:
+        async with self._database.write() as session:
+            row = await allocation_rows.get(session, allocation_id)
+            trial = await trial_rows.find_by_task(session, row.task_id)
+            experiment = await experiment_rows.find(session, trial.experiment_id) if trial else None
+            if trial is None or experiment is None:
+                # The experiment was deleted first: nobody is left for whom the end has consequences.
+                await allocation_rows.change(session, row, settled=True)
+                return
+            await self._say_why(session, row)
+            await self._trials.settle(session, trial, experiment, row)
 
     async def _say_why(self, session: AsyncSession, row: AllocationRow) -> None:
         """What no container's own log says, or what of several says what the cause was."""
@@ -59,12 +69,15 @@ class TrialLoop:
             stopping = await trial_rows.stopping(session)
             live = {a.task_id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t in stopping])}
         for trial in stopping:
-            if trial.task_id in live:
-                continue
-            async with self._database.write() as session:
-                row = await trial_rows.get(session, trial.id)
-                if row.state.is_stopping and await allocation_rows.live_of_task(session, row.task_id) is None:
-                    await self._trials.finish_stopped(session, row)
+            if trial.task_id not in live:
+                await self._items.run("trial", trial.id, partial(self._finish_one, trial.id))
+
+    async def _finish_one(self, trial_id: int) -> None:
+        async with self._database.write() as session:
+            row = await trial_rows.get(session, trial_id)
+            # An allocation that has just ended says how the trial ends; the next tick settles it.
+            if row.state.is_stopping and not await allocation_rows.has_open(session, row.task_id):
+                await self._trials.finish_stopped(session, row)
 
     async def _end_invalid(self) -> float | None:
         """Who reported invalid hyperparameters ends by itself, or is killed; seconds until the next that is due."""
@@ -80,9 +93,12 @@ class TrialLoop:
         for trial in trials:
             if self._leave_by.get(trial.id, now) > now or trial.task_id not in live:
                 continue
-            async with self._database.write() as session:
-                await self._trials.kill_attempt(session, await allocation_rows.get(session, live[trial.task_id]))
+            await self._items.run("trial", trial.id, partial(self._kill_one, live[trial.task_id]))
         return min(((due - now).total_seconds() for due in self._leave_by.values() if due > now), default=None)
+
+    async def _kill_one(self, allocation_id: str) -> None:
+        async with self._database.write() as session:
+            await self._trials.kill_attempt(session, await allocation_rows.get(session, allocation_id))
 
     async def _request(self) -> float | None:
         """Seconds until the next trial that backs off may be tried again."""
@@ -102,9 +118,12 @@ class TrialLoop:
                 continue
             due.append(trial.id)
         for trial_id in due:
-            async with self._database.write() as session:
-                row = await trial_rows.get(session, trial_id)
-                if row.state.value != "ACTIVE" or await allocation_rows.live_of_task(session, row.task_id):
-                    continue
-                await self._trials.request_slots(session, row, await experiment_rows.get(session, row.experiment_id))
+            await self._items.run("trial", trial_id, partial(self._request_one, trial_id))
         return soonest
+
+    async def _request_one(self, trial_id: int) -> None:
+        async with self._database.write() as session:
+            row = await trial_rows.get(session, trial_id)
+            if row.state is not TrialState.ACTIVE or await allocation_rows.live_of_task(session, row.task_id):
+                return
+            await self._trials.request_slots(session, row, await experiment_rows.get(session, row.experiment_id))

@@ -8,6 +8,7 @@ from sqlalchemy import (
     ColumnElement,
     Float,
     ScalarSelect,
+    Select,
     Table,
     and_,
     case,
@@ -23,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
+from determined_master.db.session import delete_rows
 from determined_master.metric_series.series_points import Axis
 
 # As tables: the ORM costs more than the database does.
@@ -31,6 +33,7 @@ _S = cast(Table, SeriesRow.__table__)
 _K = cast(Table, ChunkRow.__table__)
 _C = cast(Table, SeriesCursorRow.__table__)
 _T = cast(Table, TrialRow.__table__)
+_GONE = (ExperimentState.DELETING, ExperimentState.DELETED)
 _ENDED = [s for s in TrialState if s.is_terminal]
 MAX_RUNS = 200
 BATCH_ROWS = 500
@@ -89,14 +92,14 @@ _WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
 
 
 async def cursors(session: AsyncSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
-    """Of the trials that are there; those of a deleted experiment are not."""
+    """Of the trials that are there; those of an experiment that is deleted, or is being deleted, are not."""
     found: dict[int, Cursor] = {}
     experiments = cast(Table, ExperimentRow.__table__)
     for ids in _lots(trial_ids):
         query = (
             select(*_CURSOR)
             .select_from(_WITH_CURSOR.join(experiments, experiments.c.id == _T.c.experiment_id))
-            .where(_T.c.id.in_(ids), experiments.c.state != ExperimentState.DELETED)
+            .where(_T.c.id.in_(ids), experiments.c.state.not_in(_GONE))
         )
         found |= {row[0]: Cursor(*row) for row in (await session.execute(query)).all()}
     return found
@@ -276,12 +279,24 @@ async def save_chunks(session: AsyncSession, series_id: int, rows: Sequence[dict
     await session.execute(insert(_K), [{"series_id": series_id, **row} for row in rows])
 
 
-async def drop(session: AsyncSession, trial_ids: Collection[int]) -> None:
-    for ids in _lots(trial_ids):
-        of_trials = select(_S.c.id).where(_S.c.trial_id.in_(ids)).scalar_subquery()
-        await session.execute(delete(_K).where(_K.c.series_id.in_(of_trials)))
-        await session.execute(delete(_S).where(_S.c.trial_id.in_(ids)))
-        await session.execute(delete(_C).where(_C.c.trial_id.in_(ids)))
+async def drop_some_chunks(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` chunks of an experiment; how many there were."""
+    series = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id)))
+    return await delete_rows(session, ChunkRow, select(_K.c.id).where(_K.c.series_id.in_(series)).limit(most))
+
+
+async def drop_some_series(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` series of an experiment, whose chunks are deleted already; how many there were."""
+    some = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id))).limit(most)
+    return await delete_rows(session, SeriesRow, some)
+
+
+async def drop_cursors(session: AsyncSession, experiment_id: int) -> None:
+    await session.execute(delete(_C).where(_C.c.trial_id.in_(_trials_of(experiment_id))))
+
+
+def _trials_of(experiment_id: int) -> Select[Any]:
+    return select(_T.c.id).where(_T.c.experiment_id == experiment_id)
 
 
 def _lots(values: Collection[Any]) -> Iterable[list[Any]]:

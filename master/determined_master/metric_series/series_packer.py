@@ -1,16 +1,21 @@
 """Packs reports into series behind the back of the reports: in small steps, and slowly while the writer has work."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from determined.link.isolation import Isolation
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
 from determined_master.metric_series.repository import Cursor, Report, Stored
 from determined_master.metric_series.series_points import Points, dump, load, points_of
+
+logger = logging.getLogger(__name__)
 
 MIN_POINTS = 512
 """Reports of a trial that are worth packing; fewer are read as they are. At its end all of them are packed."""
@@ -43,6 +48,7 @@ class SeriesPacker:
         self._newest = -1
         self._last = 0
         self._looks = 0
+        self._items = Isolation("packing", logger)
 
     async def tick(self) -> float | None:
         """One step for each of some trials; seconds until the next where more is to be done."""
@@ -57,13 +63,15 @@ class SeriesPacker:
             self._newest = newest
             return None
         self._newest = -1
+        packed = 0
         for trial, has_ended in found:
             written = self._groups_written()
-            await self._pack(trial, has_ended)
+            packed += await self._items.run("trial", trial.trial_id, partial(self._pack, trial, has_ended))
             self._last = trial.trial_id
             if self._groups_written() - written > QUIET_GROUPS:
                 return PATIENT_SECONDS
-        return 0.0
+        # Where none could be packed there is nothing more to do until one that failed may be tried again.
+        return 0.0 if packed else self._items.seconds_left()
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
         async with self._database.read() as session:

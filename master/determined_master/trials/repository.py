@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -13,7 +13,7 @@ from determined.states import TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.db.session import notify
+from determined_master.db.session import delete_rows, notify
 from determined_master.events import repository as events
 from determined_master.trials.states import FROM
 
@@ -195,7 +195,12 @@ async def names_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> di
     return {task: Named(trial, experiment, name) for task, trial, experiment, name in (await session.execute(query))}
 
 
-async def drop_metrics(session: AsyncSession, experiment_id: int) -> None:
-    """Every report of an experiment that is deleted."""
-    trial_ids = select(TrialRow.id).where(TrialRow.experiment_id == experiment_id).scalar_subquery()
-    await session.execute(delete(MetricRow).where(MetricRow.trial_id.in_(trial_ids)))
+async def ids_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[int]:
+    return (await session.scalars(select(TrialRow.id).where(TrialRow.experiment_id == experiment_id))).all()
+
+
+async def drop_some_metrics(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` reports of an experiment; how many there were."""
+    trial_ids = select(TrialRow.id).where(TrialRow.experiment_id == experiment_id)
+    some = select(MetricRow.id).where(MetricRow.trial_id.in_(trial_ids)).limit(most)
+    return await delete_rows(session, MetricRow, some)

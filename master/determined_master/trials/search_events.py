@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.models import SearchFactRow
@@ -39,3 +39,8 @@ async def mark_heard(session: AsyncSession, experiment_id: int, cursor: int) -> 
         .where(SearchFactRow.experiment_id == experiment_id, SearchFactRow.id <= cursor)
         .values(heard=True)
     )
+
+
+async def drop(session: AsyncSession, experiment_id: int) -> None:
+    """Removes the facts of an experiment that is deleted: no searcher will hear of them."""
+    await session.execute(delete(SearchFactRow).where(SearchFactRow.experiment_id == experiment_id))

@@ -86,4 +86,4 @@ def decide(end: AttemptEnd) -> TrialOutcome:
 
 def _backoff(failures: int) -> float:
     """Returns seconds: none after the first failure, minutes after the tenth in a row."""
-    return 0.0 if failures <= 1 else min(300.0, 2.0 ** (failures - 2))
+    return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))

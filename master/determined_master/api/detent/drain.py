@@ -1,15 +1,19 @@
 """Before the whole cluster stops: nothing new starts, live trials are asked to save, and then to go."""
 
+import logging
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 
+from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Read, ServicesDep, current_admin, current_principal, current_user
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.authentication import bearer
+from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
+logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/detent", tags=["cluster"])
 
 
@@ -28,15 +32,26 @@ class DrainBody(Wire):
 async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
     services.draining = True
-    async with services.database.write() as session:
-        for row in await allocation_rows.live(session):
-            if row.state.value == "PENDING":
-                continue
-            if body.kill:
-                await services.allocations.kill(session, row)
-            else:
-                await services.allocations.terminate(session, row)
+    async with services.database.read() as session:
+        live = [row.id for row in await allocation_rows.live_without_spec(session) if row.state.value != "PENDING"]
+    problems: list[Exception] = []
+    for allocation_id in live:
+        try:
+            await _end(services, allocation_id, kill=body.kill)
+        except Exception as error:  # the others are asked all the same, and the caller hears of it
+            logger.exception("allocation %s could not be asked to end", allocation_id)
+            problems.append(error)
+    if problems:
+        raise problems[0]
     return Empty()
+
+
+async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
+    async with services.database.write() as session:
+        row = await allocation_rows.get(session, allocation_id)
+        if row.state is AllocationState.PENDING:
+            return
+        await (services.allocations.kill(session, row) if kill else services.allocations.terminate(session, row))
 
 
 @router.get("/drain", dependencies=[Depends(operator)])

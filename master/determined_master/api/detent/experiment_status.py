@@ -71,6 +71,7 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) ->
         each.target_id: each.time for each in await event_rows.moves_of(session, "trial", [str(t.id) for t in told])
     }
     last = await event_rows.last_move(session, "experiment", row.id)
+    message = str(last.payload.get("message", "")) if last else ""
     statuses = [status_queries.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
     state = status_queries.finer(row.state, list(live.values()))
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
@@ -80,7 +81,7 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) ->
     return schemas.ExperimentStatus(
         id=row.id,
         state=state,
-        text=status_queries.text_of(row, statuses, list(live.values()), total),
+        text=status_queries.text_of(row, statuses, list(live.values()), total, message),
         since=status_queries.since_of(row, last.time if last else None, statuses, state),
         progress=progress,
         eta_seconds=status_queries.eta_seconds(progress, spans, now),

@@ -48,8 +48,11 @@ def leaving(live: Collection[AllocationRow]) -> str:
     return "saved, leaving" if asked else "waiting for the container to end"
 
 
-def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int) -> str:
-    """``total``: of its trials, of which the most telling are given."""
+def text_of(
+    row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int, message: str = ""
+) -> str:
+    """``total``: of its trials, of which the most telling are given. ``message``: why it is in its state, if the event
+    of its last change says so."""
     shown = finer(row.state, live)
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
@@ -59,6 +62,8 @@ def text_of(row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[Al
     if row.state is ExperimentState.ERROR:
         failed = [trial for trial in trials if trial.state == "STATE_ERROR"]
         return f"failed: trial {failed[0].trial_id}: {failed[0].text}" if failed else "failed"
+    if row.state is ExperimentState.DELETE_FAILED and message:
+        return f"delete failed: {message}"
     if shown == "STATE_QUEUED":
         waiting = next((trial.waiting for trial in trials if trial.waiting), None)
         return f"queued: {waiting}" if waiting else "queued"

@@ -1,0 +1,85 @@
+"""Runs the items of a loop so that one that fails stops no other. Used by the loops of master and agent."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+FIRST_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 60.0
+FORGET_SECONDS = 600.0
+
+
+@dataclass
+class _Failure:
+    cause: str
+    count: int
+    retry_at: float
+
+
+class Isolation:
+    """Catches the exceptions of single items, and leaves a failed item out until its back-off is over.
+
+    The back-off doubles with each failure in a row, up to MAX_BACKOFF_SECONDS. The traceback of an item is logged once;
+    it is logged again only after another exception, or after the item has worked in between.
+    """
+
+    def __init__(self, loop: str, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loop = loop
+        self._logger = logger
+        self._clock = clock
+        self._failures: dict[tuple[str, object], _Failure] = {}
+
+    def is_due(self, kind: str, item: object) -> bool:
+        """False while an item that failed is left out."""
+        failure = self._failures.get((kind, item))
+        return failure is None or failure.retry_at <= self._clock()
+
+    async def run(self, kind: str, item: object, work: Callable[[], Awaitable[object]]) -> bool:
+        """Awaits ``work`` unless the item is left out; True if it was done."""
+        if not self.is_due(kind, item):
+            return False
+        with self.attempt(kind, item):
+            await work()
+        return (kind, item) not in self._failures
+
+    def run_now(self, kind: str, item: object, work: Callable[[], object]) -> bool:
+        """Like :meth:`run`, for work that does not wait."""
+        if not self.is_due(kind, item):
+            return False
+        with self.attempt(kind, item):
+            work()
+        return (kind, item) not in self._failures
+
+    @contextmanager
+    def attempt(self, kind: str, item: object) -> Iterator[None]:
+        """Catches, logs and remembers what its body raises; the caller has asked :meth:`is_due` before."""
+        try:
+            yield
+        except Exception as error:
+            self._note(kind, item, error)
+        else:
+            self._failures.pop((kind, item), None)
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the next failed item is tried again; None if there is none."""
+        now = self._clock()
+        # An item that was not tried again for long is gone, or its loop has nothing more to do for it.
+        self._failures = {key: f for key, f in self._failures.items() if now - f.retry_at < FORGET_SECONDS}
+        left = [f.retry_at - now for f in self._failures.values() if f.retry_at > now]
+        return min(left, default=None)
+
+    def soonest(self, *waits: float | None) -> float | None:
+        """The least of ``waits`` and :meth:`seconds_left`; None if there is nothing to wait for."""
+        return min((wait for wait in (*waits, self.seconds_left()) if wait is not None), default=None)
+
+    def _note(self, kind: str, item: object, error: Exception) -> None:
+        known = self._failures.get((kind, item))
+        cause = f"{type(error).__name__}: {error}"
+        count = known.count + 1 if known else 1
+        wait = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(count - 1, 16))
+        self._failures[kind, item] = _Failure(cause, count, self._clock() + wait)
+        if known is None or known.cause != cause:
+            text = "loop %s: %s %s failed and is left out; it is tried again in %.0f s"
+            self._logger.error(text, self._loop, kind, item, wait, exc_info=error)

@@ -1,0 +1,49 @@
+"""Kills allocations that were asked to leave and are still there after their preemption timeout."""
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+
+from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
+from determined.link.isolation import Isolation
+from determined_master.allocations import repository
+from determined_master.allocations.service import Allocations
+from determined_master.clock import Clock
+from determined_master.db.session import Database
+
+logger = logging.getLogger(__name__)
+
+
+class Deadlines:
+    def __init__(self, database: Database, clock: Clock, allocations: Allocations) -> None:
+        self._database = database
+        self._clock = clock
+        self._allocations = allocations
+        self._items = Isolation("deadlines", logger)
+
+    async def tick(self) -> float | None:
+        """Seconds until the next deadline."""
+        now = self._clock.now()
+        waits: list[float] = []
+        async with self._database.read() as session:
+            asked = [
+                (row.id, _seconds_left(row.preempt_requested_at, row.preemption_timeout, now))
+                for row in await repository.live_without_spec(session)
+                if row.preempt_requested_at is not None and row.kill_requested_at is None
+            ]
+        for allocation_id, left in asked:
+            if left > 0:
+                waits.append(left)
+            else:
+                await self._items.run("allocation", allocation_id, partial(self._kill, allocation_id))
+        return self._items.soonest(*waits)
+
+    async def _kill(self, allocation_id: str) -> None:
+        async with self._database.write() as session:
+            await self._allocations.kill(session, await repository.get(session, allocation_id))
+
+
+def _seconds_left(requested_at: datetime, timeout: int, now: datetime) -> float:
+    # A row of an earlier version may hold more than a timedelta takes.
+    bounded = min(max(timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
+    return (requested_at + timedelta(seconds=bounded) - now).total_seconds()

@@ -1,0 +1,110 @@
+"""What a task leaves in its run folder stops neither its own end nor the agent."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.agent.test_daemon import ended, state_is
+from tests.support.agents import agent_on, make_wish
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerExit, ReportedState
+from determined.link.run_folder import RunFolder
+from determined_agent import exit_report
+from determined_agent.drivers.driver import Ended
+from determined_agent.exit_report import exit_of
+
+BAD = {
+    "fifo": 'mkfifo "$DET_RUN_DIR/exits/rank-0.json"',
+    "link": 'mkfifo fifo; ln -s "$PWD/fifo" "$DET_RUN_DIR/exits/rank-0.json"',
+    "large": """(printf '{"rank": 0, "code": 1, "last_lines": ["'; head -c 80000000 /dev/zero | tr '\\0' x; printf '"]}') """
+    """> "$DET_RUN_DIR/exits/rank-0.json" """,
+    "surrogate": r"""printf '{"rank": 0, "code": 1, "last_lines": ["\\ud800"]}' > "$DET_RUN_DIR/exits/rank-0.json" """,
+    "not finite": """printf '{"rank": 0, "code": 1, "time": NaN}' > "$DET_RUN_DIR/exits/rank-0.json" """,
+}
+
+
+@pytest.mark.parametrize("how", BAD)
+async def test_a_bad_exit_record_ends_its_container_and_no_other(tmp_path: Path, how: str) -> None:
+    master = FakeLinkMaster()
+    bad, good = make_wish(f"{BAD[how]}; exit 3"), make_wish("echo fine; exit 4")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(bad)
+        assert (await ended(master, bad)).code == 3
+        await master.wish(bad, good)
+        assert (await ended(master, good)).code == 4
+        assert master.text_of(good.container_id)[:1] == ["fine"]
+
+
+def test_many_long_records_stay_below_the_links_limit(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "container")
+    folder.exits.mkdir(parents=True)
+    for rank in range(exit_report.MAX_RECORDS + 10):
+        lines = ["x" * 10_000] * 20
+        record = {"rank": rank, "code": 1, "signal": 10**30, "time": float(rank + 1), "last_lines": lines}
+        (folder.exits / f"rank-{rank}.json").write_text(json.dumps(record))
+    found = exit_of(Ended("exited", code=1), folder)
+    assert len(found.ranks) == exit_report.MAX_RECORDS
+    assert found.ranks[0].signal is None
+    assert len(found.model_dump_json()) < 4 * exit_report.MAX_TEXT_CHARACTERS
+    assert found.message.startswith("rank 0 exited with code 1:")
+
+
+def test_a_stored_exit_of_an_earlier_agent_is_bounded_too() -> None:
+    found = exit_report.bounded(ContainerExit(kind="exited", code=10**20, message="\ud800" + "x" * (1 << 20)))
+    assert found.code is None
+    assert (
+        len(ReportedState(containers=[]).model_dump_json() + found.model_dump_json())
+        < 2 * exit_report.MAX_TEXT_CHARACTERS
+    )
+
+
+async def test_a_container_that_cannot_be_forgotten_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step of a reconciliation raises each time; the second is done, and the first is tried again."""
+    master, first, second = FakeLinkMaster(), make_wish("exit 1"), make_wish("exit 2")
+    is_broken = True
+    async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
+        forget = daemon._forget
+
+        def fails(container_id: str) -> None:
+            if container_id == first.container_id and is_broken:
+                raise RuntimeError("a test's")
+            forget(container_id)
+
+        monkeypatch.setattr(daemon, "_forget", fails)
+        await master.wish(first, second)
+        await ended(master, first)
+        await ended(master, second)
+        await master.wish()
+        await eventually(lambda: master.truth_of(second.container_id) is None)
+        assert master.truth_of(first.container_id) is not None
+        is_broken = False
+        await eventually(lambda: master.truth_of(first.container_id) is None)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder.output / "notes.seg").write_text("mine"),
+        lambda folder: os.mkfifo(folder.output / f"{10**19}.seg"),
+        lambda folder: (folder.wake.unlink(), folder.wake.write_text("")),
+    ],
+    ids=["a file of the task's", "a fifo", "no bell"],
+)
+async def test_what_lies_among_the_output_stops_no_other_container(
+    tmp_path: Path, spoil: Callable[[RunFolder], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("determined_agent.output.MAX_UNREADABLE", 2, raising=False)
+    master, bad, good = FakeLinkMaster(), make_wish("sleep 1000"), make_wish("echo fine; exit 4")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(bad)
+        await eventually(state_is(master, bad, "RUNNING"))
+        spoil(RunFolder(tmp_path / "runs" / bad.container_id))
+        await master.wish(bad.model_copy(update={"state": "stopped", "spec": None}), good)
+        assert (await ended(master, good)).code == 4
+        assert (await ended(master, bad)).kind == "killed"

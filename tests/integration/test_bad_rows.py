@@ -1,0 +1,311 @@
+"""One bad row stops nobody else: each loop goes on with its other items, also after a restart."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.makers import add_experiment, add_trial
+from tests.support.waiting import eventually
+
+from determined.states import ContainerState
+from determined_master import notifications
+from determined_master.agents.service import Agents
+from determined_master.allocations import containers
+from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.service import Allocations
+from determined_master.experiments.search import Search
+from determined_master.loops import deletion
+from determined_master.loops.trials import TrialLoop
+from determined_master.metric_series import repository
+from determined_master.metric_series.series_packer import SeriesPacker
+from determined_master.metrics.store import MetricStore
+from determined_master.trials.service import Trials
+
+
+async def killed_and_deleted(one: Cluster) -> int:
+    """An experiment whose trial waited for slots, killed and deleted over HTTP."""
+    experiment = await one.create()
+
+    async def waits() -> bool:
+        task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
+        return bool((await one.get(f"/api/v1/tasks/{task}"))["task"]["allocations"])
+
+    await eventually(waits)
+    assert (await one.post(f"/api/v1/experiments/{experiment}/kill")).status_code == 200
+    await deleted(one, experiment)
+    return experiment
+
+
+async def deleted(one: Cluster, experiment: int) -> None:
+    async def gone() -> bool:
+        answer = await one.client.delete(f"/api/v1/experiments/{experiment}")
+        assert answer.status_code in (200, 400, 404), answer.text
+        return (await one.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
+
+    await eventually(gone)
+
+
+def in_database(folder: Path, statement: str, *values: Any) -> None:
+    connection = sqlite3.connect(folder / "data" / "master.sqlite", timeout=30)
+    with connection:
+        assert connection.execute(statement, values).rowcount > 0
+    connection.close()
+
+
+async def runs_to_its_end(one: Cluster) -> None:
+    """Another experiment gets slots, runs and completes."""
+    agent = await one.join("other")
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    await agent.exit(wish)
+
+    async def completed() -> bool:
+        return await one.state(experiment) == "STATE_COMPLETED"
+
+    await eventually(completed)
+
+
+async def test_an_ended_allocation_of_a_deleted_experiment_stops_no_trial(tmp_path: Path):
+    """Killed, then deleted at once: the deletion overtook the consequences of the end."""
+    async with cluster(tmp_path) as one:
+        await killed_and_deleted(one)
+    in_database(tmp_path, "UPDATE allocations SET settled = 0")
+    async with cluster(tmp_path) as one:
+        await runs_to_its_end(one)
+        async with one.master.database.read() as session:
+            assert await allocation_rows.unsettled(session) == []
+
+
+async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(one: Cluster):
+    await killed_and_deleted(one)
+    body = {
+        "group": "validation",
+        "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
+    }
+    assert (await one.post("/api/v1/trials/1/metrics", body)).status_code == 200
+    await runs_to_its_end(one)
+
+
+async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Path):
+    async with cluster(tmp_path) as one:
+        agent = await one.join(slots=2)
+        endless, short = await one.create(), await one.create(CONFIG + "preemption_timeout: 0\n")
+        for wish in await agent.wished(2):
+            await agent.run(wish)
+        in_database(
+            tmp_path, f"UPDATE allocations SET preemption_timeout = {10**18} WHERE task_id LIKE ?", f"{endless}.%"
+        )
+        for experiment in (endless, short):
+            await one.post(f"/api/v1/experiments/{experiment}/pause")
+
+        async def killed() -> bool:
+            return sorted(wish.state for wish in await agent.wish()) == ["running", "stopped"]
+
+        await eventually(killed)
+
+
+async def test_a_stopped_trial_ends_by_how_its_allocation_ended(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """Also where the allocation ends in the middle of a tick: its consequences are drawn first, and once."""
+    is_armed, is_held, goes_on = False, asyncio.Event(), asyncio.Event()
+    settle = TrialLoop._settle
+
+    async def held(self: TrialLoop) -> None:
+        await settle(self)
+        if is_armed:
+            is_held.set()
+            await goes_on.wait()
+
+    monkeypatch.setattr(TrialLoop, "_settle", held)
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    await one.post(f"/api/v1/experiments/{experiment}/cancel")
+    is_armed = True
+    one.master.notifications.publish([notifications.TRIALS])
+    await is_held.wait()
+    await agent.exit(wish, code=1)
+    is_armed = False
+    goes_on.set()
+
+    async def ended() -> str:
+        state = (await one.get("/api/v1/trials/1"))["trial"]["state"]
+        return state if state in ("STATE_ERROR", "STATE_CANCELED") else ""
+
+    assert await eventually(ended) == "STATE_ERROR"
+
+
+class Spoiled:
+    """A method that raises for the items that ``is_bad`` names, until it is repaired."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, owner: Any, name: str, is_bad: Callable[..., bool]) -> None:
+        self.is_repaired = False
+        self.count = 0
+        whole = getattr(owner, name)
+
+        async def raises(*given: Any, **named: Any) -> Any:
+            if not self.is_repaired and is_bad(*given, **named):
+                self.count += 1
+                raise RuntimeError("a test's")
+            return await whole(*given, **named)
+
+        patch.setattr(owner, name, raises)
+
+
+SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
+    "settled": (Trials, "settle", lambda _self, _session, _trial, experiment, _ended: experiment.id == 1),
+    "requested": (Trials, "request_slots", lambda _self, _session, _trial, experiment: experiment.id == 1),
+    "searched": (Search, "_apply", lambda _self, _session, experiment_id, *_: experiment_id == 1),
+    "placed": (Allocations, "place", lambda _self, _session, placement: placement.allocation_id.startswith("1.")),
+}
+
+
+@pytest.mark.parametrize("what", SPOILED)
+async def test_an_experiment_that_cannot_be(one: Cluster, monkeypatch: pytest.MonkeyPatch, what: str):
+    """... stops no other, and goes on once it can. There is one slot for both."""
+    spoiled = Spoiled(monkeypatch, *SPOILED[what])
+    agent = await one.join()
+    bad, good = await one.create(), await one.create()
+
+    async def completed(experiment: int) -> bool:
+        for wish in await agent.wish():
+            if wish.state == "running":
+                await agent.run(wish)
+                await agent.exit(wish)
+        return await one.state(experiment) == "STATE_COMPLETED"
+
+    await eventually(lambda: completed(good))
+    assert spoiled.count in (1, 2, 3)  # with back-off, not at each tick
+    assert await one.state(bad) != "STATE_COMPLETED"
+    spoiled.is_repaired = True
+    await eventually(lambda: completed(bad))
+
+
+async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    spoiled = Spoiled(monkeypatch, Agents, "_lose", lambda _self, agent_id: agent_id == "a")
+    async with cluster(tmp_path, agent_reconnect_wait=0.05) as one:
+        for agent_id in ("a", "b"):
+            await one.join(agent_id)
+            await one.master.agents.disconnected(agent_id)
+
+        async def present() -> str:
+            return " ".join(agent["id"] for agent in (await one.get("/api/v1/agents"))["agents"]) or "none"
+
+        async def is_gone(agent_id: str) -> bool:
+            return agent_id not in (await present()).split()
+
+        await eventually(lambda: is_gone("b"))
+        assert spoiled.count > 0
+        spoiled.is_repaired = True
+        await eventually(lambda: is_gone("a"))
+
+
+async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    spoiled = Spoiled(monkeypatch, Allocations, "kill", lambda _self, _session, row: row.task_id.startswith("1."))
+    agent = await one.join(slots=2)
+    first, second = [await one.create(CONFIG + "preemption_timeout: 0\n") for _ in range(2)]
+    for wish in await agent.wished(2):
+        await agent.run(wish)
+    for experiment in (first, second):
+        await one.post(f"/api/v1/experiments/{experiment}/pause")
+
+    async def killed() -> list[str]:
+        return sorted(w.allocation_id[:2] for w in await agent.wish() if w.state == "stopped")
+
+    await eventually(killed)
+    assert await killed() == ["2."]
+    spoiled.is_repaired = True
+
+    async def both() -> bool:
+        return await killed() == ["1.", "2."]
+
+    await eventually(both)
+
+
+async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    spoiled = Spoiled(monkeypatch, deletion.index_upkeep, "drop", lambda _session, experiment_id: experiment_id == 1)
+    first, second = [await one.create(activate=False) for _ in range(2)]
+    for experiment in (first, second):
+        await one.post(f"/api/v1/experiments/{experiment}/kill")
+
+    async def deletable() -> bool:
+        return {await one.state(first), await one.state(second)} == {"STATE_CANCELED"}
+
+    await eventually(deletable)
+    assert (await one.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
+    await deleted(one, second)
+    assert await one.state(first) == "STATE_DELETING"
+    spoiled.is_repaired = True
+    await deleted(one, first)
+
+
+async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    agent = await one.join(slots=2)
+    await one.create()
+    await one.create()
+    bad, good = await agent.wished(2)
+    Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[3]])
+    truths = [agent.truth(wish, ContainerState.RUNNING) for wish in (bad, good)]
+    await one.master.agents.hear(agent.id, truths)
+    async with one.master.database.read() as session:
+        states = {c.id: c.state for c, _ in await allocation_rows.live_on_agent(session, agent.id)}
+    assert states == {bad.container_id: ContainerState.ASSIGNED, good.container_id: ContainerState.RUNNING}
+
+
+async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wished(one: Cluster):
+    agent = await one.join(slots=2)
+    bad, good = await one.create(), await one.create()
+    await agent.wished(2)
+    in_database(one.master.settings.data.parent, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%")
+    wishes = {wish.allocation_id.partition(".")[0]: wish for wish in await agent.wish()}
+    assert wishes[str(bad)].spec is None
+    assert wishes[str(bad)].state == "running"
+    assert wishes[str(good)].spec is not None
+
+
+async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(one: Cluster):
+    async with one.master.database.write() as session:
+        experiment = await add_experiment(session)
+        bad, good = [(await add_trial(session, experiment)).id for _ in range(2)]
+    for trial, metrics in ((bad, "[1]"), (good, '{"loss": 1.0}')):
+        in_database(
+            one.master.settings.data.parent,
+            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+            " VALUES (?, 1, 'training', 1, 1, ?, 0)",
+            trial,
+            metrics,
+        )
+    packing = SeriesPacker(one.master.database, lambda: 0, least=1)
+    waits = [await packing.tick() for _ in range(3)]
+    async with one.master.database.read() as session:
+        found = await repository.series_of(session, [bad, good], [("training", "loss")])
+    assert [row.trial_id for row in found] == [good]
+    assert waits[-1] is not None, "the bad one is tried again"
+    assert waits[-1] > 0
+
+
+async def test_the_writer_outlives_a_group_that_it_cannot_answer(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    body: dict[str, Any] = {
+        "group": "training",
+        "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
+    }
+
+    def raises(*_: Any) -> set[str]:
+        raise RuntimeError("a test's")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MetricStore, "topics", raises)
+        assert (await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))).status_code == 500
+    body["metrics"]["stepsCompleted"] = 2
+    assert (await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))).status_code == 200

@@ -1,0 +1,130 @@
+"""Deleting an experiment: beside the event loop, in bounded transactions, and with its errors told."""
+
+import sqlite3
+import threading
+import uuid
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+from tests.support.checkpoints import store_checkpoint
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
+
+from determined_master.loops import deletion
+
+
+async def completed(one: Cluster, checkpoints: int = 1) -> tuple[int, list[Path]]:
+    """An experiment that has ended, and the folders of its checkpoints."""
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    assert wish.spec is not None
+    await agent.run(wish)
+    folders = []
+    for step in range(checkpoints):
+        name = str(uuid.uuid4())
+        folder = store_checkpoint(one.master.settings.data / "checkpoints", name)
+        body = {
+            "uuid": name,
+            "taskId": wish.spec.task_id,
+            "metadata": {"steps_completed": step},
+            "resources": {"model": "7"},
+        }
+        assert (await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))).status_code == 200
+        folders.append(folder)
+    await agent.exit(wish)
+    await reaches(one, experiment, "STATE_COMPLETED")
+    return experiment, folders
+
+
+async def reaches(one: Cluster, experiment: int, state: str) -> None:
+    async def there() -> bool:
+        return await one.state(experiment) == state
+
+    await eventually(there)
+
+
+async def delete(one: Cluster, experiment: int) -> None:
+    assert (await one.client.delete(f"/api/v1/experiments/{experiment}")).status_code == 200
+
+
+async def is_gone(one: Cluster, experiment: int) -> bool:
+    return (await one.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
+
+
+async def test_a_checkpoint_that_cannot_be_removed_is_told_and_tried_again(one: Cluster):
+    experiment, (good, bad) = await completed(one, checkpoints=2)
+    obstacle = bad.with_name(f"{bad.name}.deleted")
+    obstacle.write_text("in the way")
+    await delete(one, experiment)
+    await reaches(one, experiment, "STATE_DELETE_FAILED")
+    status = await one.get(f"/detent/experiments/{experiment}/status")
+    assert status["text"].startswith(f"delete failed: checkpoint {bad.name}: ")
+    assert "Not a directory" in status["text"]
+    events = await one.get("/detent/events")
+    assert any("could not be deleted: checkpoint" in event["text"] for event in events["events"])
+    assert not good.exists()
+    left = (await one.get(f"/api/v1/experiments/{experiment}/checkpoints"))["checkpoints"]
+    assert [checkpoint["uuid"] for checkpoint in left] == [bad.name]
+    obstacle.unlink()
+    await delete(one, experiment)
+    await eventually(lambda: is_gone(one, experiment))
+
+
+async def test_folders_are_removed_beside_the_event_loop(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    experiment, _ = await completed(one)
+    is_removing, may_go_on, others_were_served = threading.Event(), threading.Event(), []
+
+    def slow(*_: Any) -> None:
+        is_removing.set()
+        others_were_served.append(may_go_on.wait(5))
+
+    monkeypatch.setattr(deletion, "remove", slow)
+    await delete(one, experiment)
+
+    async def removing() -> bool:
+        return is_removing.is_set()
+
+    await eventually(removing)
+    assert await one.state(experiment) == "STATE_DELETING"
+    may_go_on.set()
+    await eventually(lambda: is_gone(one, experiment))
+    assert others_were_served == [True]
+
+
+async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
+    experiment, _ = await completed(one)
+    task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
+    file = one.master.settings.data / "master.sqlite"
+    connection = sqlite3.connect(file, timeout=30)
+    with connection:
+        connection.executemany(
+            "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
+            " VALUES (?, 1, '', 'stdout', 'task', 'x', 0)",
+            [(task,)] * 12_000,
+        )
+        connection.executemany(
+            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+            " VALUES (1, 1, 'training', 1, ?, '{}', 0)",
+            [(step,) for step in range(100, 2600)],
+        )
+    changes = [0]
+
+    def count(committing: Connection) -> None:
+        driver: Any = committing.connection.driver_connection
+        changes.append(driver.total_changes)
+
+    engine = one.master.database.write_engine.sync_engine
+    event.listen(engine, "commit", count)
+    await delete(one, experiment)
+    await eventually(lambda: is_gone(one, experiment))
+    event.remove(engine, "commit", count)
+    transactions = [after - before for before, after in pairwise(changes[1:])]
+    assert sum(transactions) >= 14_500
+    assert max(transactions) <= 5100
+    for table in ("task_logs", "metrics", "checkpoints", "series", "series_chunks", "series_cursors", "search_facts"):
+        assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+    connection.close()
