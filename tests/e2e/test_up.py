@@ -38,15 +38,19 @@ class Up:
         self.process.communicate(timeout=60)
         return self.process.returncode
 
+    def close(self) -> None:
+        """Everything ends, tasks too."""
+        self.det("down", "--now", "--data", str(self.data), check=False)
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     made = Up(tmp_path)
     yield made
-    made.det("down", "--now", "--data", str(made.data), check=False)
-    if made.process is not None:
-        made.process.kill()
-        made.process.communicate()
+    made.close()
 
 
 def auth(up: Up) -> dict:
