@@ -108,7 +108,7 @@ class Up:
 
     def _start_master(self) -> None:
         self._master.start()
-        url = self._master.announcement("ready: ", START_SECONDS)
+        url = self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if url is None:
             self._master.signal(signal.SIGTERM)
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
@@ -116,6 +116,11 @@ class Up:
         # The port stays what it was where a dead master is started again.
         self._master.argv = [*self._master.argv[:-3], "--port", url.rsplit(":", 1)[1], "--announce"]
         self._login()
+
+    def _say_upgrade(self, text: str) -> None:
+        say(text)
+        if self._args.quiet_link:  # read by the `det up --detach` that waits for this one
+            print(text, flush=True)
 
     def _login(self) -> None:
         password = (self._folder / "password").read_text().strip()
@@ -154,7 +159,7 @@ class Up:
 
     def _tend(self) -> None:
         if self._master.tend(say):
-            self._master.announcement("ready: ", START_SECONDS)
+            self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if self._agent is not None:
             self._agent.tend(say)
 
@@ -199,7 +204,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         child.process = subprocess.Popen(
             child.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
         )
-    url = child.announcement("ready: ", START_SECONDS + 5)
+    url = child.announcement("ready: ", START_SECONDS + 5, say)
     if url is None:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)

@@ -11,11 +11,13 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import uvicorn
 import uvloop
+from sqlalchemy.exc import DBAPIError
 
 from determined_master import logging as logs
 from determined_master.app import create_app
@@ -43,12 +45,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     with lock:
         settings = _with_password(settings)
         try:
-            master = build(settings)
+            master = build(settings, announce=partial(_announce_upgrade, settings))
         except MigrationFailed as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
         logs.configure(settings.log_level, master.own_log)
         return uvloop.run(serve(master))
+
+
+def _announce_upgrade(settings: Settings, text: str) -> None:
+    """`det up` waits longer for the master where it reads this line."""
+    print(f"upgrading: {text}", file=sys.stdout if settings.announce else sys.stderr, flush=True)
 
 
 def _keep_memory_small() -> None:
@@ -98,6 +105,12 @@ async def serve(master: Master) -> int:
     except OSError as error:
         print(f"det-master: cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
         return 2
+    try:
+        await master.begin()
+    except DBAPIError as error:
+        print(f"det-master: the database {settings.url} cannot be used: {error.orig}", file=sys.stderr)
+        await master.database.close()
+        return 1
     port = listening.getsockname()[1]
     config = uvicorn.Config(
         create_app(master),

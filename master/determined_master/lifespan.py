@@ -39,8 +39,7 @@ async def _database(master: Master) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _first_rows(master: Master) -> AsyncIterator[None]:
-    await master.raise_epoch()
-    await master.users.ensure_first(master.settings.initial_user_password)
+    await master.begin()
     await master.agents.start_windows()
     yield
 

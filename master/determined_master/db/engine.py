@@ -61,21 +61,29 @@ def make_group_engine(url: str) -> Engine:
 
 
 def make_migration_engine(url: str) -> Engine:
-    """For Alembic: no pool; foreign keys stay off while tables are rebuilt."""
-    return create_engine(_sync(make_url(url)), poolclass=NullPool)
+    """For Alembic: no pool, and a transaction that takes the write lock before it reads the revision.
+
+    Foreign keys stay off while tables are rebuilt: within a transaction SQLite cannot switch them.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(_sync(parsed), poolclass=NullPool)
+    engine = create_engine(_sync(parsed), poolclass=NullPool, connect_args={"timeout": 60})
+    _configure(engine, begin="BEGIN IMMEDIATE", pragmas=("PRAGMA foreign_keys=OFF",))
+    return engine
 
 
 def _sync(url: URL) -> URL:
     return url.set(drivername="sqlite" if url.get_backend_name() == "sqlite" else url.get_backend_name())
 
 
-def _configure(engine: Engine, *, begin: str, extra: tuple[str, ...] = ()) -> None:
+def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         # Transactions are opened by the listener below and nowhere else.
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in _PRAGMAS + extra:
+        for pragma in pragmas + extra:
             cursor.execute(pragma)
         cursor.close()
 
