@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from determined_cli.data_folder import open_log
+
 LONGEST_BACKOFF = 10.0
 UPGRADING = "upgrading: "
 STEADY_SECONDS = 30.0
@@ -39,7 +41,7 @@ class Child:
 
     def start(self) -> None:
         self.started_at = time.monotonic()
-        with open(self.log, "ab") as log:
+        with open_log(self.log) as log:
             self.process = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,

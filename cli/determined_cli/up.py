@@ -67,8 +67,7 @@ class Up:
         self._wake = threading.Event()
         self.url = ""
         self._token = ""
-        logs = folder / "logs"
-        logs.mkdir(exist_ok=True)
+        logs = data_folder.make_private(folder)
         self._master = Child(
             "master",
             python(
@@ -191,7 +190,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     """Starts the supervisor in a session of its own and stays until it is ready."""
     if data_folder.holder(folder) is not None:
         raise data_folder.in_use(folder)
-    (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+    data_folder.make_private(folder)
     argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
     if args.slots is not None:
         argv += ["--slots", str(args.slots)]
@@ -199,7 +198,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--task-python", args.task_python]
     argv.append("--quiet-link")  # what it says is kept in a file, where a link does not belong
     log = folder / "logs" / "up.log"
-    with open(log, "ab") as errors:
+    with data_folder.open_log(log) as errors:
         child = Child("supervisor", python("determined_cli", *argv), log, announced=True)
         child.process = subprocess.Popen(
             child.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True

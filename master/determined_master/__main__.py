@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from determined_master import logging as logs
 from determined_master.app import create_app
+from determined_master.data_folder import PRIVATE_UMASK, make_private
 from determined_master.db.migrate import MigrationFailed
 from determined_master.master import Master, build
 from determined_master.secrets import generated_password, write_private
@@ -36,6 +37,7 @@ SWITCH_SECONDS = 0.0005
 def main(argv: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     _keep_memory_small()
+    os.umask(PRIVATE_UMASK)
     try:
         settings = read_settings(sys.argv[1:] if argv is None else argv, environment())
         lock = take_lock(settings.data)
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"det-master: {error}", file=sys.stderr)
         return 2
     with lock:
+        make_private(settings.data, settings.url)
         settings = _with_password(settings)
         try:
             master = build(settings, announce=partial(_announce_upgrade, settings))

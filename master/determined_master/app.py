@@ -34,7 +34,7 @@ from determined_master.trials import endpoints as trials
 from determined_master.trials import tasks
 from determined_master.users import endpoints as users
 from determined_master.users import places, preferences
-from determined_master.web import sign_in, stream
+from determined_master.web import api_page, sign_in, stream
 from determined_master.web.assets import PageFiles, page_folder
 from determined_master.web.edge import Edge
 from determined_master.web.feed import Feed
@@ -112,8 +112,8 @@ def create_app(master: Master) -> FastAPI:
         version=cluster.WIRE_VERSION,
         lifespan=lifespan,
         redirect_slashes=False,
-        docs_url="/detent/docs",
-        openapi_url="/detent/openapi.json",
+        docs_url=None,
+        openapi_url=api_page.OPENAPI_PATH,
         redoc_url=None,
     )
     errors.install(app)
@@ -125,5 +125,6 @@ def create_app(master: Master) -> FastAPI:
     app.router.routes.append(WebSocketRoute(link.PATH, link.serve))
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(Pages(app.state.page_files, master.settings.base_path))
     return app

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from determined.config.masking import masked
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.metrics.wire import Metrics
 from determined_master.wire.enums import state
@@ -80,7 +81,7 @@ def checkpoint(
         report_time=row.report_time,
         task_id=row.task_id,
         training=Training(
-            experiment_config=experiment.config if experiment else None,
+            experiment_config=masked(experiment.config) if experiment else None,
             experiment_id=experiment.id if experiment else None,
             hparams=trial.hparams if trial else None,
             trial_id=trial.id if trial else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from determined.config.masking import masked
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
 from determined_master.auth import User
@@ -42,10 +43,10 @@ async def create_experiment(request: Request, user: User, master: TheMaster) -> 
     )
     row, config = await master.submit.submit(submission, user)
     if submission.validate_only:
-        return wire.CreateAnswer(experiment=wire.experiment(row, user.username, []), config=config)
+        return wire.CreateAnswer(experiment=wire.experiment(row, user.username, []), config=masked(config))
     async with master.database.read() as session:
         shown = (await show(session, [row]))[0]
-    return wire.CreateAnswer(experiment=shown, config=config)
+    return wire.CreateAnswer(experiment=shown, config=masked(config))
 
 
 def _text(body: dict[str, Any], key: str) -> str:

@@ -31,7 +31,7 @@ async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) 
     shown = (await reading.show(session, [row]))[0]
     queued = shown.state == "STATE_QUEUED"
     job = wire.JobSummary(state="STATE_QUEUED" if queued else "STATE_SCHEDULED")
-    return wire.ExperimentAnswer(experiment=shown, config=row.config, job_summary=job if row.state.is_live else None)
+    return wire.ExperimentAnswer(experiment=shown, config=shown.config, job_summary=job if row.state.is_live else None)
 
 
 @router.post("/experiments/{experiment_id}/activate")

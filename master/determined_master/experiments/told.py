@@ -1,10 +1,12 @@
 """The configuration that an experiment runs with, line by line with where it comes from; the check of a new one."""
 
 import asyncio
+from typing import Any
 
 from fastapi import APIRouter
 
 from determined.config import Checked, Diagnostic, check
+from determined.config.masking import masked, masked_text
 from determined_master.auth import Anyone, User
 from determined_master.dependencies import Read, TheMaster
 from determined_master.experiments import repository, shown
@@ -23,7 +25,11 @@ async def get_effective_config(
 ) -> shown.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = master.submit.defaults()
-    return await asyncio.to_thread(effective, row.config, row.original_config, defaults)
+    return await asyncio.to_thread(_shown, row.config, row.original_config, defaults)
+
+
+def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> shown.EffectiveConfig:
+    return effective(masked(config), masked_text(submitted), masked(defaults))
 
 
 @router.post("/config/check")
