@@ -17,6 +17,7 @@ from determined.config.diagnostics import Path, render_path
 from determined.config.source import read
 
 MASK = "********"
+UNREADABLE = "# This text cannot be read, so that its secrets cannot be masked.\n"
 MAX_CACHED_LENGTH = 10_000
 _STORAGE_FIELDS = frozenset({"access_key", "secret_key", "connection_string", "credential"})
 _REGISTRY_FIELDS = frozenset({"password", "auth", "identitytoken", "registrytoken"})
@@ -29,8 +30,10 @@ _SECRET_NAME = re.compile(
 )
 _NOT_SECRET = frozenset({"PWD", "OLDPWD"})
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
-_HINT = re.compile(r"secret|key|pass|pwd|token|auth|credential|connection_string|@", re.IGNORECASE)
-"""A text without any of these has nothing to mask, and is not parsed."""
+_HINT = re.compile(
+    r"secrets|access_key|secret_key|connection_string|credential|registry_auth|environment_variables|pod_spec|://\S*@|\\"
+)
+"""A text without any of these has nothing to mask, and is not parsed. A backslash may hide one of them."""
 _ANCHOR = re.compile(r"&\S+\s+")
 
 
@@ -72,7 +75,7 @@ def masked_text(text: str) -> str:
     """
     if not _HINT.search(text):
         return text
-    return _cached_text(text) if len(text) <= MAX_CACHED_LENGTH else _masked_text(text)
+    return (_cached_text if len(text) <= MAX_CACHED_LENGTH else _cached_long_text)(text)
 
 
 def unmasked_text(text: str, config: Mapping[str, Any], original: str) -> str:
@@ -119,6 +122,8 @@ def masked_paths(text: str) -> list[str]:
 
 def _masked_text(text: str) -> str:
     data = read(text).data
+    if not data:
+        return UNREADABLE
     if masked(data) == data:
         return text
     try:
@@ -132,6 +137,7 @@ def _masked_text(text: str) -> str:
 
 
 _cached_text = functools.lru_cache(maxsize=512)(_masked_text)
+_cached_long_text = functools.lru_cache(maxsize=8)(_masked_text)
 
 
 def _masked_leaf(path: Path, value: Any, name: str | None, *, again: bool = False) -> str | None:

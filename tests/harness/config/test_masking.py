@@ -85,6 +85,14 @@ def test_what_has_no_secret_is_the_same():
     assert masked(read(text).data) == read(text).data
 
 
+def test_a_key_that_is_written_with_an_escape_is_masked():
+    assert "hunter2" not in masked_text('data: {"\\x73ecrets": {a: hunter2}}')
+
+
+def test_a_text_that_cannot_be_read_is_not_shown():
+    assert "hunter2" not in masked_text("data: {secrets: {a: hunter2}")
+
+
 def test_secrets_that_come_by_a_merge_key_are_masked():
     text = "x: &base\n  secret_key: hunter2\ncheckpoint_storage:\n  <<: *base\n  type: s3\n"
     assert "hunter2" not in masked_text(text)
