@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.data_folder import PRIVATE_UMASK, make_private
+from determined_master.db import sqlite_file
 from determined_master.db.migrate import MigrationFailed
 from determined_master.master import Master, build
 from determined_master.secrets import generated_password, write_private
@@ -59,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _announce_upgrade(settings: Settings, text: str) -> None:
     """`det up` waits longer for the master where it reads this line."""
     print(f"upgrading: {text}", file=sys.stdout if settings.announce else sys.stderr, flush=True)
+
+
+def _explained(url: str, error: BaseException) -> str:
+    file = sqlite_file.file_of(url)
+    return f"the database cannot be used: {error}" if file is None else sqlite_file.explained(file, error)
 
 
 def _keep_memory_small() -> None:
@@ -111,7 +117,7 @@ async def serve(master: Master) -> int:
     try:
         await master.begin()
     except DBAPIError as error:
-        print(f"det-master: the database {settings.url} cannot be used: {error.orig}", file=sys.stderr)
+        print(f"det-master: {_explained(settings.url, error.orig or error)}", file=sys.stderr)
         await master.database.close()
         return 1
     port = listening.getsockname()[1]

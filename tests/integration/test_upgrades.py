@@ -260,6 +260,16 @@ def _damaged_inside(path: Path) -> None:
         file.write(b"\xff" * (path.stat().st_size - 8192))
 
 
+def _damaged_at_the_newest_revision(path: Path) -> None:
+    bring_up(sqlite_url(path))
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'cluster'").fetchone()
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek(4096 * (root - 1))
+        file.write(b"\xff" * 4096)
+
+
 UNUSABLE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "newer": (
         _newer,
@@ -267,6 +277,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "no database": (lambda path: path.write_text("a letter"), ("is not a database", "move the file away")),
     "cut short": (_truncated, ("is damaged", "there is no backup", "move the file away")),
+    "damaged at the newest revision": (_damaged_at_the_newest_revision, ("is damaged", "there is no backup")),
     "damaged inside": (_damaged_inside, ("is damaged", "there is no backup")),
     "without a revision": (_interrupted_by_an_old_version, ("has tables but no revision", "move the file away")),
     "a folder": (lambda path: path.mkdir(), ("cannot be read",)),

@@ -112,6 +112,13 @@ def restore_advice(path: Path, newest: str) -> str:
     return f"to restore the newest backup, remove {path.name}-wal and {path.name}-shm and copy {usable[0]} to {path}"
 
 
+def explained(path: Path, error: BaseException) -> str:
+    """Says in one line what an error of the database means, and what to do."""
+    if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGE:
+        return f"{path} is damaged ({error}); {_advice(path)}"
+    return f"{path} cannot be used: {error}"
+
+
 _VERSIONS = "alembic_version"
 
 
@@ -126,10 +133,7 @@ def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
-        if code in _DAMAGE:
-            raise DatabaseUnusable(f"{path} is damaged ({error}); {_advice(path)}") from error
-        raise DatabaseUnusable(f"{path} cannot be used: {error}") from error
+        raise DatabaseUnusable(explained(path, error)) from error
 
 
 @contextmanager
