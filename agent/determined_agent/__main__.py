@@ -36,6 +36,7 @@ from determined_agent.task_python import PythonProbe
 logger = logging.getLogger(__name__)
 
 EXIT_USAGE, EXIT_REFUSED = 2, 3
+PRIVATE_UMASK = 0o077
 
 
 def main() -> int:
@@ -45,7 +46,9 @@ def main() -> int:
         configure(settings.log_level)
         if not settings.tasks_as_me:
             raise DeterminedError(_why_tasks_as_me())
-        return asyncio.run(run(settings))
+        umask = os.umask(PRIVATE_UMASK)
+        _close_folder(settings.data)
+        return asyncio.run(run(settings, umask))
     except Refused as problem:
         print(f"det-agent: {problem.message}", file=sys.stderr)
         return EXIT_REFUSED
@@ -54,8 +57,17 @@ def main() -> int:
         return EXIT_USAGE
 
 
-async def run(settings: Settings) -> int:
-    """One agent from start to signal."""
+def _close_folder(data: Path) -> None:
+    """The folder holds the tasks' tokens: an earlier version or another umask may have left it open."""
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        data.chmod(0o700)
+    except PermissionError:
+        logger.warning("%s can be read by other users of this machine: it belongs to somebody else", data)
+
+
+async def run(settings: Settings, umask: int) -> int:
+    """One agent from start to signal. ``umask`` is for tasks."""
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,7 +85,7 @@ async def run(settings: Settings) -> int:
         DevicesHook(slots),
         MountsHook(can_mount),
     )
-    daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits)), hooks)
+    daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits, umask)), hooks)
     daemon.adopt()
     link = asyncio.create_task(Connection(settings.master, lambda: token, daemon).run())
     warming = asyncio.create_task(_warm(settings, probe))

@@ -101,7 +101,7 @@ def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.chdir(order["workdir"])
-    os.umask(0o022)
+    os.umask(order.get("umask", 0o022))
     # Python ignores SIGPIPE and SIGXFSZ, and the shim more; a task starts with all signals as they come.
     for number in range(1, signal.NSIG):
         if number not in (signal.SIGKILL, signal.SIGSTOP):

@@ -11,14 +11,18 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import uvicorn
 import uvloop
+from sqlalchemy.exc import DBAPIError
 
 from determined_master import logging as logs
 from determined_master.app import create_app
+from determined_master.data_folder import PRIVATE_UMASK, make_private
+from determined_master.db import sqlite_file
 from determined_master.db.migrate import MigrationFailed
 from determined_master.secrets import generated_password, write_private
 from determined_master.services import Services, build
@@ -34,6 +38,7 @@ SWITCH_SECONDS = 0.0005
 def main(argv: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     _keep_memory_small()
+    os.umask(PRIVATE_UMASK)
     try:
         settings = read_settings(sys.argv[1:] if argv is None else argv, environment())
         lock = take_lock(settings.data)
@@ -41,14 +46,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"det-master: {error}", file=sys.stderr)
         return 2
     with lock:
+        make_private(settings.data, settings.url)
         settings = _with_password(settings)
         try:
-            services = build(settings)
+            services = build(settings, announce=partial(_announce_upgrade, settings))
         except MigrationFailed as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
         logs.configure(settings.log_level, services.own_log)
         return uvloop.run(serve(services))
+
+
+def _announce_upgrade(settings: Settings, text: str) -> None:
+    """`det up` waits longer for the master where it reads this line."""
+    print(f"upgrading: {text}", file=sys.stdout if settings.announce else sys.stderr, flush=True)
+
+
+def _explained(url: str, error: BaseException) -> str:
+    file = sqlite_file.file_of(url)
+    return f"the database cannot be used: {error}" if file is None else sqlite_file.explained(file, error)
 
 
 def _keep_memory_small() -> None:
@@ -64,7 +80,7 @@ def _keep_memory_small() -> None:
 def take_lock(data: Path) -> IO[str]:
     """One master for one data folder. Raises SettingsError that names the pid of the first."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = open(data / "master.lock", "a+")  # noqa: SIM115
+    file = open(data / "services.lock", "a+")  # noqa: SIM115
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -98,6 +114,12 @@ async def serve(services: Services) -> int:
     except OSError as error:
         print(f"det-master: cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
         return 2
+    try:
+        await services.begin()
+    except DBAPIError as error:
+        print(f"det-master: {_explained(settings.url, error.orig or error)}", file=sys.stderr)
+        await services.database.close()
+        return 1
     port = listening.getsockname()[1]
     config = uvicorn.Config(
         create_app(services),

@@ -51,6 +51,7 @@ from determined_master.api.v1 import (
 )
 from determined_master.lifespan import lifespan
 from determined_master.services import Services
+from determined_master.web import api_page
 from determined_master.web.assets import PageFiles, page_folder
 from determined_master.web.outer_middleware import OuterMiddleware
 from determined_master.web.pages import Pages
@@ -124,8 +125,8 @@ def create_app(services: Services) -> FastAPI:
         version=cluster.WIRE_VERSION,
         lifespan=lifespan,
         redirect_slashes=False,
-        docs_url="/detent/docs",
-        openapi_url="/detent/openapi.json",
+        docs_url=None,
+        openapi_url=api_page.OPENAPI_PATH,
         redoc_url=None,
     )
     errors.install(app)
@@ -134,6 +135,7 @@ def create_app(services: Services) -> FastAPI:
     app.add_middleware(ProxyHeadersMiddleware)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
+    app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, agent_link.serve))
     for router in ROUTERS:
         app.include_router(router)

@@ -38,8 +38,7 @@ async def _database(services: Services) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _first_rows(services: Services) -> AsyncIterator[None]:
-    await services.raise_epoch()
-    await services.users.ensure_first(services.settings.initial_user_password)
+    await services.begin()
     await services.agents.start_windows()
     yield
 

@@ -103,6 +103,12 @@ class Services:
                 # Waiting for the process to end would hold every request for a third of a second.
                 pool.shutdown(wait=False)
 
+    async def begin(self) -> None:
+        """Writes the first rows of this start; does nothing where they have been written."""
+        if not self.epoch:
+            await self.raise_epoch()
+            await self.users.ensure_first(self.settings.initial_user_password)
+
     async def raise_epoch(self) -> None:
         async with self.database.write() as session:
             row = await cluster_rows.raise_epoch(session)
@@ -110,11 +116,14 @@ class Services:
         self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
 
-def build(settings: Settings, clock: Clock | None = None) -> Services:
-    """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs."""
+def build(settings: Settings, clock: Clock | None = None, announce: Callable[[str], None] = lambda _: None) -> Services:
+    """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs.
+
+    ``announce`` is called with one line before an upgrade of the database.
+    """
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    bring_up(settings.url)
+    bring_up(settings.url, announce)
     notifications = Notifications()
     database = Database(settings.url, notifications)
     secrets = Secrets.load(settings.data)

@@ -294,3 +294,13 @@ async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -
     assert (tmp_path / "deep" / "new").exists()
     assert not Path("/a-b").exists()
     assert not Path("/run/lost").exists()
+
+
+async def test_a_task_starts_with_the_umask_that_its_user_has(tmp_path: Path):
+    launch = make_launch(tmp_path, "umask; touch made")
+    before = os.umask(0o077)  # the agent's own
+    try:
+        assert await run(ProcessDriver(ProcessOptions(umask=0o013)), launch) == Ended("exited", code=0)
+    finally:
+        os.umask(before)
+    assert (launch.workdir / "made").stat().st_mode & 0o777 == 0o666 & ~0o013

@@ -38,15 +38,19 @@ class Up:
         self.process.communicate(timeout=60)
         return self.process.returncode
 
+    def close(self) -> None:
+        """Everything ends, tasks too."""
+        self.det("down", "--now", "--data", str(self.data), check=False)
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     made = Up(tmp_path)
     yield made
-    made.det("down", "--now", "--data", str(made.data), check=False)
-    if made.process is not None:
-        made.process.kill()
-        made.process.communicate()
+    made.close()
 
 
 def auth(up: Up) -> dict:
@@ -137,3 +141,31 @@ def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_pat
     assert up.det("experiment", "wait", "1").returncode == 0
     assert "going on from" in up.det("experiment", "logs", "1").stdout
     assert json.loads(up.det("trial", "describe", "1", "--json").stdout)["restarts"] == 0
+
+
+def test_an_open_data_folder_is_closed_and_tasks_keep_the_users_umask(up: Up, tmp_path: Path):
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "config.yaml").write_text(
+        "name: x\nentrypoint: umask\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+    )
+    for folder in ("", "logs", "agent", "blobs", "backups"):
+        (up.data / folder).mkdir(parents=True, exist_ok=True)
+        (up.data / folder).chmod(0o755)
+    for name in ("logs/master.log", "logs/up.log", "agent/agent.json", "backups/old", "old"):
+        (up.data / name).touch()
+        (up.data / name).chmod(0o644)
+    before = os.umask(0o026)
+    try:
+        up.start()
+    finally:
+        os.umask(before)
+    up.det("experiment", "create", str(context / "config.yaml"), str(context))
+    up.det("experiment", "wait", "1")
+    assert "0026" in up.det("experiment", "logs", "1").stdout
+    (up.data / "checkpoints").mkdir(exist_ok=True)  # keeps its modes: the folder above is closed
+    found = [up.data, *up.data.iterdir(), *(up.data / "logs").iterdir(), *(up.data / "agent").rglob("*.json")]
+    found += [path for path in (up.data / "backups").iterdir() if path.is_file()]
+    assert {"master.sqlite", "master.log", "agent.log", "master.lock", "agent"} <= {path.name for path in found}
+    open_ones = {path.name: oct(path.stat().st_mode) for path in found if path.stat().st_mode & 0o077}
+    assert open_ones.keys() <= {"checkpoints"}, open_ones

@@ -51,6 +51,17 @@ async def test_every_address_is_the_one_document(paged: Cluster):
     assert len(nonces) == 7
 
 
+async def test_the_page_of_the_api_lists_every_operation_and_loads_nothing(one: Cluster):
+    answer = await one.client.get("/detent/docs", headers={"Authorization": ""})
+    assert answer.status_code == 200
+    document = (await one.client.get("/detent/openapi.json")).json()
+    assert [path for path in document["paths"] if f"<code>{path}</code>" not in answer.text] == []
+    assert re.findall(r"<(script|link|img|iframe)\b|//[a-z]", answer.text) == []
+    nonce = re.search(r'<style nonce="([^"]+)"', answer.text)
+    assert nonce is not None
+    assert f"'nonce-{nonce[1]}'" in answer.headers["content-security-policy"]
+
+
 async def test_every_answer_is_protected(paged: Cluster):
     for path in ("/", "/assets/app-1.js", "/mark.svg", "/det/experiments"):
         headers = (await paged.client.get(path, headers={"Accept-Encoding": "identity"})).headers

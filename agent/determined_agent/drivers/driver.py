@@ -66,7 +66,11 @@ class OutputLimits:
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """How the process driver isolates: ``pids`` puts each task into a pid namespace where that is allowed."""
+    """How the process driver isolates: ``pids`` puts each task into a pid namespace where that is allowed.
+
+    ``umask`` is what tasks start with: the agent's own files are private, those of tasks are as the user wants them.
+    """
 
     pids: bool = False
     limits: OutputLimits = field(default_factory=OutputLimits)
+    umask: int = 0o022

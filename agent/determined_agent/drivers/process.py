@@ -81,6 +81,7 @@ class ProcessDriver:
             "argv": list(launch.argv),
             "environment": {**launch.environment, CONTAINER_ID: folder.path.name},
             "workdir": str(launch.workdir),
+            "umask": self._options.umask,
             "namespace": namespace,
             "output": str(folder.output),
             "wake": str(folder.wake),

@@ -5,6 +5,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from determined.errors import DeterminedError
 
@@ -55,11 +56,29 @@ def check_file_system(folder: Path, mounts: str | None = None) -> None:
         )
 
 
+def make_private(folder: Path) -> Path:
+    """Makes the folder and ``logs`` in it for their owner alone, also where they are there already; the latter."""
+    logs = folder / "logs"
+    for each in (folder, logs):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(PermissionError):  # another owner's; the master warns of it
+            each.chmod(0o700)
+    return logs
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Opens a log to be added to; only its owner may read it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "ab")
+
+
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keeps everybody else out of the folder. Raises InUse that names the pid of the one who is in."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(folder / LOCK, "a+") as file:
+    with open(folder / LOCK, "a+", opener=_private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -71,6 +90,10 @@ def held(folder: Path) -> Iterator[None]:
         yield
         file.seek(0)
         file.truncate()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def in_use(folder: Path) -> InUse:

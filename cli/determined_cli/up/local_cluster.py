@@ -68,8 +68,7 @@ class LocalCluster:
         self._wake = threading.Event()
         self.url = ""
         self._token = ""
-        logs = folder / "logs"
-        logs.mkdir(exist_ok=True)
+        logs = data_folder.make_private(folder)
         self._master = Child(
             "master",
             python(
@@ -109,7 +108,7 @@ class LocalCluster:
 
     def _start_master(self) -> None:
         self._master.start()
-        url = self._master.announcement("ready: ", START_SECONDS)
+        url = self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if url is None:
             self._master.signal(signal.SIGTERM)
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
@@ -117,6 +116,11 @@ class LocalCluster:
         # The port stays what it was where a dead master is started again.
         self._master.argv = [*self._master.argv[:-3], "--port", url.rsplit(":", 1)[1], "--announce"]
         self._login()
+
+    def _say_upgrade(self, text: str) -> None:
+        say(text)
+        if self._args.quiet_link:  # read by the `det up --detach` that waits for this one
+            print(text, flush=True)
 
     def _login(self) -> None:
         password = (self._folder / "password").read_text().strip()
@@ -155,7 +159,7 @@ class LocalCluster:
 
     def _tend(self) -> None:
         if self._master.tend(say):
-            self._master.announcement("ready: ", START_SECONDS)
+            self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if self._agent is not None:
             self._agent.tend(say)
 
@@ -187,7 +191,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     """Starts the supervisor in a session of its own and stays until it is ready."""
     if data_folder.holder(folder) is not None:
         raise data_folder.in_use(folder)
-    (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+    data_folder.make_private(folder)
     argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
     if args.slots is not None:
         argv += ["--slots", str(args.slots)]
@@ -195,12 +199,12 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--task-python", args.task_python]
     argv.append("--quiet-link")  # what it says is kept in a file, where a link does not belong
     log = folder / "logs" / "up.log"
-    with open(log, "ab") as errors:
+    with data_folder.open_log(log) as errors:
         child = Child("supervisor", python("determined_cli", *argv), log, announced=True)
         child.process = subprocess.Popen(
             child.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
         )
-    url = child.announcement("ready: ", START_SECONDS + 5)
+    url = child.announcement("ready: ", START_SECONDS + 5, say)
     if url is None:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)

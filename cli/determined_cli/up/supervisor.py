@@ -1,6 +1,7 @@
 """The small parent of a master and an agent: starts them, starts them again, and ends with them."""
 
 import ctypes
+import math
 import os
 import selectors
 import signal
@@ -11,7 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from determined_cli.up.data_folder import open_log
+
 MAX_BACKOFF_SECONDS = 10.0
+UPGRADING = "upgrading: "
 STEADY_SECONDS = 30.0
 """A child that lived this long is taken to be well: its next death is restarted at once."""
 _PR_SET_PDEATHSIG = 1
@@ -37,7 +41,7 @@ class Child:
 
     def start(self) -> None:
         self.started_at = time.monotonic()
-        with open(self.log, "ab") as log:
+        with open_log(self.log) as log:
             self.process = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,
@@ -51,8 +55,13 @@ class Child:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
-    def announcement(self, prefix: str, seconds: float) -> str | None:
-        """What follows ``prefix`` on its standard output; None where it ended or kept silent."""
+    def announcement(
+        self, prefix: str, seconds: float, on_upgrade: Callable[[str], None] = lambda _text: None
+    ) -> str | None:
+        """What follows ``prefix`` on its standard output; None where it ended or kept silent.
+
+        A program that upgrades its database says so, which ``on_upgrade`` gets, and may then take as long as it needs.
+        """
         assert self.process is not None
         assert self.process.stdout is not None
         deadline = time.monotonic() + seconds
@@ -67,10 +76,13 @@ class Child:
                 chunk = os.read(self.process.stdout.fileno(), 4096)
                 if not chunk:
                     return None
-                buffer += chunk
-                for line in buffer.split(b"\n")[:-1]:
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
                     if line.startswith(prefix.encode()):
                         return line[len(prefix) :].decode().strip()
+                    if line.startswith(UPGRADING.encode()):
+                        deadline = math.inf
+                        on_upgrade(line.decode().strip())
         return None
 
     def tend(self, say: Callable[[str], None]) -> bool:

@@ -22,7 +22,9 @@ def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_JSON: dict[str, Any] = {"json_serializer": _to_json, "json_deserializer": msgspec.json.decode}
+_OPTIONS: dict[str, Any] = {"hide_parameters": True}
+"""An error's text names no values: they may be secrets, and such texts get into logs."""
+_JSON: dict[str, Any] = {**_OPTIONS, "json_serializer": _to_json, "json_deserializer": msgspec.json.decode}
 """JSON columns by msgspec: several times faster than the standard library's."""
 
 
@@ -33,7 +35,7 @@ def sqlite_url(path: Path) -> str:
 def make_read_engine(url: str) -> AsyncEngine:
     """Sessions of this engine see one frozen view and cannot write."""
     if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url, isolation_level="REPEATABLE READ")
+        return create_async_engine(url, isolation_level="REPEATABLE READ", **_OPTIONS)
     engine = create_async_engine(url, pool_size=8, max_overflow=8, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
     return engine
@@ -42,7 +44,7 @@ def make_read_engine(url: str) -> AsyncEngine:
 def make_write_engine(url: str) -> AsyncEngine:
     """SQLite has one writer, so this engine has one connection, and a transaction takes the lock at its begin."""
     if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url)
+        return create_async_engine(url, **_OPTIONS)
     engine = create_async_engine(url, pool_size=1, max_overflow=0, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
     return engine
@@ -52,7 +54,7 @@ def make_group_engine(url: str) -> Engine:
     """The group-commit writer's own: synchronous, used by one thread."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed.set(drivername=parsed.get_backend_name()))
+        return create_engine(parsed.set(drivername=parsed.get_backend_name()), **_OPTIONS)
     engine = create_engine(
         _sync(parsed), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON
     )
@@ -61,21 +63,29 @@ def make_group_engine(url: str) -> Engine:
 
 
 def make_migration_engine(url: str) -> Engine:
-    """For Alembic: no pool; foreign keys stay off while tables are rebuilt."""
-    return create_engine(_sync(make_url(url)), poolclass=NullPool)
+    """For Alembic: no pool, and a transaction that takes the write lock before it reads the revision.
+
+    Foreign keys stay off while tables are rebuilt: within a transaction SQLite cannot switch them.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(_sync(parsed), poolclass=NullPool, **_OPTIONS)
+    engine = create_engine(_sync(parsed), poolclass=NullPool, connect_args={"timeout": 60}, **_OPTIONS)
+    _configure(engine, begin="BEGIN IMMEDIATE", pragmas=("PRAGMA foreign_keys=OFF",))
+    return engine
 
 
 def _sync(url: URL) -> URL:
     return url.set(drivername="sqlite" if url.get_backend_name() == "sqlite" else url.get_backend_name())
 
 
-def _configure(engine: Engine, *, begin: str, extra: tuple[str, ...] = ()) -> None:
+def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         # Transactions are opened by the listener below and nowhere else.
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in _PRAGMAS + extra:
+        for pragma in pragmas + extra:
             cursor.execute(pragma)
         cursor.close()
 

@@ -4,19 +4,26 @@ Alembic stays out of the master's own process: it is needed once in many starts,
 """
 
 import importlib
+import signal
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, inspect, text
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 import determined_master
+from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine
 
 
 class MigrationFailed(Exception):
-    """The database could not be brought to the newest revision."""
+    """The database could not be brought to the newest revision. The text is one line."""
 
 
 def migrations_folder() -> Path:
@@ -26,9 +33,13 @@ def migrations_folder() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "migrations"
 
 
+def known_revisions() -> list[str]:
+    """Returns the revisions in their order: they are numbered files, ``0001_….py``."""
+    return sorted(path.name.split("_")[0] for path in (migrations_folder() / "versions").glob("[0-9]*_*.py"))
+
+
 def newest_revision() -> str:
-    """Revisions are numbered files, ``0001_….py``; the largest number is the newest."""
-    return max(path.name.split("_")[0] for path in (migrations_folder() / "versions").glob("[0-9]*_*.py"))
+    return known_revisions()[-1]
 
 
 def revision_of(engine: Engine) -> str | None:
@@ -39,17 +50,49 @@ def revision_of(engine: Engine) -> str | None:
         return found
 
 
-def bring_up(url: str) -> None:
-    """Nothing where the database is at the newest revision. Raises MigrationFailed with what Alembic said."""
-    engine = make_migration_engine(url)
+def bring_up(url: str, announce: Callable[[str], None] = lambda _text: None) -> None:
+    """Upgrades the database at ``url`` to the newest revision, after a backup; does nothing where it is there already.
+
+    ``announce`` is called with one line before an upgrade that may take long. The upgrade is one transaction: whatever
+    interrupts it, the database stays as it was. Raises MigrationFailed.
+    """
     try:
-        if revision_of(engine) == newest_revision():
+        file = sqlite_file.file_of(url)
+        found = _revision(url) if file is None else sqlite_file.revision_of_file(file)
+        _check_known(found, str(file or "the database"), file)
+        if found == newest_revision():
             return
-    finally:
-        engine.dispose()
+        if found is not None:
+            announce(f"the database, from revision {found} to {newest_revision()}")
+            if file is not None:
+                sqlite_file.back_up(file, found)
+    except sqlite_file.DatabaseUnusable as error:
+        raise MigrationFailed(str(error)) from error
     done = subprocess.run([sys.executable, "-P", "-m", __name__, url], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise MigrationFailed(f"the database could not be brought up to date:\n{done.stderr.strip()}")
+        said = done.stderr.strip().splitlines()
+        reason = signal.Signals(-done.returncode).name if done.returncode < 0 else (said[-1] if said else "no reason")
+        raise MigrationFailed(f"{file or 'the database'} was not upgraded and is as it was: {reason}")
+
+
+def _revision(url: str) -> str | None:
+    engine = make_migration_engine(url)
+    try:
+        return revision_of(engine)
+    finally:
+        engine.dispose()
+
+
+def _check_known(revision: str | None, name: str, file: Path | None) -> None:
+    """Raises MigrationFailed for a revision that this version does not have."""
+    newest = newest_revision()
+    if revision is None or revision in known_revisions():
+        return
+    restore = f"; {sqlite_file.restore_advice(file, newest)}" if file is not None else ""
+    raise MigrationFailed(
+        f"{name} is at revision {revision}, and this version of Detent knows revisions up to {newest}: install the "
+        f"version that wrote it, or a newer one{restore}"
+    )
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
@@ -64,12 +107,45 @@ def alembic_config(engine: Engine) -> Any:
     config = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["engine"] = engine
+    config.attributes["checked"] = _no_new_violations
     return config
+
+
+@contextmanager
+def _no_new_violations(connection: Connection) -> Iterator[None]:
+    """Raises MigrationFailed, before the commit, where an upgrade leaves rows without their parents."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    before = sqlite_file.foreign_key_violations(connection)
+    yield
+    tables = sorted({table for table, _parent in sqlite_file.foreign_key_violations(connection) - before})
+    if tables:
+        raise MigrationFailed(f"rows would be left without their parents in {', '.join(tables)}")
 
 
 def _command() -> Any:
     return importlib.import_module("alembic.command")
 
 
+def _reason(error: Exception) -> str:
+    """One line: what failed, and in which migration."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    frames = traceback.extract_tb(error.__traceback__)
+    versions = str(migrations_folder() / "versions")
+    places = [f" ({Path(f.filename).name}, line {f.lineno})" for f in frames if f.filename.startswith(versions)]
+    return " ".join(f"{type(cause).__name__}: {cause}{places[-1] if places else ''}".split())
+
+
+def main(url: str) -> int:
+    engine = make_migration_engine(url)
+    try:
+        upgrade(engine)
+    except Exception as error:
+        print(_reason(error), file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    upgrade(make_migration_engine(sys.argv[1]))
+    raise SystemExit(main(sys.argv[1]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.config.masking import without_secrets
 from determined_master import notifications
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
 from determined_master.db.session import notify
@@ -76,7 +77,7 @@ async def _keep_values(
 ) -> int:
     hparams = await index_repository.hparams(session, found.shown.id) if found.shown else None
     metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
-    new = of_experiment(row.config, hparams, metrics)
+    new = of_experiment(without_secrets(row.config), hparams, metrics)
     old = await index_repository.values(session, row.id) if known is not None else {}
     fresh = {key: value for key, value in new.items() if key not in old}
     changed = {key: value for key, value in new.items() if key in old and old[key][1] != value}

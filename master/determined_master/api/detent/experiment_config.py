@@ -1,10 +1,12 @@
 """The configuration that an experiment runs with, line by line with where it comes from; the check of a new one."""
 
 import asyncio
+from typing import Any
 
 from fastapi import APIRouter
 
 from determined.config import Checked, Diagnostic, check
+from determined.config.masking import masked, masked_text
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
@@ -23,7 +25,11 @@ async def get_effective_config(
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = services.creator.defaults()
-    return await asyncio.to_thread(effective, row.config, row.original_config, defaults)
+    return await asyncio.to_thread(_shown, row.config, row.original_config, defaults)
+
+
+def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> schemas.EffectiveConfig:
+    return effective(masked(config), masked_text(submitted), masked(defaults))
 
 
 @router.post("/config/check")

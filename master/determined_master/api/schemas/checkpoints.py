@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field
 
+from determined.config.masking import masked
 from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
@@ -100,7 +101,7 @@ def checkpoint(
         report_time=row.report_time,
         task_id=row.task_id,
         training=Training(
-            experiment_config=experiment.config if experiment else None,
+            experiment_config=masked(experiment.config) if experiment else None,
             experiment_id=experiment.id if experiment else None,
             hparams=trial.hparams if trial else None,
             trial_id=trial.id if trial else None,

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, cast
 
+from determined.config.masking import masked, masked_text
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.db.models import ExperimentRow, TrialRow
@@ -119,8 +120,8 @@ def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], 
         name=row.name,
         state=state(live if live and row.state.value == "ACTIVE" else row.state),
         archived=row.archived,
-        config=row.config,
-        original_config=row.original_config,
+        config=masked(row.config),
+        original_config=masked_text(row.original_config),
         job_id=row.job_id,
         num_trials=len(trials),
         project_id=row.project_id,

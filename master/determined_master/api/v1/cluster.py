@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from determined import __version__
+from determined.config.masking import masked
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
@@ -89,7 +90,7 @@ async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
             "host": settings.host,
             "port": settings.port,
             "cluster_name": settings.cluster_name,
-            "checkpoint_storage": settings.storage_default,
+            "checkpoint_storage": masked({"checkpoint_storage": settings.storage_default})["checkpoint_storage"],
             "resource_manager": {"type": "agent", "default_compute_resource_pool": settings.default_pool},
             "resource_pools": [{"pool_name": settings.default_pool}],
             "task_container_defaults": {"startup_hook": settings.startup_hook},

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from determined.config.masking import masked
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
 from determined_master.api.dependencies import ServicesDep, User
@@ -41,10 +42,10 @@ async def create_experiment(request: Request, user: User, services: ServicesDep)
     )
     row, config = await services.creator.submit(submission, user)
     if submission.validate_only:
-        return schemas.CreateAnswer(experiment=schemas.experiment(row, user.username, []), config=config)
+        return schemas.CreateAnswer(experiment=schemas.experiment(row, user.username, []), config=masked(config))
     async with services.database.read() as session:
         shown = (await show(session, [row]))[0]
-    return schemas.CreateAnswer(experiment=shown, config=config)
+    return schemas.CreateAnswer(experiment=shown, config=masked(config))
 
 
 def _text(body: dict[str, Any], key: str) -> str:

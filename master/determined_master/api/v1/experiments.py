@@ -34,7 +34,9 @@ async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) 
     shown = (await experiment_queries.show(session, [row]))[0]
     queued = shown.state == "STATE_QUEUED"
     job = schemas.JobSummary(state="STATE_QUEUED" if queued else "STATE_SCHEDULED")
-    return schemas.ExperimentAnswer(experiment=shown, config=row.config, job_summary=job if row.state.is_live else None)
+    return schemas.ExperimentAnswer(
+        experiment=shown, config=shown.config, job_summary=job if row.state.is_live else None
+    )
 
 
 @router.post("/experiments/{experiment_id}/activate")

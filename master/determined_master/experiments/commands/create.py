@@ -2,10 +2,11 @@
 
 import random
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from determined.config import Checked, check
+from determined.config.masking import StillMasked, masked_paths, unmasked_text
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
@@ -73,6 +74,7 @@ class Creator:
             raise BadRequest("templates are not offered yet; put the fields into the configuration itself")
         if submission.unmanaged:
             raise BadRequest("unmanaged experiments are not offered yet")
+        submission = await self._unmasked(submission, principal)
         checked = self.check(submission)
         assert checked.config is not None
         config = checked.config.to_json()
@@ -103,6 +105,25 @@ class Creator:
                 await self._verbs.activate_row(session, row, principal.username)
             await session.refresh(row)
         return row, config
+
+    async def _unmasked(self, submission: Submission, principal: Principal) -> Submission:
+        """A fork whose secrets are still masked gets the parent's, where the parent's owner or an admin makes it."""
+        paths = masked_paths(submission.config)
+        if not paths:
+            return submission
+        if submission.parent_id is None:
+            raise BadRequest(f"{paths[0]} is masked; give its value")
+        async with self._database.read() as session:
+            parent = await repository.get(session, submission.parent_id)
+        if not principal.admin and principal.user_id != parent.user_id:
+            raise BadRequest(
+                f"{paths[0]} is masked; give a value of your own: only its owner and admins can take over the secrets "
+                f"of experiment {parent.id}"
+            )
+        try:
+            return replace(submission, config=unmasked_text(submission.config, parent.config, parent.original_config))
+        except StillMasked as error:
+            raise BadRequest(f"{error.path} is masked, and experiment {parent.id} has no value for it") from error
 
     async def _context(self, session: Any, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:

@@ -1,0 +1,49 @@
+"""The master's data folder is its owner's alone: closes what an earlier version or another umask left open."""
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from determined_master.db.sqlite_file import backup_folder, file_of
+
+logger = logging.getLogger(__name__)
+PRIVATE_UMASK = 0o077
+_FOLDERS = ("blobs", "logs", "agent")
+
+
+def make_private(data: Path, database_url: str) -> None:
+    """Makes the folder, sets it to mode 0700 and the files in it to 0600, the database and the logs too.
+
+    What lies deeper (checkpoints, run folders) is out of reach by the folder's own mode and keeps its modes.
+    """
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path in _found(data, file_of(database_url)):
+        _close(path)
+
+
+def _found(data: Path, database: Path | None) -> Iterator[Path]:
+    yield data
+    yield from data.iterdir()
+    for folder in (data / name for name in _FOLDERS):
+        if folder.is_dir():
+            yield from folder.iterdir()
+    if database is not None:
+        yield from database.parent.glob(f"{database.name}*")
+        if backup_folder(database).is_dir():
+            yield backup_folder(database)
+            yield from backup_folder(database).iterdir()
+
+
+def _close(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode) or not mode & PRIVATE_UMASK:
+            return
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            os.chmod(path, stat.S_IMODE(mode) & ~PRIVATE_UMASK)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        logger.warning("%s can be read by other users of this machine: it belongs to somebody else", path)
