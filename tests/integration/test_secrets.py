@@ -91,7 +91,7 @@ async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
 
 
 async def values(one: Cluster) -> list[Any]:
-    await one.master.columns.catch_up()
+    await one.master.indexer.catch_up()
     async with one.master.database.read() as session:
         names = await session.execute(text("SELECT name FROM column_names"))
         found = await session.execute(text("SELECT text FROM column_values"))

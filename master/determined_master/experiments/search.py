@@ -1,4 +1,4 @@
-"""Runs an experiment's search over the facts that it has not heard of: load, decide purely, apply under a guard."""
+"""Runs the search of each experiment over its unprocessed events: load, decide (pure), apply (guarded)."""
 
 import logging
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from determined.link.isolation import Isolation
 from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, SearchFactRow, TrialRow
+from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
 from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
@@ -17,7 +17,7 @@ from determined_master.experiments.states import TERMINAL, stopping_state
 from determined_master.searcher.actions import Action, Create, Event, Shutdown, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
-from determined_master.trials import search_events
+from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Search:
 
     async def tick(self) -> float | None:
         async with self._database.read() as session:
-            due = set(await search_events.experiments_with_news(session))
+            due = set(await search_event_repository.experiments_with_events(session))
             due |= set(await repository.stopping_or_started(session))
         for experiment_id in sorted(due):
             await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
@@ -52,11 +52,11 @@ class Search:
     async def advance(self, experiment_id: int) -> None:
         async with self._database.read() as session:
             row = await repository.find(session, experiment_id)
-            news = await search_events.facts_after(session, experiment_id, row.searcher_cursor if row else 0)
+            news = await search_event_repository.events_after(session, experiment_id, row.searcher_cursor if row else 0)
             trials = await trial_rows.of_experiment(session, experiment_id)
         if row is None:
             async with self._database.write() as session:
-                await search_events.drop(session, experiment_id)
+                await search_event_repository.drop(session, experiment_id)
             return
         decision = decide(row, news, trials)
         async with self._database.write() as session:
@@ -74,7 +74,7 @@ class Search:
             searcher_snapshot=decision.snapshot,
             progress=row.progress if _is_cut_short(row, decision) else decision.progress,
         )
-        await search_events.mark_heard(session, experiment_id, decision.cursor)
+        await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
         for action in decision.actions:
             await self._act(session, row, action)
         await self._finish(session, row)
@@ -105,20 +105,20 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def decide(row: ExperimentRow, news: list[SearchFactRow] | Any, trials: list[TrialRow] | Any) -> Decision:
-    """Pure: what the search wants, having heard ``news`` in order."""
+def decide(row: ExperimentRow, news: list[SearchEventRow] | Any, trials: list[TrialRow] | Any) -> Decision:
+    """Returns what the search wants after processing ``news`` in order. Pure."""
     search = make(row.config, row.searcher_snapshot)
     request_ids = {t.id: t.request_id for t in trials}
     actions: list[Action] = []
     cursor = row.searcher_cursor
-    for fact in news:
-        cursor = fact.id
-        actions += search.on_event(_event(fact, request_ids[fact.trial_id]))
+    for event in news:
+        cursor = event.id
+        actions += search.on_event(_event(event, request_ids[event.trial_id]))
     progress = search.progress({t.request_id: t.progress for t in trials})
     return Decision(actions, search.snapshot(), cursor, progress)
 
 
-def _event(fact: SearchFactRow, request_id: str) -> Event:
-    if fact.kind == "closed":
-        return TrialClosed(request_id, fact.payload["reason"])
-    return TrialValidated(request_id, fact.payload["steps"], fact.payload["metrics"])
+def _event(event: SearchEventRow, request_id: str) -> Event:
+    if event.kind == "closed":
+        return TrialClosed(request_id, event.payload["reason"])
+    return TrialValidated(request_id, event.payload["steps"], event.payload["metrics"])

@@ -22,7 +22,7 @@ from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
-from determined_master.trials import search_events
+from determined_master.trials import search_event_repository
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Deletion:
             for drop, _ in DROPS:
                 await drop(session, experiment_id, None)
             await series_repository.drop_cursors(session, experiment_id)
-            await search_events.drop(session, experiment_id)
+            await search_event_repository.drop(session, experiment_id)
             await index_upkeep.drop(session, experiment_id)
 
     async def _drop_contexts(self) -> None:

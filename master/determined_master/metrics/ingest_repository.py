@@ -5,14 +5,14 @@ from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Connection, Table, bindparam, func, insert, select, true, update
 
-from determined_master.db.models import ExperimentRow, MetricRow, SearchFactRow, TrialRow
+from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.metrics.report import Report
 
 # As tables, not as ORM classes: a statement that names a class goes through the ORM, which costs more than SQLite does.
 _M = cast(Table, MetricRow.__table__)
 _T = cast(Table, TrialRow.__table__)
 _X = cast(Table, ExperimentRow.__table__)
-_F = cast(Table, SearchFactRow.__table__)
+_F = cast(Table, SearchEventRow.__table__)
 _INSERT = insert(_M)
 _SAVED = (
     "summary_metrics",

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import notifications
 from determined_master.json_numbers import number, outward
-from determined_master.metrics import ingest_repository, series_invalidation, summary
+from determined_master.metrics import ingest_repository, series_invalidation_repository, summary
 from determined_master.metrics.report import Report
 
 
@@ -161,7 +161,7 @@ class MetricStore:
         if new:
             signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
             ingest_repository.update_metrics(connection, existing.id, existing.metrics | new, signed)
-            series_invalidation.unpack_from(connection, report.trial_id, existing.id)
+            series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
         return None
@@ -180,7 +180,7 @@ class MetricStore:
             trial.reported_run_id = trial.run_id
             ingest_repository.clear_system_failures(connection, report.trial_id)
         if archived:
-            series_invalidation.unpack_from(connection, report.trial_id, min(archived))
+            series_invalidation_repository.unpack_from(connection, report.trial_id, min(archived))
             left = ingest_repository.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)

@@ -18,7 +18,7 @@ from determined_master.db.session import after_commit, notify
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
-from determined_master.trials.search_events import add_event
+from determined_master.trials.search_event_repository import add_event
 from determined_master.trials.states import AttemptEnd, decide
 from determined_master.trials.task_name import task_name
 from determined_master.users import repository as users

@@ -11,7 +11,7 @@ from determined_master.db.models.columns import (
     ExperimentLabelRow,
     ExperimentSummaryRow,
 )
-from determined_master.db.models.experiments import ExperimentRow, SearchFactRow
+from determined_master.db.models.experiments import ExperimentRow, SearchEventRow
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
@@ -43,7 +43,7 @@ __all__ = [
     "LogRow",
     "MetricRow",
     "ProjectRow",
-    "SearchFactRow",
+    "SearchEventRow",
     "SeriesCursorRow",
     "SeriesRow",
     "SessionRow",

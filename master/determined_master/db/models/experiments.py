@@ -61,7 +61,7 @@ class ExperimentRow(Base):
     )
 
 
-class SearchFactRow(Base):
+class SearchEventRow(Base):
     """A committed fact that a searcher has to hear of, in order of its id."""
 
     __tablename__ = "search_facts"
@@ -76,5 +76,5 @@ class SearchFactRow(Base):
     kind: Mapped[str] = mapped_column(String(16))
     """``closed`` (payload: reason) or ``validated`` (payload: steps, metrics)."""
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    heard: Mapped[bool] = mapped_column(default=False)
+    processed: Mapped[bool] = mapped_column("heard", default=False)
     """Its searcher's cursor has passed it."""

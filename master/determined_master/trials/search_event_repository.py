@@ -1,0 +1,46 @@
+"""SQL for search events: committed changes of trials that the search of their experiment has to process."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined_master.db.models import SearchEventRow
+
+
+async def add_event(
+    session: AsyncSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
+) -> None:
+    """Records a search event in the transaction of the change itself."""
+    await session.execute(
+        insert(SearchEventRow).values(experiment_id=experiment_id, trial_id=trial_id, kind=kind, payload=payload)
+    )
+
+
+async def events_after(session: AsyncSession, experiment_id: int, cursor: int) -> Sequence[SearchEventRow]:
+    query = (
+        select(SearchEventRow)
+        .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
+        .order_by(SearchEventRow.id)
+    )
+    return (await session.execute(query)).scalars().all()
+
+
+async def experiments_with_events(session: AsyncSession) -> Sequence[int]:
+    """Returns the experiments with events beyond their searcher's cursor."""
+    query = select(SearchEventRow.experiment_id).distinct().where(SearchEventRow.processed.is_(False))
+    return (await session.execute(query)).scalars().all()
+
+
+async def mark_processed(session: AsyncSession, experiment_id: int, cursor: int) -> None:
+    await session.execute(
+        update(SearchEventRow)
+        .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id <= cursor)
+        .values(processed=True)
+    )
+
+
+async def drop(session: AsyncSession, experiment_id: int) -> None:
+    """Removes the events of a deleted experiment."""
+    await session.execute(delete(SearchEventRow).where(SearchEventRow.experiment_id == experiment_id))
