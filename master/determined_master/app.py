@@ -12,15 +12,16 @@ from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.detent import (
     checkpoint_files,
     cluster_overview,
+    contexts,
     drain,
     event_stream,
     events,
     experiment_config,
     experiment_status,
-    extensions,
     metric_series,
     sign_in,
-    trial_marks,
+    timeline,
+    trial_progress,
 )
 from determined_master.api.detent import experiment_search as experiment_table
 from determined_master.api.detent import logs as log_pages
@@ -75,10 +76,11 @@ ROUTERS = (
     checkpoints.router,
     allocations.router,
     agents.router,
-    extensions.router,
+    contexts.router,
+    trial_progress.router,
     experiment_status.router,
     experiment_config.router,
-    trial_marks.router,
+    timeline.router,
     checkpoint_files.router,
     cluster_overview.router,
     events.router,

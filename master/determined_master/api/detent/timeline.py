@@ -1,13 +1,19 @@
-"""What a trial's curves are marked with."""
+"""Past of a trial: its attempts, and the marks on its curves."""
 
 from fastapi import APIRouter
 
-from determined_master.api.dependencies import Anyone, Read
+from determined_master.api.dependencies import Anyone, Read, User
+from determined_master.api.queries.attempts import Attempts, attempts_of
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.trials import repository
 from determined_master.trials.timeline_queries import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
+
+
+@router.get("/trials/{trial_id}/attempts")
+async def attempts(trial_id: int, _user: User, session: Read) -> Attempts:
+    return Attempts(attempts=await attempts_of(session, await repository.get(session, trial_id)))
 
 
 @router.get("/trials/{trial_id}/marks")

@@ -1,16 +1,12 @@
-"""What is ours beside the older API: contexts by hash, why a trial waits and how far it is, curves."""
+"""Progress of a trial, and the validation curves of an experiment."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Query
 
-from determined.errors import Unauthenticated
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
-from determined_master.api.queries.attempts import Attempts, attempts_of
+from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import Json, Number, Time, Wire
-from determined_master.authentication import bearer
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
@@ -48,26 +44,6 @@ class Curves(Wire):
     trials: list[Curve]
 
 
-@router.head("/contexts/{digest}")
-async def has_context(digest: str, _principal: Anyone, services: ServicesDep) -> Response:
-    services.blobs.path(digest)
-    return Response()
-
-
-@router.put("/contexts/{digest}")
-async def put_context(digest: str, request: Request, _user: User, services: ServicesDep) -> dict[str, Any]:
-    # A tar has headers and padding beyond the content that the limit counts.
-    await services.blobs.receive(digest, request.stream(), 2 * services.settings.context_limit)
-    return {}
-
-
-@router.get("/contexts/{digest}")
-async def get_context(digest: str, request: Request, services: ServicesDep) -> FileResponse:
-    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        raise Unauthenticated("the join token is not this cluster's")
-    return FileResponse(services.blobs.path(digest), media_type="application/zstd")
-
-
 @router.get("/trials/{trial_id}/progress")
 async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress:
     row = await trial_rows.get(session, trial_id)
@@ -93,11 +69,6 @@ async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress
         run_id=row.run_id,
         latest_checkpoint=row.latest_checkpoint,
     )
-
-
-@router.get("/trials/{trial_id}/attempts")
-async def attempts(trial_id: int, _user: User, session: Read) -> Attempts:
-    return Attempts(attempts=await attempts_of(session, await trial_rows.get(session, trial_id)))
 
 
 @router.get("/experiments/{experiment_id}/curve")

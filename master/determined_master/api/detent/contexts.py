@@ -1,0 +1,32 @@
+"""Contexts by hash: ask for, send and fetch one."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse
+
+from determined.errors import Unauthenticated
+from determined_master.api.dependencies import Anyone, ServicesDep, User
+from determined_master.authentication import bearer
+
+router = APIRouter(prefix="/detent", tags=["detent"])
+
+
+@router.head("/contexts/{digest}")
+async def has_context(digest: str, _principal: Anyone, services: ServicesDep) -> Response:
+    services.blobs.path(digest)
+    return Response()
+
+
+@router.put("/contexts/{digest}")
+async def put_context(digest: str, request: Request, _user: User, services: ServicesDep) -> dict[str, Any]:
+    # A tar has headers and padding beyond the content that the limit counts.
+    await services.blobs.receive(digest, request.stream(), 2 * services.settings.context_limit)
+    return {}
+
+
+@router.get("/contexts/{digest}")
+async def get_context(digest: str, request: Request, services: ServicesDep) -> FileResponse:
+    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        raise Unauthenticated("the join token is not this cluster's")
+    return FileResponse(services.blobs.path(digest), media_type="application/zstd")
