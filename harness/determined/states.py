@@ -119,6 +119,10 @@ class ContainerState(str, Enum):
     def is_terminal(self) -> bool:
         return self is ContainerState.TERMINATED
 
+    @property
+    def is_final(self) -> bool:
+        return self is ContainerState.TERMINATED
+
 
 class CheckpointState(str, Enum):
     """Where a checkpoint stands."""
@@ -128,6 +132,10 @@ class CheckpointState(str, Enum):
     ERROR = "ERROR"  # failed while being written
     PARTIALLY_DELETED = "PARTIALLY_DELETED"  # some of its files were removed
     DELETED = "DELETED"
+
+    @property
+    def is_final(self) -> bool:
+        return self is CheckpointState.DELETED
 
 
 class ExitReason(str, Enum):

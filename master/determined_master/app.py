@@ -108,7 +108,7 @@ class App(FastAPI):
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.patience = RateLimit()
         self.state.feed = ChangeFeed(lambda: services.epoch, services.notifications.publish)
-        services.notifications.observers.append(self.state.feed.hear)
+        services.notifications.observers.append(self.state.feed.on_topics)
         self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), services.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -253,7 +253,7 @@ async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
     bad, good = await agent.wished(2)
     Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[3]])
     truths = [agent.truth(wish, ContainerState.RUNNING) for wish in (bad, good)]
-    await one.master.agents.hear(agent.id, truths)
+    await one.master.agents.on_report(agent.id, truths)
     async with one.master.database.read() as session:
         states = {c.id: c.state for c, _ in await allocation_rows.live_on_agent(session, agent.id)}
     assert states == {bad.container_id: ContainerState.ASSIGNED, good.container_id: ContainerState.RUNNING}

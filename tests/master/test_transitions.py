@@ -1,45 +1,50 @@
-"""The three tables: every state has a row, a final one's is empty, all are reachable, and docs/states.md says the same."""
+"""Tables of transitions: every state has a row, a final one's is empty, all are reachable; docs/states.md agrees."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from determined.states import AllocationState, ExperimentState, TrialState
+from determined.states import AllocationState, CheckpointState, ContainerState, ExperimentState, TrialState
 from determined_master.allocations import states as allocations
+from determined_master.checkpoints import states as checkpoints
 from determined_master.experiments import states as experiments
 from determined_master.trials import states as trials
 
 TABLES = [
-    pytest.param(experiments, ExperimentState, "Experiment", id="experiment"),
-    pytest.param(trials, TrialState, "Trial", id="trial"),
-    pytest.param(allocations, AllocationState, "Allocation", id="allocation"),
+    pytest.param(experiments.ALLOWED, experiments.FIRST, ExperimentState, "Experiment", id="experiment"),
+    pytest.param(trials.ALLOWED, trials.FIRST, TrialState, "Trial", id="trial"),
+    pytest.param(allocations.ALLOWED, allocations.FIRST, AllocationState, "Allocation", id="allocation"),
+    pytest.param(
+        allocations.CONTAINER_ALLOWED, allocations.CONTAINER_FIRST, ContainerState, "Container", id="container"
+    ),
+    pytest.param(checkpoints.ALLOWED, checkpoints.FIRST, CheckpointState, "Checkpoint", id="checkpoint"),
 ]
 DOC = Path(__file__).parents[2] / "docs" / "states.md"
 
 
-@pytest.mark.parametrize(("module", "kind", "title"), TABLES)
-def test_every_state_has_a_row(module, kind, title):
-    assert set(module.ALLOWED) == set(kind)
+@pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
+def test_every_state_has_a_row(allowed, first, kind, title):
+    assert set(allowed) == set(kind)
 
 
-@pytest.mark.parametrize(("module", "kind", "title"), TABLES)
-def test_nothing_follows_a_final_state(module, kind, title):
+@pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
+def test_nothing_follows_a_final_state(allowed, first, kind, title):
     for state in kind:
-        assert (module.ALLOWED[state] == frozenset()) == state.is_final, state
+        assert (allowed[state] == frozenset()) == state.is_final, state
 
 
-@pytest.mark.parametrize(("module", "kind", "title"), TABLES)
-def test_every_state_is_reachable(module, kind, title):
-    seen, edge = {module.FIRST}, {module.FIRST}
+@pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
+def test_every_state_is_reachable(allowed, first, kind, title):
+    seen, edge = {first}, {first}
     while edge:
-        edge = {to for state in edge for to in module.ALLOWED[state]} - seen
+        edge = {to for state in edge for to in allowed[state]} - seen
         seen |= edge
     assert seen == set(kind)
 
 
-@pytest.mark.parametrize(("module", "kind", "title"), TABLES)
-def test_the_document_holds_the_same_table(module, kind, title):
+@pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
+def test_the_document_holds_the_same_table(allowed, first, kind, title):
     section = re.split(r"^## ", DOC.read_text(), flags=re.M)
     text = next(part for part in section if part.startswith(title))
     written = {}
@@ -47,4 +52,4 @@ def test_the_document_holds_the_same_table(module, kind, title):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 2 and cells[0] in kind.__members__:
             written[kind[cells[0]]] = frozenset(kind[word] for word in cells[1].split(", ") if word)
-    assert written == dict(module.ALLOWED)
+    assert written == dict(allowed)

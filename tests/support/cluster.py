@@ -101,7 +101,7 @@ class PlayedAgent:
         )
 
     async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
-        await self.cluster.master.agents.hear(self.id, [self.truth(wish, state, exit_)])
+        await self.cluster.master.agents.on_report(self.id, [self.truth(wish, state, exit_)])
 
     async def run(self, wish: DesiredContainer) -> None:
         """Running, rendezvous done."""

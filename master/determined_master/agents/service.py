@@ -25,11 +25,11 @@ class Containers(Protocol):
     """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
     session, so that no agent is lost while its containers are taken to run."""
 
-    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> bool: ...
+    async def is_news(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool: ...
 
-    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None: ...
+    async def on_report(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
-    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None: ...
+    async def welcome(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
     async def lose(self, session: AsyncSession, agent_id: str) -> None: ...
 
@@ -62,13 +62,13 @@ class Agents:
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 
-    async def hear(self, agent_id: str, containers: list[ReportedContainer]) -> None:
+    async def on_report(self, agent_id: str, containers: list[ReportedContainer]) -> None:
         async with self._database.read() as session:
             news = await self._containers.is_news(session, agent_id, containers)
         if not news:
             return
         async with self._database.write() as session:
-            await self._containers.hear(session, agent_id, containers)
+            await self._containers.on_report(session, agent_id, containers)
 
     async def disconnected(self, agent_id: str) -> None:
         """Its reconnect window starts; nothing new is placed on it until it is back."""

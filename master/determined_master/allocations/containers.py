@@ -1,4 +1,4 @@
-"""What the coming and going of an agent means for the containers on it, and so for their allocations."""
+"""What follows for containers and their allocations when an agent registers, reports or is lost."""
 
 import logging
 from collections.abc import Sequence
@@ -12,43 +12,45 @@ from determined.states import ContainerState, ExitReason
 from determined_master.allocations import repository
 from determined_master.allocations.observe import declare_ended, observe
 from determined_master.allocations.service import Allocations
+from determined_master.clock import Clock
 from determined_master.db.models import ContainerRow
 
 logger = logging.getLogger(__name__)
 
 
 class Containers:
-    """What agents ask for of what runs on them; every method works inside the caller's session."""
+    """The agents feature calls it for the containers of an agent. Every method uses the caller's session."""
 
-    def __init__(self, allocations: Allocations) -> None:
+    def __init__(self, clock: Clock, allocations: Allocations) -> None:
+        self._clock = clock
         self._allocations = allocations
         self._items = Isolation("reports of agents", logger)
 
-    async def is_news(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> bool:
+    async def is_news(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool:
         known = {c.id: c for c, _ in await repository.live_on_agent(session, agent_id)}
-        return any(_is_news(truth, known.get(truth.container_id)) for truth in truths)
+        return any(_is_news(report, known.get(report.container_id)) for report in reports)
 
-    async def hear(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None:
-        for truth in truths:
-            await self._items.run("container", truth.container_id, partial(self._hear_one, session, agent_id, truth))
+    async def on_report(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+        for report in reports:
+            await self._items.run("container", report.container_id, partial(self._apply_one, session, agent_id, report))
 
-    async def _hear_one(self, session: AsyncSession, agent_id: str, truth: ReportedContainer) -> None:
+    async def _apply_one(self, session: AsyncSession, agent_id: str, report: ReportedContainer) -> None:
         async with session.begin_nested():
-            await observe(session, self._allocations, agent_id, [truth])
+            await observe(session, self._clock, self._allocations, agent_id, [report])
 
-    async def welcome(self, session: AsyncSession, agent_id: str, truths: Sequence[ReportedContainer]) -> None:
-        """Containers past their assignment that the agent knows nothing of: its folder was lost, so are they."""
-        known = {truth.container_id for truth in truths}
+    async def welcome(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+        """Ends containers past their assignment that the agent does not know: its data folder was lost."""
+        known = {report.container_id for report in reports}
         for container, _ in await repository.live_on_agent(session, agent_id):
             if container.id not in known and container.state is not ContainerState.ASSIGNED:
                 exit_ = ContainerExit(kind="system", message=f"agent {agent_id} came back without this container")
-                await declare_ended(session, self._allocations, container, exit_, ExitReason.SYSTEM)
-        await self.hear(session, agent_id, truths)
+                await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
+        await self.on_report(session, agent_id, reports)
 
     async def lose(self, session: AsyncSession, agent_id: str) -> None:
         for container, _ in await repository.live_on_agent(session, agent_id):
             exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost beyond its reconnect window")
-            await declare_ended(session, self._allocations, container, exit_, ExitReason.AGENT_LOST)
+            await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
     async def kill(self, session: AsyncSession, agent_id: str, slot_id: int | None = None) -> None:
         for container, allocation in await repository.live_on_agent(session, agent_id):
@@ -56,8 +58,8 @@ class Containers:
                 await self._allocations.kill(session, allocation)
 
 
-def _is_news(truth: ReportedContainer, known: ContainerRow | None) -> bool:
-    """Whether a write is worth it. An ended container is heard again only for the end of its output."""
+def _is_news(report: ReportedContainer, known: ContainerRow | None) -> bool:
+    """Returns True if the report changes anything. After its end a container only reports the end of its output."""
     if known is None:
-        return truth.output_done
-    return truth.state is not known.state or truth.output_done
+        return report.output_done
+    return report.state is not known.state or report.output_done

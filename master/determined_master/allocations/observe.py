@@ -1,8 +1,9 @@
-"""What an agent's truth means for containers and their allocations: decided purely, applied under guards."""
+"""Applies the reported state of agents to containers and allocations."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -11,6 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import repository
 from determined_master.allocations.service import Allocations
+from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import notify
 
@@ -32,7 +34,7 @@ class End:
 
 
 def further(current: ContainerState, seen: ContainerState) -> ContainerState:
-    """Containers move forward only; an old truth changes nothing."""
+    """Returns the later state: containers only move forward, so an old report changes nothing."""
     return max(current, seen, key=_ORDER.index)
 
 
@@ -58,45 +60,52 @@ def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) 
 
 
 async def observe(
-    session: AsyncSession, allocations: Allocations, agent_id: str, truths: Iterable[ReportedContainer]
+    session: AsyncSession,
+    clock: Clock,
+    allocations: Allocations,
+    agent_id: str,
+    reports: Iterable[ReportedContainer],
 ) -> None:
-    """Takes in one agent's truth. A container that it names and that is not its own is left alone."""
-    for truth in truths:
-        container = await repository.find_container(session, truth.container_id)
+    """Applies the reported state of one agent. Containers of other agents are ignored."""
+    for report in reports:
+        container = await repository.find_container(session, report.container_id)
         if container is None or container.agent_id != agent_id:
             continue
-        if truth.output_done and not container.output_done:
+        if report.output_done and not container.output_done:
             container.output_done = True
-            await _hint_logs(session, container)
-        state = further(container.state, truth.state)
+            await session.flush()
+            await _notify_logs(session, container)
+        state = further(container.state, report.state)
         if state is container.state:
             continue
-        container.state = state
-        container.address = truth.address
+        values: dict[str, Any] = {"address": report.address}
         if state is ContainerState.TERMINATED:
-            ended = truth.exit or ContainerExit(kind="system", message="ended without an exit record")
-            container.exit = ended.model_dump(mode="json")
-        await session.flush()
-        await _follow(session, allocations, container)
+            ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
+            values["exit"] = ended.model_dump(mode="json")
+        await repository.move_container(session, clock, container, state, **values)
+        await _follow(session, clock, allocations, container)
 
 
 async def declare_ended(
-    session: AsyncSession, allocations: Allocations, container: ContainerRow, exit_: ContainerExit, reason: ExitReason
+    session: AsyncSession,
+    clock: Clock,
+    allocations: Allocations,
+    container: ContainerRow,
+    exit_: ContainerExit,
+    reason: ExitReason,
 ) -> None:
-    """For a container that its agent does not know any more, or whose agent is lost."""
-    if container.state is ContainerState.TERMINATED:
+    """Ends a container that its agent does not know any more, or whose agent is lost."""
+    values = {"exit": exit_.model_dump(mode="json"), "output_done": True}
+    if not await repository.move_container(session, clock, container, ContainerState.TERMINATED, **values):
         return
-    container.state = ContainerState.TERMINATED
-    container.exit = exit_.model_dump(mode="json")
-    container.output_done = True
-    await session.flush()
     row = await repository.get(session, container.allocation_id)
     notify(session, notifications.task(row.task_id))
     if row.state.is_live:
         await allocations.end(session, row, reason, message=exit_.message)
 
 
-async def _follow(session: AsyncSession, allocations: Allocations, container: ContainerRow) -> None:
+async def _follow(session: AsyncSession, clock: Clock, allocations: Allocations, container: ContainerRow) -> None:
+    """Brings the allocation into the state that follows from its containers."""
     row = await repository.get(session, container.allocation_id)
     notify(session, notifications.task(row.task_id))
     if row.state.is_terminal:
@@ -115,12 +124,12 @@ async def _follow(session: AsyncSession, allocations: Allocations, container: Co
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
-        await repository.move(session, row, shown)
+        await repository.move(session, clock, row, shown)
     # Also where the allocation's own state stays: its containers wait for each other.
     notify(session, notifications.allocation(row.id))
 
 
-async def _hint_logs(session: AsyncSession, container: ContainerRow) -> None:
+async def _notify_logs(session: AsyncSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
     notify(session, notifications.logs(row.task_id))
 

@@ -8,15 +8,28 @@ from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from determined.errors import Conflict, NotFound
+from determined.errors import NotFound
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
-from determined_master.allocations.states import FROM
+from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
+from determined_master.clock import Clock
 from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import notify
+from determined_master.events.state_machine import Event, StateMachine
 
 _LIVE = [s for s in AllocationState if s.is_live]
+
+
+ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, AllocationRow.state, ALLOWED)
+CONTAINERS = StateMachine(
+    "container",
+    ContainerRow,
+    ContainerRow.id,
+    ContainerRow.state,
+    CONTAINER_ALLOWED,
+    is_recorded=False,  # the allocation's events tell what happens
+)
 
 
 async def find(session: AsyncSession, allocation_id: str) -> AllocationRow | None:
@@ -36,23 +49,26 @@ async def add(session: AsyncSession, row: AllocationRow) -> None:
     _tell(session, row)
 
 
-async def move(session: AsyncSession, row: AllocationRow, to: AllocationState, **values: Any) -> bool:
-    """The only place that sets an allocation's state. False where it stands at ``to`` already; Conflict where the
-    table does not allow it."""
-    result = await session.execute(
-        update(AllocationRow)
-        .where(AllocationRow.id == row.id, AllocationRow.state.in_(FROM[to]))
-        .values(state=to, **values)
-        .returning(AllocationRow.id)
-    )
-    if result.scalar_one_or_none() is None:
-        await session.refresh(row)
-        if row.state is to:
-            return False
-        raise Conflict(f"allocation {row.id} is {row.state.value} and cannot become {to.value}")
-    await session.refresh(row)
+async def move(
+    session: AsyncSession,
+    clock: Clock,
+    row: AllocationRow,
+    to: AllocationState,
+    event: Event | None = None,
+    **values: Any,
+) -> bool:
+    """Changes the state of an allocation, see ``StateMachine.move``."""
+    if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
+        return False
     _tell(session, row)
     return True
+
+
+async def move_container(
+    session: AsyncSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
+) -> bool:
+    """Changes the state of a container, see ``StateMachine.move``."""
+    return await CONTAINERS.move(session, clock, row, to, **values)
 
 
 async def live_of_task(session: AsyncSession, task_id: str) -> AllocationRow | None:

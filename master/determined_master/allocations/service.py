@@ -16,6 +16,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import after_commit, notify
 from determined_master.events import repository as events
+from determined_master.events.state_machine import Event
 from determined_master.scheduling.plan import Placement, Refusal
 
 
@@ -70,7 +71,11 @@ class Allocations:
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
         block = ports.choose(row.id, await repository.port_blocks(session))
-        await repository.move(session, row, AllocationState.ASSIGNED, placed_at=now, waiting="", port_block=block)
+        parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
+        placed = Event(kind="placed", payload={"parts": parts})
+        await repository.move(
+            session, self._clock, row, AllocationState.ASSIGNED, placed, placed_at=now, waiting="", port_block=block
+        )
         for rank, part in enumerate(placement.parts):
             container = ContainerRow(
                 id=str(uuid.uuid4()),
@@ -81,8 +86,6 @@ class Allocations:
                 state=ContainerState.ASSIGNED,
             )
             await repository.hold(session, container, now)
-        parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
-        await self._record(session, row, "placed", {"parts": parts})
         notify(
             session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
         )
@@ -114,8 +117,9 @@ class Allocations:
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED)
         elif row.state.is_live and row.kill_requested_at is None:
-            await repository.move(session, row, AllocationState.TERMINATING, kill_requested_at=self._clock.now())
-            await self._record(session, row, "kill_requested")
+            asked = Event(kind="kill_requested")
+            now = self._clock.now()
+            await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, kill_requested_at=now)
             await self._hint_agents(session, row)
 
     async def acknowledge_preemption(self, session: AsyncSession, row: AllocationRow) -> None:
@@ -134,10 +138,13 @@ class Allocations:
     ) -> None:
         """Ended, slots free, in one transaction; whoever asked for it hears by a hint."""
         now = self._clock.now()
+        ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(
             session,
+            self._clock,
             row,
             AllocationState.TERMINATED,
+            ended,
             ended_at=now,
             exit_reason=reason,
             exit_code=code,
@@ -148,7 +155,6 @@ class Allocations:
             return
         await repository.release_slots(session, row.id, now)
         after_commit(session, partial(self._forget, row.id))
-        await self._record(session, row, "ended", {"reason": reason.value, "code": code, "message": message[:2000]})
         notify(
             session,
             notifications.TRIALS,

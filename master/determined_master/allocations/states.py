@@ -1,7 +1,8 @@
-"""States of an allocation: which transitions are allowed (docs/states.md). They only move forward."""
+"""States of allocations and containers: which transitions are allowed (docs/states.md). They only move forward."""
 
 from determined.states import AllocationState as S
-from determined_master.transitions import Table, reverse
+from determined.states import ContainerState as C
+from determined_master.transitions import Table
 
 ALLOWED: Table[S] = {
     S.PENDING: frozenset({S.ASSIGNED, S.TERMINATED}),
@@ -13,5 +14,13 @@ ALLOWED: Table[S] = {
     S.TERMINATED: frozenset(),
 }
 
-FROM = reverse(ALLOWED)
 FIRST = S.PENDING
+
+CONTAINER_ALLOWED: Table[C] = {
+    C.ASSIGNED: frozenset({C.PULLING, C.STARTING, C.RUNNING, C.TERMINATED}),
+    C.PULLING: frozenset({C.STARTING, C.RUNNING, C.TERMINATED}),
+    C.STARTING: frozenset({C.RUNNING, C.TERMINATED}),
+    C.RUNNING: frozenset({C.TERMINATED}),
+    C.TERMINATED: frozenset(),
+}
+CONTAINER_FIRST = C.ASSIGNED

@@ -1,4 +1,4 @@
-"""The websocket that an agent holds: hello, then truths in and wishes out, until one side goes."""
+"""The websocket of an agent: after the handshake it reports its state and receives its desired state."""
 
 import asyncio
 import contextlib
@@ -86,14 +86,14 @@ async def _talk(socket: WebSocket, services: Services, link: Link) -> None:
     async with asyncio.TaskGroup() as group:
         wishing = group.create_task(_send_wishes(socket, services, link))
         try:
-            await _hear_truths(socket, services, link)
+            await _receive_reports(socket, services, link)
         except (WebSocketDisconnect, TimeoutError, RuntimeError):
             pass
         finally:
             wishing.cancel()
 
 
-async def _hear_truths(socket: WebSocket, services: Services, link: Link) -> None:
+async def _receive_reports(socket: WebSocket, services: Services, link: Link) -> None:
     """A link that is silent for three heartbeats is as good as down."""
     while True:
         async with asyncio.timeout(3 * services.settings.heartbeat_seconds):
@@ -104,7 +104,7 @@ async def _hear_truths(socket: WebSocket, services: Services, link: Link) -> Non
             logger.warning("agent %s sent a message that is not understood", link.agent_id)
             continue
         if isinstance(message, ReportedState):
-            await services.agents.hear(link.agent_id, message.containers)
+            await services.agents.on_report(link.agent_id, message.containers)
 
 
 async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> None:

@@ -113,7 +113,7 @@ class ChangeFeed:
         self.logins = 0
         """Counts when logins may have ended."""
 
-    def hear(self, topics: Collection[str]) -> None:
+    def on_topics(self, topics: Collection[str]) -> None:
         if notifications.SESSIONS in topics:
             self.logins += 1
         changes = [change for topic in topics if (change := change_of(topic)) is not None]

@@ -12,8 +12,13 @@ from sqlalchemy.orm import InstrumentedAttribute
 from determined.errors import NotFound
 from determined.states import CheckpointState
 from determined_master import notifications
+from determined_master.checkpoints.states import ALLOWED
+from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import notify
+from determined_master.events.state_machine import StateMachine
+
+MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, CheckpointRow.state, ALLOWED)
 
 
 async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:
@@ -211,8 +216,17 @@ async def drop(session: AsyncSession, uuids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 
 
-async def set_resources(session: AsyncSession, row: CheckpointRow, resources: dict[str, int]) -> None:
-    state = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
-    if resources == row.resources:
-        state = row.state
-    await change(session, row, state=state, resources=resources, size=sum(resources.values()))
+async def move(session: AsyncSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: Any) -> bool:
+    """Changes the state of a checkpoint, see ``StateMachine.move``."""
+    if not await MACHINE.move(session, clock, row, to, **values):
+        return False
+    notify(session, notifications.task(row.task_id))
+    return True
+
+
+async def set_resources(session: AsyncSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
+    """Stores which files are left. Fewer files than before make the checkpoint partially deleted, none deleted."""
+    values = {"resources": resources, "size": sum(resources.values())}
+    to = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
+    if resources == row.resources or not await move(session, clock, row, to, **values):
+        await change(session, row, **values)

@@ -14,7 +14,8 @@ from determined_master.clock import Clock
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
-from determined_master.experiments.states import FROM
+from determined_master.events.state_machine import Event, StateMachine
+from determined_master.experiments.states import ALLOWED
 
 FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
 """What changes with every report, and is told apart: who shows a state need not look again for it."""
@@ -47,6 +48,11 @@ class Selection:
         if self.owners is not None:
             found.append(ExperimentRow.user_id.in_(self.owners))
         return found
+
+
+MACHINE = StateMachine(
+    "experiment", ExperimentRow, ExperimentRow.id, ExperimentRow.state, ALLOWED, refusal=PreconditionFailed
+)
 
 
 async def find(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:
@@ -101,32 +107,12 @@ async def move(
     message: str = "",
     **values: Any,
 ) -> bool:
-    """The only place that sets an experiment's state. False where it stands at ``to`` already; PreconditionFailed
-    where the table does not allow it. ``message`` says in the event why it was moved."""
-    start = row.state
-    result = await session.execute(
-        update(ExperimentRow)
-        .where(ExperimentRow.id == row.id, ExperimentRow.state.in_(FROM[to]))
-        .values(state=to, **values)
-        .returning(ExperimentRow.id)
-    )
-    if result.scalar_one_or_none() is None:
-        await session.refresh(row)
-        if row.state is to:
-            return False
-        raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot become {to.value}")
-    await session.refresh(row)
+    """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event."""
+    event = Event(actor, payload={"message": message} if message else {})
+    if not await MACHINE.move(session, clock, row, to, event, **values):
+        return False
     notify(
         session, notifications.deleted(row.id) if to is ExperimentState.DELETED else notifications.experiment(row.id)
-    )
-    await events.record(
-        session,
-        clock,
-        actor=actor,
-        kind="moved",
-        target_type="experiment",
-        target_id=row.id,
-        payload={"from": start.value, "to": to.value, **({"message": message} if message else {})},
     )
     return True
 

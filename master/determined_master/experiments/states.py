@@ -2,7 +2,7 @@
 
 from determined.states import ExperimentState as S
 from determined_master.searcher.actions import Shutdown
-from determined_master.transitions import Table, reverse
+from determined_master.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
 
@@ -21,7 +21,6 @@ ALLOWED: Table[S] = {
     S.DELETED: frozenset(),
 }
 
-FROM = reverse(ALLOWED)
 FIRST = S.PAUSED
 
 

@@ -83,12 +83,13 @@ async def report(session: AsyncSession, clock: Clock, body: CheckpointReport, pr
     notify(session, notifications.COLUMNS)
 
 
-async def mark_deleted(session: AsyncSession, row: CheckpointRow) -> None:
+async def mark_deleted(session: AsyncSession, clock: Clock, row: CheckpointRow) -> None:
     """Marks the row as DELETED. The caller removes the files once this has been committed."""
     if row.state is CheckpointState.DELETED:
         return
     trial = await repository.find_by_task(session, row.task_id)
-    await checkpoint_rows.change(session, row, state=CheckpointState.DELETED, resources={}, size=0)
+    size = row.size
+    await checkpoint_rows.move(session, clock, row, CheckpointState.DELETED, resources={}, size=0)
     if trial is None:
         return
     newest = await checkpoint_rows.newest_completed(session, row.task_id)
@@ -97,7 +98,7 @@ async def mark_deleted(session: AsyncSession, row: CheckpointRow) -> None:
         trial,
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=max(0, trial.checkpoint_count - 1),
-        checkpoint_size=max(0, trial.checkpoint_size - row.size),
+        checkpoint_size=max(0, trial.checkpoint_size - size),
         values_stale=True,
     )
     notify(session, notifications.COLUMNS)

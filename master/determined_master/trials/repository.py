@@ -8,14 +8,15 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from determined.errors import Conflict, NotFound
+from determined.errors import NotFound
 from determined.states import TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import delete_rows, notify
 from determined_master.events import repository as events
-from determined_master.trials.states import FROM
+from determined_master.events.state_machine import Event, StateMachine
+from determined_master.trials.states import ALLOWED
 
 
 class Named(NamedTuple):
@@ -29,6 +30,16 @@ class Named(NamedTuple):
 FIGURES = frozenset({"progress", "steps_completed"})
 """What changes with every report, and is told apart."""
 _LIVE = [s for s in TrialState if s.is_live]
+
+
+MACHINE = StateMachine(
+    "trial",
+    TrialRow,
+    TrialRow.id,
+    TrialRow.state,
+    ALLOWED,
+    describe=lambda row: {"reason": row.exit_reason.value if row.exit_reason else None},
+)
 
 
 async def get(session: AsyncSession, trial_id: int) -> TrialRow:
@@ -145,33 +156,12 @@ async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
 async def move(
     session: AsyncSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
 ) -> bool:
-    """The only place that sets a trial's state. False where it stands at ``to`` already; Conflict where the table does
-    not allow it."""
+    """Changes the state of a trial, see ``StateMachine.move``."""
     if to.is_terminal:
         values.setdefault("end_time", clock.now())
-    start = row.state
-    result = await session.execute(
-        update(TrialRow)
-        .where(TrialRow.id == row.id, TrialRow.state.in_(FROM[to]))
-        .values(state=to, **values)
-        .returning(TrialRow.id)
-    )
-    if result.scalar_one_or_none() is None:
-        await session.refresh(row)
-        if row.state is to:
-            return False
-        raise Conflict(f"trial {row.id} is {row.state.value} and cannot become {to.value}")
-    await session.refresh(row)
+    if not await MACHINE.move(session, clock, row, to, Event(actor), **values):
+        return False
     notify(session, notifications.experiment(row.experiment_id))
-    await events.record(
-        session,
-        clock,
-        actor=actor,
-        kind="moved",
-        target_type="trial",
-        target_id=row.id,
-        payload={"from": start.value, "to": to.value, "reason": row.exit_reason.value if row.exit_reason else None},
-    )
     return True
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from determined.states import ExitReason
 from determined.states import TrialState as S
-from determined_master.transitions import Table, reverse
+from determined_master.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
 _TERMINAL = frozenset({S.COMPLETED, S.CANCELED, S.ERROR})
@@ -21,7 +21,6 @@ ALLOWED: Table[S] = {
     S.ERROR: frozenset({S.ACTIVE}),
 }
 
-FROM = reverse(ALLOWED)
 FIRST = S.ACTIVE
 
 

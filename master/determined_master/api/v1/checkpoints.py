@@ -105,7 +105,7 @@ async def delete(body: schemas.DeleteBody, _user: User, services: ServicesDep) -
             await storage.in_thread(storage.refuse_out_of_reach, where, uuid, roots)
     async with services.database.write() as session:
         for uuid in places:
-            await trial_checkpoints.mark_deleted(session, await repository.get(session, uuid))
+            await trial_checkpoints.mark_deleted(session, services.clock, await repository.get(session, uuid))
     failures = [await _remove(where, uuid, roots) for uuid, where in places.items() if where is not None]
     if any(failures):
         raise ApiError("; ".join(filter(None, failures)))
@@ -113,14 +113,14 @@ async def delete(body: schemas.DeleteBody, _user: User, services: ServicesDep) -
 
 
 @router.patch("/api/v1/checkpoints")
-async def patch(body: schemas.PatchCheckpointsBody, principal: Anyone, session: Write) -> Empty:
+async def patch(body: schemas.PatchCheckpointsBody, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
     """What is left of checkpoints after files were removed."""
     for one in body.checkpoints:
         row = await repository.get(session, one.uuid)
         if principal.is_task and row.task_id != principal.task_id:
             raise Forbidden("this task's token may not change another task's checkpoint")
         if one.resources is not None and one.resources.resources is not None:
-            await repository.set_resources(session, row, one.resources.resources)
+            await repository.set_resources(session, services.clock, row, one.resources.resources)
     return Empty()
 
 

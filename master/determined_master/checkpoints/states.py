@@ -1,0 +1,13 @@
+"""States of a checkpoint: which transitions are allowed (docs/states.md)."""
+
+from determined.states import CheckpointState as S
+from determined_master.transitions import Table
+
+ALLOWED: Table[S] = {
+    S.ACTIVE: frozenset({S.COMPLETED, S.ERROR, S.DELETED}),
+    S.COMPLETED: frozenset({S.PARTIALLY_DELETED, S.DELETED}),
+    S.ERROR: frozenset({S.DELETED}),
+    S.PARTIALLY_DELETED: frozenset({S.DELETED}),
+    S.DELETED: frozenset(),
+}
+FIRST = S.ACTIVE

@@ -1,0 +1,90 @@
+"""The one function that changes states: a guarded update, and its event in the same transaction."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from determined.errors import ApiError, Conflict
+from determined_master.clock import Clock
+from determined_master.db.base import Base
+from determined_master.events import repository as events
+from determined_master.transitions import S, Table, reverse
+
+R = TypeVar("R", bound=Base)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is recorded with a change of state. Kind ``moved`` gets the two states added to its payload."""
+
+    actor: str = events.SYSTEM
+    kind: str = "moved"
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StateMachine(Generic[R, S]):
+    """States of one kind of row.
+
+    ``name`` is the target type of its events, ``key`` its primary key, ``allowed`` its table of transitions (see
+    docs/states.md). ``refusal`` is raised for a transition that the table does not allow.
+    """
+
+    name: str
+    model: type[R]
+    key: InstrumentedAttribute[Any]
+    state: InstrumentedAttribute[S]
+    allowed: Table[S]
+    refusal: type[ApiError] = Conflict
+    describe: Callable[[R], Mapping[str, Any]] = lambda _row: {}
+    """More for the payload of a ``moved`` event, from the changed row."""
+    is_recorded: bool = True
+    """False for rows whose changes are recorded with another row's."""
+
+    async def move(
+        self,
+        session: AsyncSession,
+        clock: Clock,
+        row: R,
+        to: S,
+        event: Event | None = None,
+        /,
+        **values: Any,
+    ) -> bool:
+        """Sets the state of ``row`` to ``to`` and other columns to ``values``, and refreshes it.
+
+        Returns False, without an event, if the row is in that state already. Raises ``refusal`` if the table does not
+        allow it. Several callers may move the same row: the update is guarded by the states that may precede ``to``.
+        """
+        event = event or Event()
+        key, start = getattr(row, self.key.key), getattr(row, self.state.key)
+        result = await session.execute(
+            update(self.model)
+            .where(self.key == key, self.state.in_(reverse(self.allowed)[to]))
+            .values({self.state.key: to, **values})
+            .returning(self.key)
+        )
+        is_moved = result.scalar_one_or_none() is not None
+        await session.refresh(row)
+        if not is_moved:
+            current: S = getattr(row, self.state.key)
+            if current is to:
+                return False
+            raise self.refusal(f"{self.name} {key} is {current.value} and cannot become {to.value}")
+        if not self.is_recorded:
+            return True
+        states = {"from": start.value, "to": to.value, **self.describe(row)} if event.kind == "moved" else {}
+        await events.record(
+            session,
+            clock,
+            actor=event.actor,
+            kind=event.kind,
+            target_type=self.name,
+            target_id=key,
+            payload={**states, **event.payload},
+        )
+        return True

@@ -1,0 +1,49 @@
+"""The one function that changes states: guarded, recorded, and the same answer to whoever comes second."""
+
+import pytest
+from sqlalchemy import update
+from tests.support.cluster import Cluster
+
+from determined.errors import PreconditionFailed
+from determined.states import ExperimentState
+from determined_master.db.models import ExperimentRow
+from determined_master.events import repository as events
+from determined_master.experiments import repository
+
+
+async def test_a_change_of_state_is_recorded_in_the_same_transaction(one: Cluster):
+    experiment = await one.create(activate=False)
+    with pytest.raises(RuntimeError, match="undone"):
+        async with one.master.database.write() as session:
+            row = await repository.get(session, experiment)
+            assert await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE, actor="ann")
+            assert row.state is ExperimentState.ACTIVE
+            assert (await events.last_move(session, "experiment", experiment)).payload == {
+                "from": "PAUSED",
+                "to": "ACTIVE",
+            }
+            raise RuntimeError("undone")
+    async with one.master.database.read() as session:
+        assert (await repository.get(session, experiment)).state is ExperimentState.PAUSED
+        assert await events.last_move(session, "experiment", experiment) is None
+
+
+async def test_a_state_that_another_caller_changed_first_decides(one: Cluster):
+    """The caller's row still says PAUSED; the guard looks at the database."""
+    experiment = await one.create(activate=False)
+    async with one.master.database.write() as session:
+        row = await repository.get(session, experiment)
+        changed = update(ExperimentRow).where(ExperimentRow.id == experiment).values(state=ExperimentState.COMPLETED)
+        await session.execute(changed.execution_options(synchronize_session=False))
+        assert row.state is ExperimentState.PAUSED
+        with pytest.raises(PreconditionFailed, match="is COMPLETED and cannot become ACTIVE"):
+            await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE)
+
+
+async def test_moving_twice_changes_and_records_nothing(one: Cluster):
+    experiment = await one.create(activate=False)
+    async with one.master.database.write() as session:
+        row = await repository.get(session, experiment)
+        assert not await repository.move(session, one.master.clock, row, ExperimentState.PAUSED, progress=0.5)
+        assert row.progress == 0
+        assert await events.last_move(session, "experiment", experiment) is None
