@@ -80,7 +80,7 @@ def _keep_memory_small() -> None:
 def take_lock(data: Path) -> IO[str]:
     """One master for one data folder. Raises SettingsError that names the pid of the first."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = open(data / "services.lock", "a+")  # noqa: SIM115
+    file = open(data / "master.lock", "a+")  # noqa: SIM115
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -251,7 +251,7 @@ async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
     await one.create()
     await one.create()
     bad, good = await agent.wished(2)
-    Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[3]])
+    Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[4]])
     truths = [agent.truth(wish, ContainerState.RUNNING) for wish in (bad, good)]
     await one.master.agents.on_report(agent.id, truths)
     async with one.master.database.read() as session:

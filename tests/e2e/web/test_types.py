@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "webui"
 RENAMED = {
-    "columns/wire.py": ("class Row(Wire):", "    progress: ", "    advance: "),
-    "metrics/wire.py": ("class Series(Wire):", "    values: ", "    figures: "),
+    "api/schemas/experiment_search.py": ("class Row(Wire):", "    progress: ", "    advance: "),
+    "api/schemas/metrics.py": ("class Series(Wire):", "    values: ", "    figures: "),
 }
 
 
