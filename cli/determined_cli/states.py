@@ -1,5 +1,8 @@
 """States as people read them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 ENDED = frozenset({"COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"})
 
 
@@ -15,3 +18,12 @@ def shown(state: str | None) -> str:
 def has_ended(state: str | None) -> bool:
     """Whether nothing of it goes on."""
     return shown(state) in ENDED
+
+
+def displayed(found: Mapping[str, Any]) -> str:
+    """Returns the displayed state of an experiment or a trial; ``state`` of a master that has no other.
+
+    >>> displayed({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"}), displayed({"state": "STATE_PAUSED"})
+    ('STATE_PAUSING', 'STATE_PAUSED')
+    """
+    return str(found.get("displayState") or found.get("display_state") or found["state"])

@@ -1,14 +1,16 @@
 """Experiments and trials put straight into a database, for tests of what is found among them."""
 
+import contextlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.states import ExperimentState, TrialState
-from determined_master.db.models import ExperimentRow, ProjectRow, TrialRow
+from determined.states import AllocationState, ExperimentState, TrialState
+from determined_master.db.models import AllocationRow, ExperimentRow, ProjectRow, TrialRow
+from determined_master.db.session import Database
 from determined_master.experiments import repository
 from determined_master.metrics.summary import summarise
 
@@ -93,3 +95,39 @@ async def add_project(session: AsyncSession, name: str = "elsewhere", **values: 
     session.add(row)
     await session.flush()
     return row.id
+
+
+async def add_allocation(session: AsyncSession, trial: TrialRow, state: AllocationState, run_id: int = 1) -> None:
+    session.add(
+        AllocationRow(
+            id=f"{trial.task_id}.{run_id}",
+            task_id=trial.task_id,
+            run_id=run_id,
+            state=state,
+            slots=1,
+            single_agent=False,
+            pool="default",
+            priority=42,
+            owner="admin",
+            user_id=1,
+            submitted_at=NOON,
+            created_at=NOON,
+            spec={},
+            waiting="",
+            preemption_timeout=60,
+        )
+    )
+    await session.flush()
+
+
+class _Undo(Exception):
+    pass
+
+
+@contextlib.asynccontextmanager
+async def rolled_back(database: Database) -> AsyncIterator[AsyncSession]:
+    """A write session whose changes are undone at its end."""
+    with contextlib.suppress(_Undo):
+        async with database.write() as session:
+            yield session
+            raise _Undo

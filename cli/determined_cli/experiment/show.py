@@ -10,7 +10,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import connection, render
 from determined_cli.main import say
-from determined_cli.states import shown
+from determined_cli.states import displayed, shown
 
 COLUMNS = (
     ("ID", "id"),
@@ -60,7 +60,7 @@ def list_experiments(args: Any) -> None:
 
 
 def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
-    row = {**render.snake(experiment), "state": shown(experiment["state"])}
+    row = {**render.snake(experiment), "state": shown(displayed(experiment))}
     if kind == "table":
         progress = row.get("progress")
         row["progress"] = "" if progress is None else f"{float(progress) * 100:.1f}%"
@@ -74,7 +74,7 @@ def describe(args: Any) -> None:
     whole = []
     for experiment_id in args.experiment_id:
         found: dict[str, Any] = render.snake(experiments.get(session, experiment_id))
-        found["state"] = shown(found["state"])
+        found["state"] = shown(displayed(found))
         found["trials"] = _trials(session, experiment_id)
         if args.metrics:
             for trial in found["trials"]:
@@ -124,7 +124,7 @@ def download_model_def(args: Any) -> None:
 
 def _trials(session: Session, experiment_id: int) -> list[dict[str, Any]]:
     found = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials")
-    rows = [{**render.snake(trial), "state": shown(trial["state"])} for trial in found]
+    rows = [{**render.snake(trial), "state": shown(displayed(trial))} for trial in found]
     return sorted(rows, key=lambda row: int(row["id"]))
 
 

@@ -12,7 +12,7 @@ from determined.client.session import Session
 from determined.errors import BadRequest, NotFound
 from determined_cli import connection, render
 from determined_cli.main import say
-from determined_cli.states import shown
+from determined_cli.states import displayed, shown
 
 COLUMNS = (
     ("Trial ID", "id"),
@@ -54,7 +54,7 @@ def describe(args: Any) -> None:
         values = {"workloads": render.snake(workloads), "attempts": render.snake(attempts)}
         render.show_object("json", {**render.snake(trial), **values})
         return
-    render.show("table", COLUMNS, [{**render.snake(trial), "state": shown(trial["state"])}])
+    render.show("table", COLUMNS, [{**render.snake(trial), "state": shown(displayed(trial))}])
     print()
     attempts = lifecycle.attempts(session, args.trial_id)
     render.show("table", ATTEMPTS, [_attempt(each) for each in attempts])

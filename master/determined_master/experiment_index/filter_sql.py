@@ -40,6 +40,7 @@ from determined_master.db.models import (
     TrialRow,
     UserRow,
 )
+from determined_master.display_state import BY_ALLOCATION, PAUSING, PROGRESS, QUEUED
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
@@ -51,10 +52,6 @@ _OF_SUMMARY = frozenset({"numTrials", "searcherMetricsVal", "checkpointCount", "
 _OF_USER = frozenset({"user"})
 _MAY_BE_MISSING = frozenset({"endTime", "searcherMetricsVal", "forkedFrom", "tags"})
 _MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric"})
-_RUNNING = (AllocationState.RUNNING, AllocationState.TERMINATING)
-_STARTING = (AllocationState.ASSIGNED, AllocationState.STARTING)
-_PULLING = (AllocationState.PULLING,)
-_LIVE = tuple(state for state in AllocationState if state.is_live)
 
 
 @dataclass(frozen=True)
@@ -92,15 +89,16 @@ def from_(columns: Collection[str]) -> FromClause:
 
 
 def shown_state() -> ColumnElement[str]:
-    """The finer word: of its allocations the most progressed."""
-    running, starting, pulling = E.id.in_(_with(_RUNNING)), E.id.in_(_with(_STARTING)), E.id.in_(_with(_PULLING))
+    """The displayed state in SQL: the same as ``display_state``, which a test compares it with."""
     active, paused = E.state == ExperimentState.ACTIVE, E.state == ExperimentState.PAUSED
+    words = [
+        (and_(active, E.id.in_(_with([state for state, shown in BY_ALLOCATION.items() if shown == word]))), word)
+        for word in reversed(PROGRESS)
+    ]
     return case(
-        (and_(active, running), "RUNNING"),
-        (and_(active, starting), "STARTING"),
-        (and_(active, pulling), "PULLING"),
-        (active, "QUEUED"),
-        (and_(paused, E.id.in_(_with(_LIVE))), "PAUSING"),
+        *words,
+        (active, QUEUED),
+        (and_(paused, E.id.in_(_with(BY_ALLOCATION))), PAUSING),
         else_=type_coerce(E.state, String),
     )
 

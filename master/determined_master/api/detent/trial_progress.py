@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import Json, Number, Time, Wire
+from determined_master.display_state import display_state
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
@@ -52,13 +53,8 @@ async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress
     waiting: str | None = (live.waiting or None) if live is not None else None
     if live is None and row.retry_at is not None and row.state.value == "ACTIVE":
         waiting = f"backs off after {row.system_failures} failures of the system in a row"
-    word = row.state.value
-    if word == "ACTIVE":
-        word = live.state.value if live else "QUEUED"
-    elif word == "PAUSED" and live is not None:
-        word = "PAUSING"
     return Progress(
-        state=word,
+        state=display_state(row.state, [live.state] if live is not None else []),
         progress=row.progress,
         steps=row.steps_completed,
         best_metric=row.searcher_metric_value,

@@ -7,20 +7,12 @@ from typing import get_args
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.api.schemas.experiment_status import AllowedVerbs, FinerState, RefusedVerbs, TrialStatus
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
+from determined_master.display_state import display_state
 from determined_master.experiments.states import ALLOWED
 
 Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
 """Below it a guess would be wild."""
-_FINER: Mapping[AllocationState, FinerState] = {
-    AllocationState.PENDING: "STATE_QUEUED",
-    AllocationState.ASSIGNED: "STATE_STARTING",
-    AllocationState.PULLING: "STATE_PULLING",
-    AllocationState.STARTING: "STATE_STARTING",
-    AllocationState.RUNNING: "STATE_RUNNING",
-    AllocationState.TERMINATING: "STATE_RUNNING",
-}
-_RANK: Sequence[FinerState] = ("STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING")
 _WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
 _STOPPING = {
     "STOPPING_COMPLETED": "completing",
@@ -31,13 +23,8 @@ _STOPPING = {
 
 
 def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) -> FinerState:
-    """The word that is shown: the furthest of what lives where it is active, PAUSING while a paused one still does."""
-    if state.value == "ACTIVE":
-        words: list[FinerState] = [_FINER[each.state] for each in live if each.state in _FINER]
-        return max(words, key=_RANK.index) if words else "STATE_QUEUED"
-    if state.value == "PAUSED" and live:
-        return "STATE_PAUSING"
-    return _WORDS[f"STATE_{state.value}"]
+    """Returns the displayed state with the wire's prefix."""
+    return _WORDS[f"STATE_{display_state(state, [each.state for each in live])}"]
 
 
 def leaving(live: Collection[AllocationRow]) -> str:

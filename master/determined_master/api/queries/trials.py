@@ -4,27 +4,19 @@ from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.states import AllocationState, CheckpointState, TrialState
+from determined.states import CheckpointState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import trials as schemas
-from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.enums import wire_state
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
+from determined_master.display_state import display_state
 from determined_master.metrics import repository as metric_rows
-
-_FINER = {
-    AllocationState.PENDING: "QUEUED",
-    AllocationState.ASSIGNED: "STARTING",
-    AllocationState.PULLING: "PULLING",
-    AllocationState.STARTING: "STARTING",
-    AllocationState.RUNNING: "RUNNING",
-    AllocationState.TERMINATING: "RUNNING",
-}
 
 
 async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
     tasks = [row.task_id for row in rows]
-    live = {a.task_id: _FINER[a.state] for a in await allocation_rows.live_of_tasks(session, tasks)}
+    shown = await displayed(session, rows)
     ids = {i for row in rows for i in (row.best_validation_id, row.latest_validation_id) if i is not None}
     validations = await metric_rows.by_ids(session, ids)
     checkpoints: dict[str, list[CheckpointRow]] = {}
@@ -33,7 +25,7 @@ async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[schemas.
     return [
         schemas.trial(
             row,
-            shown_state=live.get(row.task_id, "QUEUED"),
+            shown=shown[row.id],
             best=validations.get(row.best_validation_id or 0),
             latest=validations.get(row.latest_validation_id or 0),
             best_checkpoint=_best(checkpoints.get(row.task_id, []), validations.get(row.best_validation_id or 0)),
@@ -43,11 +35,14 @@ async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[schemas.
 
 
 async def states(session: AsyncSession, rows: Sequence[TrialRow]) -> dict[int, str]:
-    """What each is shown as, by its id."""
-    live = {a.task_id: _FINER[a.state] for a in await allocation_rows.live_of_tasks(session, [r.task_id for r in rows])}
-    return {
-        row.id: state(live.get(row.task_id, "QUEUED") if row.state is TrialState.ACTIVE else row.state) for row in rows
-    }
+    """Returns the state of each trial as older clients know it, by its id."""
+    return {trial_id: wire_state(shown) for trial_id, shown in (await displayed(session, rows)).items()}
+
+
+async def displayed(session: AsyncSession, rows: Sequence[TrialRow]) -> dict[int, str]:
+    """Returns the displayed state of each trial by its id."""
+    live = {a.task_id: a.state for a in await allocation_rows.live_of_tasks(session, [r.task_id for r in rows])}
+    return {r.id: display_state(r.state, [live[r.task_id]] if r.task_id in live else []) for r in rows}
 
 
 async def workloads(

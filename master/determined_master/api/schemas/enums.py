@@ -13,6 +13,15 @@ def state(value: Enum | str) -> str:
     return f"STATE_{value.value if isinstance(value, Enum) else value}"
 
 
+def wire_state(shown: str) -> str:
+    """Returns a displayed state as older clients know it: they have no word for pausing.
+
+    >>> wire_state("PAUSING"), wire_state("RUNNING")
+    ('STATE_PAUSED', 'STATE_RUNNING')
+    """
+    return state("PAUSED" if shown == "PAUSING" else shown)
+
+
 def states(values: Iterable[str], kind: type[E]) -> list[E]:
     """Raises BadRequest for a word that is none. The finer words of a live experiment mean ACTIVE."""
     found: list[E] = []

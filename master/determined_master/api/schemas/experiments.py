@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from determined.config.masking import masked, masked_text
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
-from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.enums import state, wire_state
 from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.experiments.commands.edit import ExperimentChanges
 
@@ -14,6 +14,8 @@ class Experiment(Wire):
     id: int
     name: str
     state: str
+    """As older clients know it: PAUSED while it is pausing."""
+    display_state: str
     archived: bool
     config: Json
     original_config: str
@@ -111,14 +113,15 @@ class ModelDefAnswer(Wire):
     b64_tgz: str
 
 
-def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], live: str | None = None) -> Experiment:
-    """``live``: the finer word for one that is ACTIVE, from its allocations."""
+def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], shown: str) -> Experiment:
+    """Returns the wire model. ``shown`` is the displayed state."""
     best = best_trial(row, trials)
     ended = row.end_time
     return Experiment(
         id=row.id or 0,
         name=row.name,
-        state=state(live if live and row.state.value == "ACTIVE" else row.state),
+        state=wire_state(shown),
+        display_state=state(shown),
         archived=row.archived,
         config=masked(row.config),
         original_config=masked_text(row.original_config),

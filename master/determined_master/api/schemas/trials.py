@@ -3,7 +3,7 @@
 from typing import Any
 
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
-from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.enums import state, wire_state
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 
@@ -34,6 +34,8 @@ class Trial(Wire):
     id: int
     experiment_id: int
     state: str
+    """As older clients know it: PAUSED while it is pausing."""
+    display_state: str
     hparams: Json
     restarts: int
     start_time: Time
@@ -122,7 +124,7 @@ def checkpoint_workload(row: CheckpointRow) -> CheckpointWorkload:
 def trial(
     row: TrialRow,
     *,
-    shown_state: str | None = None,
+    shown: str,
     best: MetricRow | None = None,
     latest: MetricRow | None = None,
     best_checkpoint: CheckpointRow | None = None,
@@ -131,7 +133,8 @@ def trial(
     return Trial(
         id=row.id,
         experiment_id=row.experiment_id,
-        state=state(shown_state if shown_state and row.state.value == "ACTIVE" else row.state),
+        state=wire_state(shown),
+        display_state=state(shown),
         hparams=row.hparams,
         restarts=row.restarts,
         start_time=row.start_time,

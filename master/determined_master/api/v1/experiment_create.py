@@ -42,7 +42,9 @@ async def create_experiment(request: Request, user: User, services: ServicesDep)
     )
     row, config = await services.creator.submit(submission, user)
     if submission.validate_only:
-        return schemas.CreateAnswer(experiment=schemas.experiment(row, user.username, []), config=masked(config))
+        return schemas.CreateAnswer(
+            experiment=schemas.experiment(row, user.username, [], row.state.value), config=masked(config)
+        )
     async with services.database.read() as session:
         shown = (await show(session, [row]))[0]
     return schemas.CreateAnswer(experiment=shown, config=masked(config))

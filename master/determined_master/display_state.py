@@ -1,0 +1,36 @@
+"""The displayed state of an experiment or a trial. The list of experiments computes the same in SQL."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from determined.states import AllocationState, ExperimentState, TrialState
+
+QUEUED, PULLING, STARTING, RUNNING, PAUSING = "QUEUED", "PULLING", "STARTING", "RUNNING", "PAUSING"
+BY_ALLOCATION: Mapping[AllocationState, str] = {
+    AllocationState.PENDING: QUEUED,
+    AllocationState.ASSIGNED: STARTING,
+    AllocationState.PULLING: PULLING,
+    AllocationState.STARTING: STARTING,
+    AllocationState.RUNNING: RUNNING,
+    AllocationState.TERMINATING: RUNNING,
+}
+PROGRESS: Sequence[str] = (QUEUED, PULLING, STARTING, RUNNING)
+
+
+def display_state(state: ExperimentState | TrialState, live: Collection[AllocationState]) -> str:
+    """Returns the word that people see. ``live`` holds the states of the live allocations.
+
+    An active experiment shows the most advanced of its allocations. A paused one that still holds slots is pausing.
+
+    >>> display_state(ExperimentState.ACTIVE, [AllocationState.PULLING, AllocationState.RUNNING])
+    'RUNNING'
+    >>> display_state(TrialState.PAUSED, [AllocationState.RUNNING])
+    'PAUSING'
+    >>> display_state(TrialState.STOPPING_KILLED, [AllocationState.RUNNING])
+    'STOPPING_KILLED'
+    """
+    words = [BY_ALLOCATION[each] for each in live if each in BY_ALLOCATION]
+    if state.value == "ACTIVE":
+        return max(words, key=PROGRESS.index, default=QUEUED)
+    if state.value == "PAUSED" and words:
+        return PAUSING
+    return str(state.value)

@@ -1,0 +1,72 @@
+"""The displayed state: one function and its twin in SQL say the same, and every route shows the same word."""
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from tests.support.cluster import Cluster
+from tests.support.makers import add_allocation, add_experiment, add_trial, rolled_back
+
+from determined.states import AllocationState, ContainerState, ExperimentState
+from determined_master.db.models import ExperimentRow
+from determined_master.display_state import display_state
+from determined_master.experiment_index.filter_sql import shown_state
+
+Case = tuple[ExperimentState, Sequence[AllocationState]]
+CASES = st.lists(
+    st.tuples(st.sampled_from(ExperimentState), st.lists(st.sampled_from(AllocationState), max_size=4)),
+    min_size=1,
+    max_size=12,
+)
+
+
+# Each example is rolled back, so that the next one begins with an empty database.
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases=CASES)
+async def test_function_and_sql_show_the_same(one: Cluster, cases: Sequence[Case]):
+    async with rolled_back(one.master.database) as session:
+        expected = {}
+        for state, allocations in cases:
+            row = await add_experiment(session, state=state, end_time=None)
+            for allocation in allocations:
+                await add_allocation(session, await add_trial(session, row), allocation)
+            expected[row.id] = display_state(state, [each for each in allocations if each.is_live])
+        found = await session.execute(select(ExperimentRow.id, shown_state()))
+        assert [tuple(row) for row in found] == sorted(expected.items())
+
+
+async def shown_everywhere(one: Cluster, experiment: int, trial: int) -> dict[str, str]:
+    """The displayed state by the place that shows it; what older clients get is another word only while pausing."""
+    status = await one.get(f"/detent/experiments/{experiment}/status")
+    found = await one.post("/detent/experiments/search", {"columns": ["state"]})
+    (row,) = [each for each in found.json()["experiments"] if each["id"] == experiment]
+    one_experiment = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]
+    (listed,) = [e for e in (await one.get("/api/v1/experiments"))["experiments"] if e["id"] == experiment]
+    one_trial = (await one.get(f"/api/v1/trials/{trial}"))["trial"]
+    trials = (await one.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
+    progress = await one.get(f"/detent/trials/{trial}/progress")
+    return {
+        "status": status["state"],
+        "status of the trial": status["trials"][0]["state"],
+        "search": row["state"],
+        "experiment": one_experiment["displayState"],
+        "list": listed["displayState"],
+        "trial": one_trial["displayState"],
+        "trials": trials[0]["displayState"],
+        "progress": f"STATE_{progress['state']}",
+    }
+
+
+async def test_every_route_shows_the_same_word(one: Cluster):
+    agent = await one.join()
+    experiment = await one.create()
+    (wish,) = await agent.wished()
+    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_STARTING"}
+    await agent.run(wish)
+    await agent.say(wish, ContainerState.RUNNING)
+    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_RUNNING"}
+    await one.post(f"/api/v1/experiments/{experiment}/pause")
+    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_PAUSING"}
+    older = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]
+    assert older["state"] == "STATE_PAUSED"
