@@ -11,7 +11,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e e2e-long wheel-test test official debian mlflow \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long wheel-test test official debian mlflow \
 	pictures bench mutants clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
@@ -55,6 +55,7 @@ check-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/house_rules.py
+	$(BIN)/python scripts/retired_names.py
 
 check-types:
 	$(BIN)/mypy $(ROOTS)
@@ -79,7 +80,7 @@ unit: install install-launchers debian webui-types ## the fast tests
 e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-e2e-long: install install-launchers debian webui ## longer forms of what make test shows
+test-long: install install-launchers debian webui ## longer forms of what make test shows; before an issue is resolved
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
 wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder

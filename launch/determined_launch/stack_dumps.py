@@ -16,7 +16,7 @@ _QUIET_SECONDS = 0.3
 _STEP_SECONDS = 0.05
 
 
-class Keeper:
+class DumpCollector:
     """Keeps what a worker's ``faulthandler`` writes, beside its step file; ``None`` keeps nothing."""
 
     def __init__(self, step_file: "str | None") -> None:

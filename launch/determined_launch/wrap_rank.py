@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = [f"cannot start {words[2]!r}: {error.strerror}"]
         exit_records.write(folder, _record(environ, rank, code, said, kills, time.time()))
         return code
-    keeper = stack_dumps.Keeper(worker.get(environment.STEP_FILE))
+    keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
     pumps = _start_pumps(child, rank, last, keeper)
     with process.forwarding(child.send_signal):
         status = child.wait()
@@ -97,7 +97,7 @@ def _devices(containers: str, numbers: str) -> str:
 
 
 def _start_pumps(
-    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stack_dumps.Keeper
+    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stack_dumps.DumpCollector
 ) -> list[threading.Thread]:
     assert child.stdout is not None
     assert child.stderr is not None
@@ -111,7 +111,7 @@ def _start_pumps(
 
 
 def _pump(
-    source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stack_dumps.Keeper
+    source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stack_dumps.DumpCollector
 ) -> None:
     number = source.fileno()
     while True:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
-from tests.support.cluster import CONFIG, Cluster, PlayedAgent
+from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer
@@ -35,7 +35,7 @@ class Walk:
             assert answer.status_code == 200, answer.text
         return set(self.told)
 
-    async def running(self) -> tuple[PlayedAgent, DesiredContainer, dict[str, str]]:
+    async def running(self) -> tuple[FakeAgent, DesiredContainer, dict[str, str]]:
         agent = await self.one.join(slots=2)
         await self.one.create()
         wish = (await agent.wished())[0]

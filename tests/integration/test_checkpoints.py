@@ -16,7 +16,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from sqlalchemy import event
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
-from tests.support.cluster import CONFIG, Cluster, PlayedAgent, cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
@@ -31,7 +31,7 @@ ZIP = {"accept": "application/zip"}
 
 async def running(one: Cluster, storage: Path | None = None) -> DesiredContainer:
     """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
-    agent = PlayedAgent(one, "one")
+    agent = FakeAgent(one, "one")
     known = {wish.container_id for wish in await agent.wish()}
     if not known:
         await one.join(slots=4)
@@ -50,7 +50,7 @@ async def delete(one: Cluster, *uuids: str) -> tuple[int, str]:
 async def delete_experiment(one: Cluster, wish: DesiredContainer) -> None:
     """Kills the first experiment and deletes it, and waits until it is gone."""
     await one.post("/api/v1/experiments/1/kill")
-    await PlayedAgent(one, "one").exit(wish, code=137)
+    await FakeAgent(one, "one").exit(wish, code=137)
 
     async def ended() -> bool:
         return await one.state(1) == "STATE_CANCELED"

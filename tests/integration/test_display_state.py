@@ -32,7 +32,7 @@ async def test_function_and_sql_show_the_same(one: Cluster, cases: Sequence[Case
             for allocation in allocations:
                 await add_allocation(session, await add_trial(session, row), allocation)
             expected[row.id] = display_state(state, [each for each in allocations if each.is_live])
-        found = await session.execute(select(ExperimentRow.id, shown_state()))
+        found = await session.execute(select(ExperimentRow.id, shown_state()).order_by(ExperimentRow.id))
         assert [tuple(row) for row in found] == sorted(expected.items())
 
 

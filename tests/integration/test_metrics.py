@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
-from tests.support.cluster import Cluster, PlayedAgent
+from tests.support.cluster import Cluster, FakeAgent
 
 
-async def running(one: Cluster) -> tuple[PlayedAgent, Any, dict[str, str]]:
+async def running(one: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
     agent = await one.join()
     await one.create()
     wish = (await agent.wished())[0]
@@ -41,7 +41,7 @@ async def stored(one: Cluster, group="training") -> list[tuple[int, int, dict]]:
     return sorted(found, key=lambda row: (row[1], row[0]))
 
 
-async def next_run(one: Cluster, agent: PlayedAgent, wish, *, checkpoint: tuple[str, int] | None = None):
+async def next_run(one: Cluster, agent: FakeAgent, wish, *, checkpoint: tuple[str, int] | None = None):
     """The attempt fails; the next one starts."""
     headers = one.as_task(wish.allocation_id)
     if checkpoint:

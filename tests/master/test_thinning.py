@@ -20,7 +20,7 @@ ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300) | st.list
     st.tuples(st.integers(0, 1000), WHOLE, EPOCHS, PLAIN), min_size=30, max_size=300
 )
 """Anything at all; and ordinary ones, which go another way and are many enough to be thinned."""
-MOST = st.integers(10, 60)
+MAX_POINTS = st.integers(10, 60)
 
 
 def made(rows: list[tuple[int, int, float, float]]) -> Points:
@@ -45,7 +45,7 @@ def line(count: int) -> Points:
     )
 
 
-@given(ROWS, MOST, st.sampled_from(AXES))
+@given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
 def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axis):
     points = made(rows)
@@ -59,7 +59,7 @@ def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axi
     assert rows_of(thin(made(rows), axis, most)) == rows_of(thinned)
 
 
-@given(ROWS, MOST, st.sampled_from(AXES))
+@given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
 def test_extremes_ends_and_what_is_not_finite_survive(rows, most: int, axis: Axis):
     points = made(rows)

@@ -55,9 +55,9 @@ class Cluster:
     async def state(self, experiment_id: int) -> str:
         return str((await self.get(f"/api/v1/experiments/{experiment_id}"))["experiment"]["state"])
 
-    async def join(self, agent_id: str = "one", slots: int = 1) -> "PlayedAgent":
+    async def join(self, agent_id: str = "one", slots: int = 1) -> "FakeAgent":
         await self.master.agents.welcome(Hello(agent_id=agent_id, slots=[SlotFacts(id=i) for i in range(slots)]))
-        return PlayedAgent(self, agent_id)
+        return FakeAgent(self, agent_id)
 
     def as_task(self, allocation_id: str) -> dict[str, str]:
         """Headers of a task of this allocation, and of nobody else."""
@@ -68,7 +68,7 @@ class Cluster:
 
 
 @dataclass
-class PlayedAgent:
+class FakeAgent:
     """Says what an agent would say; runs nothing."""
 
     cluster: Cluster

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.cluster import Cluster, PlayedAgent
+from tests.support.cluster import Cluster, FakeAgent
 
 from determined.link.messages import DesiredContainer
 
@@ -15,7 +15,7 @@ CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
 class LivedIn:
     """Ids of the one trial that runs, by the names that paths and bodies ask for."""
 
-    played: PlayedAgent
+    played: FakeAgent
     wish: DesiredContainer
     experiment: int
     trial: int

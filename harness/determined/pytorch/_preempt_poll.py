@@ -5,7 +5,7 @@ import time
 from determined import core
 
 _SECONDS_BETWEEN = 0.1
-_MOST_STEPS = 1000
+_MAX_STEPS = 1000
 
 
 class PreemptPoll:
@@ -41,4 +41,4 @@ class PreemptPoll:
         now = time.monotonic()
         step = (now - self._last) / self._every
         self._last = now
-        return max(1, min(_MOST_STEPS, int(_SECONDS_BETWEEN / max(step, 1e-6)), self._every * 2))
+        return max(1, min(_MAX_STEPS, int(_SECONDS_BETWEEN / max(step, 1e-6)), self._every * 2))

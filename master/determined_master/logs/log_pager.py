@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from determined.errors import BadRequest
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries
-from determined_master.logs.log_queries import Shown
+from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.matching import Matcher, Matchers, OutOfTime
 from determined_master.logs.repository import Selection
 
@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Page:
-    lines: list[Shown]
+    lines: list[PagedLine]
     at_start: bool
     at_end: bool
     scanned_to: int | None
@@ -42,7 +42,7 @@ class Page:
 class _Walk:
     """What was found on the way from one line on, in the order of the way."""
 
-    lines: list[Shown]
+    lines: list[PagedLine]
     is_over: bool
     scanned_to: int | None
 

@@ -35,7 +35,7 @@ def _converted(element: Any, compiler: Any, **more: Any) -> str:
     return f"convert_to({compiler.process(element.clauses, **more)}, 'UTF8')"
 
 
-class Shown(NamedTuple):
+class PagedLine(NamedTuple):
     id: int
     timestamp: datetime
     level: str
@@ -57,24 +57,24 @@ class Extent(NamedTuple):
 
 def _shown(*, whole: bool = False) -> Any:
     data = _Bytes(LogRow.log)
-    columns = [getattr(LogRow, name) for name in Shown._fields[:-2]]
+    columns = [getattr(LogRow, name) for name in PagedLine._fields[:-2]]
     if whole:
         return select(*columns, LogRow.log)
     return select(*columns, func.substr(data, 1, _LONGEST * DISPLAY_LIMIT), func.length(data), func.length(LogRow.log))
 
 
-def _made(row: Any) -> Shown:
+def _made(row: Any) -> PagedLine:
     *columns, data, size, length = row
     text = bytes(data).decode("utf-8", "ignore")
     if size <= len(data):
         length = len(text)
     elif "\0" in text:
         length = size
-    return Shown._make([*columns, text[:DISPLAY_LIMIT], length])
+    return PagedLine._make([*columns, text[:DISPLAY_LIMIT], length])
 
 
-def _whole(row: Any) -> Shown:
-    return Shown._make([*row, len(row[-1])])
+def _whole(row: Any) -> PagedLine:
+    return PagedLine._make([*row, len(row[-1])])
 
 
 async def lines(
@@ -86,7 +86,7 @@ async def lines(
     before: int | None = None,
     most: int,
     newest_first: bool = False,
-) -> list[Shown]:
+) -> list[PagedLine]:
     """Between two ids, neither of which belongs to it, in the direction asked for."""
     query = _shown().where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
@@ -111,7 +111,7 @@ async def texts(
     return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:DISPLAY_LIMIT]) for row in rows]
 
 
-async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[Shown]:
+async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[PagedLine]:
     """In the order of ``ids``."""
     found = {row[0]: row for row in (await session.execute(_shown().where(LogRow.id.in_(ids)))).all()}
     return [_made(found[line_id]) for line_id in ids]
@@ -134,13 +134,13 @@ async def has_lines(
     return (await session.execute(query.limit(1))).first() is not None
 
 
-async def first_error(session: AsyncSession, task_id: str) -> Shown | None:
+async def first_error(session: AsyncSession, task_id: str) -> PagedLine | None:
     query = _shown().where(LogRow.task_id == task_id, LogRow.is_error).order_by(LogRow.id).limit(1)
     row = (await session.execute(query)).first()
     return _made(row) if row is not None else None
 
 
-async def one(session: AsyncSession, line_id: int) -> Shown | None:
+async def one(session: AsyncSession, line_id: int) -> PagedLine | None:
     """With its whole text."""
     row = (await session.execute(_shown(whole=True).where(LogRow.id == line_id))).first()
     return _whole(row) if row is not None else None
@@ -162,7 +162,7 @@ async def count(session: AsyncSession, task_id: str, after: int, until: int) -> 
     return found
 
 
-async def whole_lines(session: AsyncSession, task_id: str, after: int, most: int) -> list[Shown]:
+async def whole_lines(session: AsyncSession, task_id: str, after: int, most: int) -> list[PagedLine]:
     query = _shown(whole=True).where(LogRow.task_id == task_id, *_between(after, None)).order_by(LogRow.id).limit(most)
     return [_whole(row) for row in (await session.execute(query)).all()]
 

@@ -111,7 +111,7 @@ From = Annotated[datetime | None, Query(alias="from")]
 To = Annotated[datetime | None, Query(alias="to")]
 MAX_QUEUED = 1000
 MAX_HOLDS = 3000
-SHOWN_PERIOD = timedelta(days=1)
+DISPLAYED_PERIOD = timedelta(days=1)
 _STATES: dict[AllocationState, QueueState] = {
     AllocationState.PENDING: "STATE_QUEUED",
     AllocationState.PULLING: "STATE_PULLING",
@@ -234,7 +234,7 @@ def _entry(row: AllocationRow, named: Named) -> QueueEntry:
 
 def _between(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
     last = utc(end) or now
-    first = utc(start) or last - SHOWN_PERIOD
+    first = utc(start) or last - DISPLAYED_PERIOD
     if first >= last:
         raise BadRequest("from is not before to")
     return first, last

@@ -14,7 +14,7 @@ from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
 from determined_master.logs import log_queries
 from determined_master.logs.log_pager import Asked, page
-from determined_master.logs.log_queries import Shown
+from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.repository import Selection
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
@@ -120,7 +120,7 @@ async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
         yield "".join(texts).encode("utf-8", "replace")
 
 
-def line_of(row: Shown) -> Line:
+def line_of(row: PagedLine) -> Line:
     return Line(
         id=row.id,
         time=row.timestamp,
