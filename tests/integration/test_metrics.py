@@ -165,6 +165,29 @@ async def test_best_validation_follows_the_searcher_metric(one: Cluster):
     assert best["metric"] == 0.1
 
 
+async def test_the_best_validation_of_an_archived_run_is_no_longer_shown(one: Cluster):
+    agent, wish, task = await running(one)
+    await report(one, task, 2, {"loss": 0.5}, group="validation")
+    await report(one, task, 5, {"loss": 0.1}, group="validation")
+    _, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
+    assert (await report(one, newer, 4, {"loss": 9.0}, run=2)).status_code == 200
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert trial["bestValidation"]["totalBatches"] == 2
+    assert trial["searcherMetricValue"] == 0.5
+    best = await one.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
+    assert best["metric"] == 0.5
+    assert (await one.get("/api/v1/experiments/1"))["experiment"]["bestTrialSearcherMetric"] == 0.5
+
+
+async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(one: Cluster):
+    _, _, task = await running(one)
+    await report(one, task, 1, {"accuracy": 0.9}, group="validation")
+    assert (await one.get("/api/v1/trials/1"))["trial"]["searcherMetricValue"] is None
+    await report(one, task, 1, {"loss": 0.2}, group="validation")
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert (trial["bestValidation"]["totalBatches"], trial["searcherMetricValue"]) == (1, 0.2)
+
+
 @pytest.mark.parametrize(
     "body",
     [

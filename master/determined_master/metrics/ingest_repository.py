@@ -106,12 +106,12 @@ def unarchived(connection: Connection, trial_id: int) -> list[Kept]:
     return [Kept(*row) for row in connection.execute(query)]
 
 
-def best_and_latest(left: Sequence[Kept]) -> tuple[int | None, int | None]:
-    """The ids of a trial's best and of its latest validation, from those that are left."""
+def best_and_latest(left: Sequence[Kept]) -> tuple[Kept | None, Kept | None]:
+    """Returns a trial's best and its latest validation."""
     validations = [row for row in left if row.group == "validation"]
     ranked = [row for row in validations if row.signed_metric is not None]
     best = min(ranked, key=lambda row: (row.signed_metric, row.id), default=None)
-    return (best.id if best else None, validations[-1].id if validations else None)
+    return best, validations[-1] if validations else None
 
 
 def best_signed(connection: Connection, trial_id: int) -> float | None:

@@ -164,11 +164,15 @@ class MetricStore:
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
+            if existing.signed_metric is None and signed is not None:
+                _take_best(trial, existing.id, signed, report)
         return None
 
     def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:
-        """Hides what older runs reported beyond the checkpoint that this run started from (once a run), and what they
-        reported for this very step."""
+        """Archives reports of older runs for this step and, once per run, beyond the checkpoint that it started from.
+
+        Best, latest and summary are computed anew from the reports that are left.
+        """
         first = trial.reported_run_id < trial.run_id
         archived = (
             ingest_repository.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
@@ -184,18 +188,18 @@ class MetricStore:
             left = ingest_repository.unarchived(connection, report.trial_id)
             trial.summary = summary.summarise((row.group, row.metrics) for row in left)
             trial.steps_completed = max([row.steps for row in left if row.steps is not None], default=0)
-            trial.best_signed = min([row.signed_metric for row in left if row.signed_metric is not None], default=None)
-            trial.best_validation_id, trial.latest_validation_id = ingest_repository.best_and_latest(left)
+            best, latest = ingest_repository.best_and_latest(left)
+            trial.best_signed = best.signed_metric if best else None
+            trial.best_validation_id = best.id if best else None
+            trial.latest_validation_id = latest.id if latest else None
+            trial.searcher_metric_value = number(best.metrics.get(trial.searcher_metric)) if best else None
 
     def _validated(self, connection: Connection, trial: _Trial, report: Report) -> None:
         found = ingest_repository.find(connection, report)
         assert found is not None
         trial.latest_validation_id = found.id
-        signed = found.signed_metric
-        if signed is not None and (trial.best_signed is None or signed < trial.best_signed):
-            trial.best_signed = signed
-            trial.best_validation_id = found.id
-            trial.searcher_metric_value = number(report.metrics.get(trial.searcher_metric))
+        if found.signed_metric is not None:
+            _take_best(trial, found.id, found.signed_metric, report)
         ingest_repository.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
 
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
@@ -243,6 +247,14 @@ class MetricStore:
         )
         for _, trial in changed:
             trial.changed = False
+
+
+def _take_best(trial: _Trial, metric_id: int, signed: float, report: Report) -> None:
+    """Keeps a validation as the trial's best if it is better than the best so far."""
+    if trial.best_signed is None or signed < trial.best_signed:
+        trial.best_signed = signed
+        trial.best_validation_id = metric_id
+        trial.searcher_metric_value = number(report.metrics.get(trial.searcher_metric))
 
 
 def _signed(trial: _Trial, report: Report) -> float | None:
