@@ -5,7 +5,6 @@ import determined_master.startup  # noqa: F401  # before all else is imported
 # isort: split
 import ctypes
 import fcntl
-import gc
 import logging
 import os
 import socket
@@ -15,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-import uvicorn
 import uvloop
 from sqlalchemy.exc import DBAPIError
 
@@ -24,6 +22,7 @@ from determined_master.app import create_app
 from determined_master.data_folder import PRIVATE_UMASK, make_private
 from determined_master.db import sqlite_file
 from determined_master.db.migrate import MigrationFailed
+from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
 from determined_master.secrets import generated_password, write_private
 from determined_master.services import Services, build
 from determined_master.settings import Settings, SettingsError, environment, read_settings
@@ -121,42 +120,11 @@ async def serve(services: Services) -> int:
         await services.database.close()
         return 1
     port = listening.getsockname()[1]
-    config = uvicorn.Config(
-        create_app(services),
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=2,
-        ws_ping_interval=None,
-        ws_max_size=64 * 1024 * 1024,
-        server_header=False,
-    )
-    server = _Server(config, services)
+    sweeper = Sweeper(max_connections=raise_descriptor_limit())
+    server = Server(config_of(create_app(services)), services.notifications, sweeper)
     server.announcement = f"ready: http://{settings.host}:{port}" if settings.announce else ""
     await server.serve(sockets=[listening])
     return 0 if server.started else 1
-
-
-class _Server(uvicorn.Server):
-    """Polls and streams are woken before the server waits for them."""
-
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
-        super().__init__(config)
-        self._services = services
-        self.announcement = ""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # What lives as long as the master is not looked at by every full collection: that held the loop for 0.1 s.
-        gc.collect()
-        gc.freeze()
-        gc.enable()
-        if self.started and self.announcement:
-            print(self.announcement, flush=True)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._services.notifications.close()
-        await super().shutdown(sockets)
 
 
 if __name__ == "__main__":
