@@ -22,6 +22,12 @@ class SelectionChanged(PreconditionFailed):
     status = 412
 
 
+class BodyTooLarge(BadRequest):
+    """The body of the request is larger than this route takes."""
+
+    status = 413
+
+
 def unexpected(error: Exception) -> ApiError:
     """Logs an unexpected error whole and returns one that says nothing about the inside."""
     logger.error("a request failed", exc_info=error)

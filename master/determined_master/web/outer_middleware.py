@@ -1,12 +1,13 @@
-"""The outermost layer, of the hot routes' lane too: the proxy's prefix goes, cookie-only writing from elsewhere is
-refused, and no answer's type is guessed."""
+"""The outermost middleware, also around the fast path: proxy prefix, CSRF, body limits, ``nosniff``."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from determined.errors import Forbidden
+from determined.errors import ApiError, Forbidden
 from determined_master.api.errors import response_of
 from determined_master.api.proxy_prefix import cleaned, inside
-from determined_master.web.csrf import SAFE, refusal
+from determined_master.web.body_limit import counted, too_large
+from determined_master.web.csrf import SAFE
+from determined_master.web.csrf import refusal as csrf_refusal
 
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -33,11 +34,15 @@ class OuterMiddleware:
                 message["headers"] = [*message.get("headers", ()), _NOSNIFF]
             await send(message)
 
-        why = None if scope["method"] in SAFE else _why(scope)
-        if why is None:
+        if scope["method"] in SAFE:
             await self._app(scope, receive, unguessed)
+            return
+        why = _why(scope)
+        refusal: ApiError | None = Forbidden(why) if why is not None else too_large(scope)
+        if refusal is None:
+            await self._app(scope, counted(scope, receive), unguessed)
         else:
-            await response_of(Forbidden(why))(scope, receive, unguessed)
+            await response_of(refusal)(scope, receive, unguessed)
 
 
 def _why(scope: Scope) -> str | None:
@@ -50,4 +55,4 @@ def _why(scope: Scope) -> str | None:
     for raw, value in headers:
         name, text = raw.decode("latin-1"), value.decode("latin-1")
         said[name] = f"{said[name]}; {text}" if name == "cookie" and name in said else text
-    return refusal(scope["method"], said)
+    return csrf_refusal(scope["method"], said)

@@ -1,0 +1,59 @@
+"""How large the body of a request may be. Larger ones are refused before they are read."""
+
+from starlette.types import Message, Receive, Scope
+
+from determined_master.errors import BodyTooLarge
+
+SIGN_IN_BYTES = 64 * 1024
+"""For routes that anybody may call."""
+DEFAULT_BYTES = 8 * 1024 * 1024
+REPORT_BYTES = 64 * 1024 * 1024
+"""For batches of metrics, log lines and output, which authenticate before they read."""
+_SIGN_IN = ("/api/v1/auth/", "/detent/sign-in")
+_REPORTS = ("/metrics", "/task/logs", "/output")
+
+
+def limit_of(path: str) -> int | None:
+    """Returns the limit in bytes, or None for routes that authenticate first and limit what they store.
+
+    >>> limit_of("/api/v1/auth/login"), limit_of("/api/v1/experiments"), limit_of("/api/v1/experiments/7/pause")
+    (65536, None, 8388608)
+    """
+    if path == "/api/v1/experiments" or path.startswith("/detent/contexts/"):
+        return None
+    if path.startswith(_SIGN_IN):
+        return SIGN_IN_BYTES
+    return REPORT_BYTES if path.endswith(_REPORTS) else DEFAULT_BYTES
+
+
+def too_large(scope: Scope) -> BodyTooLarge | None:
+    """Returns the error for a request that announces a body over the limit."""
+    limit = limit_of(scope["path"])
+    if limit is None:
+        return None
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
+            return _error(limit)
+    return None
+
+
+def counted(scope: Scope, receive: Receive) -> Receive:
+    """Returns ``receive`` with a limit, for bodies whose length was not announced."""
+    limit = limit_of(scope["path"])
+    if limit is None or any(name == b"content-length" for name, _ in scope["headers"]):
+        return receive
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise _error(limit)
+        return message
+
+    return limited
+
+
+def _error(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body is larger than the {limit} bytes that this route takes")
