@@ -4,7 +4,6 @@ import functools
 import hashlib
 import io
 import json
-import sys
 import tarfile
 import venv
 from pathlib import Path
@@ -20,7 +19,7 @@ from determined.link.messages import ContainerExit, ContextRef, DesiredContainer
 from determined_agent import devices
 from determined_agent.mount_probe import can_mount
 
-SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
+SHOW = ["python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
 
 
 def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
@@ -92,7 +91,7 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert "secret" not in environment.values()
     assert environment["PYTHONUNBUFFERED"] == "1"
     assert workdir == environment["DET_WORKDIR"] == environment["DET_RUN_DIR"] + "/workdir"
-    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    assert environment["PATH"].split(":")[0] == environment["DET_RUN_DIR"] + "/venv/bin"
     first, second = environment["PYTHONPATH"].split(":")
     assert sorted(path.name for path in Path(first).iterdir()) == ["determined", "determined_launch"]
     assert second == "/mine"
@@ -115,8 +114,9 @@ async def test_slots_share_the_machine_unless_the_user_says_otherwise(
 async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     environment, _, _ = await environment_of(tmp_path / "a", image=f"venv:{folder}")
-    assert environment["VIRTUAL_ENV"] == str(folder)
-    assert environment["DET_PYTHON_EXECUTABLE"] == str(folder / "bin" / "python")
+    assert environment["VIRTUAL_ENV"] == environment["DET_RUN_DIR"] + "/venv"
+    assert environment["DET_PYTHON_EXECUTABLE"] == environment["VIRTUAL_ENV"] + "/bin/python"
+    assert environment["PATH"].split(":")[1] == str(folder / "bin")
     _, _, notes = await environment_of(tmp_path / "b", image="some/image:1")
     assert any("some/image:1 is ignored" in note for note in notes)
     exit_, _, _ = await outcome(tmp_path / "c", "true", image=f"venv:{tmp_path}/none")
