@@ -27,6 +27,7 @@ from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.mounts import MountsHook
+from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.logging import configure
 from determined_agent.mount_probe import can_mount
 from determined_agent.settings import Settings, read_settings
@@ -71,6 +72,7 @@ async def run(settings: Settings) -> int:
         FilesHook(settings, token),
         DevicesHook(slots),
         MountsHook(can_mount),
+        ProxyPortsHook(),
     )
     daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits)), hooks)
     daemon.adopt()

@@ -114,6 +114,35 @@ async def test_the_base_is_read_only_where_the_task_may_have_mounts(tmp_path: Pa
     assert not (site_packages(base) / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["python", "-c", "import sklearn_nosuch.tree"], "`pip install sklearn_nosuch`"),
+        (["python", "-c", "import cv2"], "`pip install opencv-python-headless`"),
+        (["python", "-m", "nosuch"], "`pip install nosuch`"),
+        (["python", "-m", "determined.launch.wrap_rank", "0", "--", "python", "-c", "import nosuch"], "install nosuch"),
+    ],
+)
+async def test_a_missing_module_is_answered_with_the_command_that_adds_it(
+    tmp_path: Path, command: list[str], text: str
+) -> None:
+    exit_, _, notes = await outcome(tmp_path, command)
+    assert exit_.code == 1
+    assert text in notes[-1]
+    assert exit_.message.splitlines()[-1] in notes[-1]
+
+
+async def test_no_command_is_named_for_what_no_index_has(tmp_path: Path) -> None:
+    for script in ("import own.nosuch", "import determined.nosuch", "print(\"No module named 'x'\"); exit(3)"):
+        master = FakeLinkMaster()
+        context = make_context(master, **{"own__x.py": ""})
+        exit_, lines, _ = await outcome(
+            tmp_path / script[7:10], ["python", "-c", script], master=master, context=context
+        )
+        assert exit_.code
+        assert "pip install" not in exit_.message, (script, lines)
+
+
 async def test_a_python_that_hangs_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
     hanging = tmp_path / "python"
     hanging.write_text("#!/bin/sh\nsleep 600\n")

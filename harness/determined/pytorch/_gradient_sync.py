@@ -5,6 +5,7 @@ checkpoint is what every slot goes on with.
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
@@ -13,6 +14,15 @@ from torch import nn
 
 Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
+
+
+# Without torch's own exchange of buffers before each forward pass: it leaves out the batch after one without a step, so
+# a resume there would show. Torch 2.13 gave the argument another name.
+_WITHOUT_BUFFERS: dict[str, bool] = {
+    "forward_sync_buffers"
+    if "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
+    else "broadcast_buffers": False
+}
 
 
 class GradientSync(Protocol):
@@ -74,8 +84,7 @@ class DDPSync(NoSync):
     def model(self, model: nn.Module) -> nn.Module:
         if not any(p.requires_grad for p in model.parameters()):
             return model
-        # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
-        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
+        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, **_WITHOUT_BUFFERS)
         follow(wrapped, _by_torch)
         return wrapped
 
