@@ -16,13 +16,8 @@ Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
 
 
-# Without torch's own exchange of buffers before each forward pass: it leaves out the batch after one without a step, so
-# a resume there would show. Torch 2.13 gave the argument another name.
-_WITHOUT_BUFFERS: dict[str, bool] = {
-    "forward_sync_buffers"
-    if "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
-    else "broadcast_buffers": False
-}
+# Torch 2.13 gave the argument another name.
+_HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
 
 
 class GradientSync(Protocol):
@@ -84,7 +79,11 @@ class DDPSync(NoSync):
     def model(self, model: nn.Module) -> nn.Module:
         if not any(p.requires_grad for p in model.parameters()):
             return model
-        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, **_WITHOUT_BUFFERS)
+        # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
+        if _HAS_FORWARD_SYNC:
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, forward_sync_buffers=False)
+        else:
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
         follow(wrapped, _by_torch)
         return wrapped
 
