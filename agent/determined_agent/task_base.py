@@ -4,6 +4,7 @@ A Python environment that a user chose is its own base. The product's own enviro
 is made under the data folder, without the product's distribution and what only the product needs.
 """
 
+import csv
 import hashlib
 import os
 import re
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from determined_agent.task_python import PythonFacts
 
@@ -61,7 +62,7 @@ class TaskBases:
 
 def _find_base(facts: PythonFacts, data: Path) -> TaskBase:
     folders, scripts, protected = facts.site_folders, facts.scripts, facts.site_folders
-    if facts.prefix.resolve() == Path(sys.prefix).resolve():
+    if facts.prefix.resolve() == Path(sys.prefix).resolve() and facts.version == sys.version_info[:2]:
         made = _keep_product_base(data, facts.site_folders)
         # What the links point to is protected with them.
         folders, scripts, protected = (made / "site-packages",), made / "bin", (made, *facts.site_folders)
@@ -158,15 +159,23 @@ def _links(distribution: metadata.Distribution) -> dict[str, Path]:
     """Place in the base → what it links to, for the top-level entries and programs of one distribution."""
     links: dict[str, Path] = {}
     root = _root(distribution)
-    for file in distribution.files or ():
-        parts = PurePosixPath(file).parts
-        if parts[0] not in ("..", "/", "__pycache__"):
+    for file in _files(distribution):
+        parts = file.split("/")
+        if parts[0] not in ("..", "", "__pycache__"):
             links[f"site-packages/{parts[0]}"] = root / parts[0]
         elif parts[0] == "__pycache__" and len(parts) == 2:
             links[f"site-packages/__pycache__/{parts[1]}"] = root / file
-        elif parts[0] == ".." and parts[-2:-1] == ("bin",):
+        elif parts[0] == ".." and parts[-2:-1] == ["bin"]:
             links[f"bin/{parts[-1]}"] = Path(os.path.normpath(root / file))
     return {place: target for place, target in links.items() if target.exists()}
+
+
+def _files(distribution: metadata.Distribution) -> Iterable[str]:
+    """One path for each top-level entry and program; ``files`` of the library is slow for the many files of torch."""
+    record = distribution.read_text("RECORD")
+    paths = [str(path) for path in distribution.files or ()] if record is None else []
+    paths += [row[0] for row in csv.reader((record or "").splitlines()) if row]
+    return {path if path.startswith(("..", "__pycache__")) else path.partition("/")[0] for path in paths}
 
 
 def _root(distribution: metadata.Distribution) -> Path:
