@@ -16,7 +16,12 @@ FOLDER = "venv"
 BASE_FILE = "zzz_task_base.pth"
 """Read last, so that whatever is installed into the attempt comes before the base."""
 
-_PIP = b"import sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n"
+_PIP = b"""import importlib.util, sys
+if importlib.util.find_spec("pip") is None:
+    sys.exit("pip: the environment that this task builds on has no pip; add it there: python -m ensurepip")
+from pip._internal.cli.main import main
+sys.exit(main())
+"""
 
 
 def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:

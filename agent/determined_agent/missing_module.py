@@ -27,7 +27,7 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",
 }
-_OURS = frozenset({"determined", "determined_launch"})
+_NOT_BY_PIP = frozenset({"determined", "determined_launch", "pip"})
 
 
 def advice(lines: Iterable[str], workdir: Path) -> str:
@@ -38,7 +38,7 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
     module = found[-1]
     top = module.partition(".")[0]
     # A module of the context itself is not to be had from an index.
-    if top in _OURS or (workdir / top).exists() or (workdir / f"{top}.py").exists():
+    if top in _NOT_BY_PIP or (workdir / top).exists() or (workdir / f"{top}.py").exists():
         return ""
     name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
     return (

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import os
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
     assert listing(product) == before
     made = list((tmp_path / "data" / "task-base").glob("*/site-packages/torch"))
     assert [path.is_symlink() for path in made] == [True]  # not on the disk a second time
+
+
+async def test_without_a_pip_in_the_base_no_other_is_taken(tmp_path: Path) -> None:
+    venv.create(tmp_path / "base", symlinks=True)
+    exit_, lines, _ = await outcome(tmp_path, "pip install x; python -m pip --version", image=f"venv:{tmp_path}/base")
+    assert exit_.code == 1
+    assert any("the environment that this task builds on has no pip" in line for line in lines)
+    assert "pip install pip" not in exit_.message
 
 
 async def test_programs_of_the_base_run_under_the_attempts_python(tmp_path: Path) -> None:
