@@ -23,14 +23,14 @@ from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import OutputLimits, ProcessOptions
 from determined_agent.drivers.process import ProcessDriver
-from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.mounts import MountsHook
+from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.logging import configure
 from determined_agent.mount_probe import can_mount
-from determined_agent.settings import Settings, read_settings, task_python_of_agent
+from determined_agent.settings import Settings, read_settings
 from determined_agent.task_python import PythonProbe
 
 logger = logging.getLogger(__name__)
@@ -76,19 +76,20 @@ async def run(settings: Settings, umask: int) -> int:
     memory.name(settings.id or memory.agent_id or socket.gethostname())
     token = _read_token(settings.token_file)
     slots = await asyncio.to_thread(find_slots, settings.slots)
-    probe = PythonProbe(settings.base_environment)
     limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
     has_pids = settings.isolation == "auto" and os.geteuid() == 0
+    environment_hook = EnvironmentHook(settings, memory.agent_id, len(slots), PythonProbe(settings.base_environment))
     hooks = (
-        EnvironmentHook(settings, memory.agent_id, len(slots), probe),
+        environment_hook,
         FilesHook(settings, token),
         DevicesHook(slots),
         MountsHook(can_mount),
+        ProxyPortsHook(),
     )
     daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits, umask)), hooks)
     daemon.adopt()
     link = asyncio.create_task(Connection(settings.master, lambda: token, daemon).run())
-    warming = asyncio.create_task(_warm(settings, probe))
+    warming = asyncio.create_task(_warm(environment_hook))
     ending = asyncio.create_task(told_to_end.wait())
     logger.info("agent %s with %d slots", memory.agent_id, len(slots))
     try:
@@ -103,11 +104,11 @@ async def run(settings: Settings, umask: int) -> int:
         await daemon.close()
 
 
-async def _warm(settings: Settings, probe: PythonProbe) -> None:
-    """Does before the first trial what would make it wait."""
+async def _warm(hook: EnvironmentHook) -> None:
+    """Does before the first trial what would make it wait. A problem shows again, with its text, in the trial."""
     with contextlib.suppress(Exception):
-        await asyncio.to_thread(keep_harness, settings.data)
-        await probe.ask(settings.task_python or task_python_of_agent())
+        await asyncio.to_thread(can_mount)
+        await hook.warm()
 
 
 def _read_token(path: Path | None) -> str:

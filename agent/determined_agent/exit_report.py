@@ -14,6 +14,7 @@ from pathlib import Path
 
 from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
+from determined_agent import missing_module
 from determined_agent.drivers.driver import Ended
 from determined_launch.regular_files import read_regular
 
@@ -43,7 +44,7 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
         return bounded(ContainerExit(kind="killed", signal=ended.signal, ranks=ranks))
     if ended.kind != "exited":
         return bounded(ContainerExit(kind=ended.kind, message=ended.message, ranks=ranks))
-    message = _message(ended, ranks)
+    message = "\n".join(filter(None, (_message(ended, ranks), _advice(ended, ranks, folder))))
     return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
 
 
@@ -98,6 +99,17 @@ def _message(ended: Ended, ranks: list[RankExit]) -> str:
     why = f", {_CAUSES.get(cause.cause, cause.cause)}" if cause.cause else ""
     text = f"rank {cause.rank}{where} {_how(cause.code, cause.signal)}{why}"
     return "\n".join([text + (":" if cause.last_lines else ""), *cause.last_lines])
+
+
+def _advice(ended: Ended, ranks: list[RankExit], folder: RunFolder) -> str:
+    if ended.code in (0, None):
+        return ""
+    lines = [line for rank in ranks if rank.code for line in rank.last_lines]
+    try:
+        return missing_module.advice(lines or missing_module.last_lines(folder), folder.workdir)
+    except OSError as problem:
+        logger.info("the last lines of container %s cannot be read: %s", folder.path.name, problem)
+        return ""
 
 
 def _how(code: int | None, number: int | None) -> str:

@@ -1,8 +1,9 @@
 """Private mounts and pids for a task, as root or not. Standard library only; runs in the shim's child.
 
-A new root file system is put together on a tmpfs from everything that the machine's root holds, each entry bound where
-it was, and the task's own mounts are laid into it; a plain tmpfs over /run would hide what else is there. Tried as
-root (mount namespace) and as an ordinary user (user and mount namespace).
+If all targets exist, the mounts are laid over them. Otherwise a new root file system is put together on a tmpfs from
+everything that the machine's root holds, each entry bound where it was, and the task's own mounts are laid into it; a
+plain tmpfs over /run would hide what else is there. Tried as root (mount namespace) and as an ordinary user (user and
+mount namespace).
 """
 
 import ctypes
@@ -46,7 +47,9 @@ class Namespace(NamedTuple):
         if not self.mounts and not proc:
             return
         _new_mounts()
-        if self.mounts:
+        if self.mounts and all(os.path.exists(mount.target) for mount in self.mounts):
+            _bind_in_place(self.mounts)
+        elif self.mounts:
             _build(self.root, self.mounts)
         if proc:
             _mount("proc", "/proc", "proc", 0)
@@ -73,6 +76,16 @@ def _new_mounts() -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def _bind_in_place(mounts: tuple[Mount, ...]) -> None:
+    sources = [os.open(mount.source, os.O_PATH | os.O_CLOEXEC) for mount in mounts]
+    for mount, source in zip(mounts, sources, strict=True):
+        target = os.path.realpath(mount.target)
+        _mount(f"/proc/self/fd/{source}", target, None, _MS_BIND | _MS_REC)
+        if mount.read_only:
+            _protect(target)
+        os.close(source)
 
 
 def _build(root: str, mounts: tuple[Mount, ...]) -> None:

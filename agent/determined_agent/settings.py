@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--id", help="name of this agent (default: the one it had, else the host's name)")
     parser.add_argument("--pool", help="resource pool (default: default)")
     parser.add_argument("--data", type=Path, help="folder for all that the agent keeps")
-    parser.add_argument("--task-python", type=Path, help="Python for tasks that name none")
+    parser.add_argument("--task-python", type=Path, help="Python that tasks build on which name none")
     parser.add_argument("--tasks-as-me", action="store_true", default=None, help="run tasks as the agent's own user")
     parser.add_argument("--host-address", help="address under which other agents reach tasks here")
     parser.add_argument("--isolation", choices=("auto", "none"), help=argparse.SUPPRESS)

@@ -1,25 +1,37 @@
-"""Which Python a task runs under, and which library that Python holds already."""
+"""The Python that tasks build on: which one a container asks for, and the facts that this Python gives about itself."""
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from determined_agent.drivers.driver import NotStarted
 
 OLDEST = (3, 10)
-_PATIENCE = 60.0
+PROBE_SECONDS = 60.0
 
 _QUESTION = """
-import json, sys
+import json, os, site, sys, sysconfig
 from importlib import metadata
 try:
     official = metadata.version("determined")
 except metadata.PackageNotFoundError:
     official = None
-print(json.dumps({"official": official, "version": sys.version_info[:2], "path": sys.path}))
+folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+print(json.dumps({
+    "official": official,
+    "version": sys.version_info[:2],
+    "prefix": sys.prefix,
+    "interpreter": getattr(sys, "_base_executable", None) or sys.executable,
+    "site_folders": [folder for folder in folders if os.path.isdir(folder)],
+    "scripts": sysconfig.get_path("scripts"),
+    "path": sys.path,
+}))
 """
 
 
@@ -29,10 +41,18 @@ class PythonFacts:
 
     official: str | None
     version: tuple[int, int]
+    prefix: Path
+    interpreter: Path
+    """The program itself, below any virtual environment."""
+    site_folders: tuple[Path, ...]
+    scripts: Path
 
 
 def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path, str | None]:
-    """The task's Python, and the image name that is ignored, if one is. Raises NotStarted for a bad ``venv:``."""
+    """The Python that the task builds on, and the image name that is ignored, if one is. Blocking.
+
+    Raises NotStarted for a bad ``venv:``.
+    """
     if image and image.startswith("venv:"):
         folder = Path(image.removeprefix("venv:")).expanduser()
         python = folder / "bin" / "python"
@@ -44,30 +64,36 @@ def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path
     return task_python or own, image or None
 
 
-def put_first(environment: dict[str, str], python: Path) -> None:
-    """Makes ``python`` the one that ``python3`` means in this environment."""
-    folder = python.parent
-    environment["PATH"] = os.pathsep.join([str(folder), environment.get("PATH") or os.defpath])
-    if (folder.parent / "pyvenv.cfg").exists():
-        environment["VIRTUAL_ENV"] = str(folder.parent)
-        environment.pop("PYTHONHOME", None)
-    environment["DET_PYTHON_EXECUTABLE"] = environment["DET_TASK_PYTHON"] = str(python)
-
-
 class PythonProbe:
-    """Asks each Python once, and again only when it, or a folder that it imports from, has changed."""
+    """Asks each Python once, and again only when it, or a folder that it imports from, has changed.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    One probe runs per Python, so a Python that hangs delays only the containers that want it.
+    """
+
+    def __init__(self, environment: Mapping[str, str], *, seconds: float = PROBE_SECONDS) -> None:
         self._environment = dict(environment)
+        self._seconds = seconds
         self._known: dict[Path, tuple[dict[str, int], PythonFacts]] = {}
-        self._lock = asyncio.Lock()
+        self._running: dict[Path, asyncio.Task[PythonFacts]] = {}
 
     async def ask(self, python: Path) -> PythonFacts:
-        """Raises NotStarted where this is no Python that can run a task."""
-        async with self._lock:
-            known = self._known.get(python)
-            if known is None or known[0] != _times(known[0]):
-                known = self._known[python] = await self._ask(python)
+        """Raises NotStarted if this is no Python that can run a task."""
+        running = self._running.get(python)
+        if running is None:
+            running = self._running[python] = asyncio.create_task(self._find_out(python))
+            running.add_done_callback(lambda task: self._finish(python, task))
+        # A container that is stopped while it waits must not end the probe of the others.
+        return await asyncio.shield(running)
+
+    def _finish(self, python: Path, task: asyncio.Task[PythonFacts]) -> None:
+        self._running.pop(python, None)
+        if not task.cancelled():
+            task.exception()  # it may be that nobody waits any more
+
+    async def _find_out(self, python: Path) -> PythonFacts:
+        known = self._known.get(python)
+        if known is None or known[0] != await asyncio.to_thread(_times, known[0]):
+            known = self._known[python] = await self._ask(python)
         return known[1]
 
     async def _ask(self, python: Path) -> tuple[dict[str, int], PythonFacts]:
@@ -81,23 +107,38 @@ class PythonProbe:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
             )
         except OSError as error:
             raise NotStarted(f"the task's Python {python} cannot be started: {error.strerror}") from error
         try:
-            out, err = await asyncio.wait_for(process.communicate(), _PATIENCE)
+            out, err = await asyncio.wait_for(process.communicate(), self._seconds)
         except TimeoutError:
-            process.kill()
-            await process.wait()
-            raise NotStarted(f"the task's Python {python} did not answer within {_PATIENCE:.0f} s") from None
+            raise NotStarted(f"the task's Python {python} did not answer within {self._seconds:g} s") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # it may be a script that started others
+                await process.wait()
         try:
             told = json.loads(out)
-            facts = PythonFacts(told["official"], (told["version"][0], told["version"][1]))
-        except (ValueError, KeyError, TypeError):
+            facts = _facts(told)
+        except (ValueError, KeyError, TypeError, IndexError):
             text = err.decode(errors="replace").strip()[-500:]
             raise NotStarted(f"the task's Python {python} does not work: {text}") from None
         watched = [str(python), *(path for path in told["path"] if path)]
-        return _times(dict.fromkeys(watched, 0)), facts
+        return await asyncio.to_thread(_times, dict.fromkeys(watched, 0)), facts
+
+
+def _facts(told: Mapping[str, Any]) -> PythonFacts:
+    return PythonFacts(
+        official=told["official"],
+        version=(told["version"][0], told["version"][1]),
+        prefix=Path(told["prefix"]),
+        interpreter=Path(told["interpreter"]),
+        site_folders=tuple(Path(folder) for folder in told["site_folders"]),
+        scripts=Path(told["scripts"]),
+    )
 
 
 def _times(paths: Mapping[str, int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MASTER = "DET_MASTER"
 CLUSTER_ID = "DET_CLUSTER_ID"
@@ -35,7 +36,9 @@ TRIAL_SEED = "DET_TRIAL_SEED"
 STEPS_COMPLETED = "DET_STEPS_COMPLETED"
 LATEST_CHECKPOINT = "DET_LATEST_CHECKPOINT"
 EXPERIMENT_CONFIG = "DET_EXPERIMENT_CONFIG"
+"""Read it with :func:`value_of`: a long one is in a file."""
 HPARAMS = "DET_HPARAMS"
+"""Read it with :func:`value_of`: a long one is in a file."""
 CHIEF_IP = "DET_CHIEF_IP"
 PYTHON_EXECUTABLE = "DET_PYTHON_EXECUTABLE"
 COMM_PORT_1 = "INTER_TRAIN_PROCESS_COMM_PORT_1"
@@ -49,7 +52,7 @@ NCCL_INTERFACE = "NCCL_SOCKET_IFNAME"
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 ENTRYPOINT_JSON = "DET_ENTRYPOINT_JSON"
-"""The configured entrypoint as JSON: a string or a list of strings."""
+"""The configured entrypoint as JSON: a string or a list of strings. Read it with :func:`value_of`."""
 TASK_PYTHON = "DET_TASK_PYTHON"
 """The Python of the task's own environment; the agent puts its folder first on ``PATH`` as well."""
 TEST_MODE = "DET_TEST_MODE"
@@ -69,6 +72,11 @@ WORKER_OF = "DET_WORKER_OF"
 CONTAINER_DEVICES = "DET_CONTAINER_DEVICES"
 """The container's own CUDA_VISIBLE_DEVICES, for workers of a launcher that numbers devices from 0."""
 
+FILE_SUFFIX = "_FILE"
+"""``DET_X_FILE`` names the file that holds the value of ``DET_X`` where it is too long for a variable."""
+MAX_VARIABLE_BYTES = (128 << 10) - 1
+"""Linux's limit for ``NAME=VALUE``."""
+
 DEFAULT_RUN_DIR = "/run/determined"
 DEFAULT_SHARED_FS = "/determined_shared_fs"
 
@@ -76,6 +84,26 @@ DEFAULT_SHARED_FS = "/determined_shared_fs"
 def current() -> dict[str, str]:
     """A copy of this process's environment; everything else in a task gets its environment from here."""
     return dict(os.environ)
+
+
+def value_of(environ: Mapping[str, str], name: str) -> str:
+    """The value of a variable, or of the file that stands for it; empty where there is neither. Raises OSError."""
+    if name not in environ and (file := environ.get(name + FILE_SUFFIX)):
+        return Path(file).read_text(encoding="utf-8")
+    return environ.get(name, "")
+
+
+def is_too_long(name: str, value: str) -> bool:
+    """Whether Linux refuses to start a program with this variable."""
+    return len(os.fsencode(name)) + 1 + len(os.fsencode(value)) > MAX_VARIABLE_BYTES
+
+
+def move_to_file(environ: dict[str, str], name: str, folder: Path, seen_as: Path | None = None) -> None:
+    """Replaces a variable by a private file in ``folder``, which the task knows as ``seen_as``."""
+    file = folder / name
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(environ.pop(name))
+    environ[name + FILE_SUFFIX] = str((seen_as or folder) / name)
 
 
 def put(values: Mapping[str, str]) -> None:

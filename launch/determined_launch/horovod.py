@@ -68,7 +68,7 @@ def _lead(context: LaunchContext, mark: str, *, restarts: bool) -> int:
         facts.slots,
         interfaces.choose(context.environ, context.own_address) if facts.nodes > 1 else None,
     )
-    words = worker_environment.command(horovod_line.rank_variables(), context.line.command)
+    words = worker_environment.command(horovod_line.rank_variables(), context.line.command, context.python)
     argv = horovod_line.build(
         context.line.overrides,
         hosts,

@@ -30,7 +30,7 @@ class LaunchSettings:
 def read(environ: Mapping[str, str]) -> LaunchSettings:
     """The settings of this task's configuration; the defaults off the cluster. Raises LaunchError."""
     try:
-        config = json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}")
+        config = json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}")
     except ValueError:
         raise LaunchError(f"{environment.EXPERIMENT_CONFIG} is not JSON") from None
     launch, optimizations, data = (_mapping(config, name) for name in ("launch", "optimizations", "data"))

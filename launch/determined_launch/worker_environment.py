@@ -23,6 +23,7 @@ _BARE = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "LA
 # what shells set by themselves
 _SHELLS = ("PWD", "OLDPWD", "SHLVL", "_", "SHELL", "MAIL", "TERM")
 _SSH = "SSH_"
+_OWN_PYTHON = "@container-python@"
 
 
 def bare(environ: Mapping[str, str], run: Path) -> dict[str, str]:
@@ -47,8 +48,12 @@ def keep(run: Path, environ: Mapping[str, str], pinned: Mapping[str, str], pytho
     (run / "info" / "worker").write_text(script, encoding="utf-8")
 
 
-def command(rank_variables: str, words: Sequence[str]) -> list[str]:
-    """What the launcher is to run in each container. The shells give way: horovod ends the child of its own shell."""
+def command(rank_variables: str, words: Sequence[str], python: str) -> list[str]:
+    """What the launcher is to run in each container. The shells give way: horovod ends the child of its own shell.
+
+    ``python`` is the one of this container: each other container puts its own in its place.
+    """
+    words = [_OWN_PYTHON, *words[1:]] if list(words[:1]) == [python] else words
     return ["sh", "-c", f'exec sh "${MARK}/info/worker" "$@"', "worker", rank_variables, "--", *words]
 
 
@@ -62,6 +67,11 @@ def restore(run: str, environ: Mapping[str, str]) -> dict[str, str]:
     os.chdir(value["folder"])
     _write_where(value["layer"])
     return {**value["environment"], **set_by_launcher, **value["pinned"]}
+
+
+def with_own_python(words: Sequence[str], python: str) -> list[str]:
+    """``words`` of :func:`command`, to be run in this container."""
+    return [python, *words[1:]] if list(words[:1]) == [_OWN_PYTHON] else list(words)
 
 
 def read_key(run: str) -> str:

@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(words) < 3 or words[1] != "--":
         print("usage: wrap_rank RANK_VARIABLE -- program args…", file=sys.stderr)
         return 2
+    words = [*words[:2], *worker_environment.with_own_python(words[2:], sys.executable)]
     rank = find_rank(words[0], environ)
     folder = exit_records.folder(environ)
     exit_records.remove(folder, rank)

@@ -4,7 +4,8 @@ import functools
 import hashlib
 import io
 import json
-import sys
+import os
+import socket
 import tarfile
 import venv
 from pathlib import Path
@@ -20,7 +21,7 @@ from determined.link.messages import ContainerExit, ContextRef, DesiredContainer
 from determined_agent import devices
 from determined_agent.mount_probe import can_mount
 
-SHOW = [sys.executable, "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
+SHOW = ["python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
 
 
 def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
@@ -92,7 +93,7 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert "secret" not in environment.values()
     assert environment["PYTHONUNBUFFERED"] == "1"
     assert workdir == environment["DET_WORKDIR"] == environment["DET_RUN_DIR"] + "/workdir"
-    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    assert environment["PATH"].split(":")[0] == environment["DET_RUN_DIR"] + "/venv/bin"
     first, second = environment["PYTHONPATH"].split(":")
     assert sorted(path.name for path in Path(first).iterdir()) == ["determined", "determined_launch"]
     assert second == "/mine"
@@ -115,8 +116,9 @@ async def test_slots_share_the_machine_unless_the_user_says_otherwise(
 async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     environment, _, _ = await environment_of(tmp_path / "a", image=f"venv:{folder}")
-    assert environment["VIRTUAL_ENV"] == str(folder)
-    assert environment["DET_PYTHON_EXECUTABLE"] == str(folder / "bin" / "python")
+    assert environment["VIRTUAL_ENV"] == environment["DET_RUN_DIR"] + "/venv"
+    assert environment["DET_PYTHON_EXECUTABLE"] == environment["VIRTUAL_ENV"] + "/bin/python"
+    assert environment["PATH"].split(":")[1] == str(folder / "bin")
     _, _, notes = await environment_of(tmp_path / "b", image="some/image:1")
     assert any("some/image:1 is ignored" in note for note in notes)
     exit_, _, _ = await outcome(tmp_path / "c", "true", image=f"venv:{tmp_path}/none")
@@ -243,6 +245,36 @@ async def test_bind_mounts_are_real_or_refused_never_ignored(tmp_path: Path) -> 
     assert "/no/such does not exist" in exit_.message
 
 
+LISTEN = (
+    "import os, socket; listener = socket.socket(); listener.bind(('', int(os.environ['DET_PROXY_PORT_{port}']))); "
+    "listener.listen(); print(listener.getsockname()[1], flush=True); "
+    "os.path.exists('{folder}/first') or (open('{folder}/first', 'w').close(), os.read(os.open('{folder}/gate', 0), 1))"
+)
+
+
+async def test_two_tasks_with_the_same_proxy_port_get_one_each(tmp_path: Path) -> None:
+    with socket.socket() as found:
+        found.bind(("", 0))
+        port = found.getsockname()[1]
+    os.mkfifo(tmp_path / "gate")
+    script = LISTEN.format(port=port, folder=tmp_path)
+    wishes = [make_wish(["python3", "-c", script], proxy_ports=[port]) for _ in range(2)]
+    master = FakeLinkMaster()
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
+        await master.wish(wishes[0])
+        await eventually(lambda: master.text_of(wishes[0].container_id))
+        await master.wish(*wishes)
+        await eventually(functools.partial(is_done, master, wishes[1]))
+        (tmp_path / "gate").write_text("x")
+        await eventually(functools.partial(is_done, master, wishes[0]))
+    first, second = ([int(line) for line in master.text_of(wish.container_id)] for wish in wishes)
+    assert first == [port]
+    assert second != [port]
+    assert len(second) == 1
+    said = master.text_of(wishes[1].container_id, "agent")
+    assert any(f"port {port} of this machine is taken; listen on {second[0]} instead" in line for line in said)
+
+
 async def test_info_files_tell_the_task_about_itself(tmp_path: Path) -> None:
     _, lines, _ = await outcome(
         tmp_path,
@@ -253,6 +285,41 @@ async def test_info_files_tell_the_task_about_itself(tmp_path: Path) -> None:
     assert (trial["trial_id"], trial["experiment_id"], trial["hparams"]) == (7, 3, {"lr": 0.1})
     assert '"allocation_id": "1.task.1"' in lines[1]
     assert lines[1].endswith("700")
+
+
+READ_CONFIG = (
+    "import os; from determined.core import get_cluster_info as info; from determined_launch import settings; "
+    "found = info().trial; print(len(found._config['data']['x']), len(found.hparams['x']), "
+    "settings.read(os.environ).hang_seconds, 'DET_EXPERIMENT_CONFIG' in os.environ)"
+)
+
+
+def large_environment(size: int) -> dict[str, str]:
+    config = {"data": {"x": "x" * size}, "launch": {"hang_timeout": "7s"}}
+    return {
+        "DET_TRIAL_ID": "7",
+        "DET_EXPERIMENT_CONFIG": json.dumps(config),
+        "DET_HPARAMS": json.dumps({"x": "x" * size}),
+    }
+
+
+async def test_a_configuration_too_long_for_a_variable_reaches_the_task_in_a_file(tmp_path: Path) -> None:
+    argv = ["python3", "-c", READ_CONFIG]
+    exit_, lines, _ = await outcome(tmp_path / "a", argv, environment=large_environment(600 << 10))
+    assert (exit_.code, lines) == (0, [f"{600 << 10} {600 << 10} 7.0 False"]), exit_
+    exit_, lines, _ = await outcome(tmp_path / "b", argv, environment=large_environment(100 << 10))
+    assert (exit_.code, lines) == (0, [f"{100 << 10} {100 << 10} 7.0 True"]), exit_
+
+
+async def test_what_cannot_be_passed_is_refused_by_name(tmp_path: Path) -> None:
+    exit_, _, _ = await outcome(tmp_path / "a", "true", user_environment=["LONG=" + "x" * (200 << 10)])
+    assert exit_.kind == "failed_to_start"
+    assert "environment_variables: LONG is 200 KiB long" in exit_.message
+    if can_mount():
+        image = f"venv:{make_venv(tmp_path / 'venv', official=True)}"
+        exit_, _, _ = await outcome(tmp_path / "b", "true", image=image, environment=large_environment(600 << 10))
+        assert exit_.kind == "failed_to_start"
+        assert "the experiment configuration is 600 KiB long, and the installed determined library" in exit_.message
 
 
 async def test_the_rank_that_failed_is_named(tmp_path: Path) -> None:

@@ -199,3 +199,12 @@ def test_the_kept_environment_is_its_owners_alone(tmp_path):
     assert (
         "t" not in worker_environment.bare({"DET_SESSION_TOKEN": "t", "SECRET": "t", "PATH": "/p"}, tmp_path).values()
     )
+
+
+def test_each_container_runs_a_worker_by_its_own_python():
+    line = worker_environment.command("RANK", ["/chief/python", "-m", "m"], "/chief/python")
+    assert "/chief/python" not in line
+    sent = line[line.index("--") + 1 :]
+    assert worker_environment.with_own_python(sent, "/own/python") == ["/own/python", "-m", "m"]
+    line = worker_environment.command("RANK", ["sh", "x", "/chief/python"], "/chief/python")
+    assert worker_environment.with_own_python(line[line.index("--") + 1 :], "/own") == ["sh", "x", "/chief/python"]

@@ -23,6 +23,7 @@ from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.hook import Draft
 from determined_agent.hooks.mounts import MountsHook
+from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.mount_probe import can_mount
 from determined_agent.settings import Settings
 from determined_agent.task_python import PythonProbe
@@ -64,6 +65,7 @@ async def agent_on(
         FilesHook(told, TOKEN),
         DevicesHook(found),
         MountsHook(can_mount),
+        ProxyPortsHook(),
     )
     daemon = Daemon(told, TOKEN, memory, found, driver or ProcessDriver(), hooks, boot=plain_boot)
     daemon.adopt()

@@ -3,15 +3,18 @@
 import asyncio
 import json
 import os
+import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from determined_agent import devices
+from determined_agent.attempt_venv import FOLDER, make_attempt_venv, use_attempt_venv
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.hook import PRIVATE_SHARED_FS, Draft, assign
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_python import OLDEST, PythonProbe, choose, put_first
+from determined_agent.task_base import TaskBases
+from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose
 from determined_launch import environment as names
 
 
@@ -23,6 +26,7 @@ class EnvironmentHook:
         self._agent_id = agent_id
         self._slots = slots
         self._probe = probe
+        self._bases = TaskBases(settings.data)
 
     async def do(self, draft: Draft) -> None:
         spec, environment = draft.spec, draft.environment
@@ -34,46 +38,41 @@ class EnvironmentHook:
         refused = assign(environment, spec.user_environment, spec.environment)
         if refused:
             draft.say(f"environment_variables: set by the cluster, not by users: {', '.join(refused)}", "WARNING")
-        own = task_python_of_agent()
-        draft.task_python, ignored = choose(spec.image, self._settings.task_python, own)
+        python, ignored = await asyncio.to_thread(
+            choose, spec.image, self._settings.task_python, task_python_of_agent()
+        )
         if ignored:
             draft.say(
                 f"environment.image: {ignored} is ignored: tasks are plain processes here; "
-                f"venv:PATH chooses a Python environment, {draft.task_python} is used",
+                f"venv:PATH chooses a Python environment, {python} is used",
                 "WARNING",
             )
         for name in spec.ignored:
             draft.say(f"{name} is ignored: tasks are plain processes here", "WARNING")
         if os.geteuid() == 0:
             draft.say("this task runs as root, the user of its agent", "WARNING")
-        put_first(environment, draft.task_python)
+        facts = await self._probe.ask(python)
         draft.harness_copy = await asyncio.to_thread(keep_harness, self._settings.data)
-        await self._choose_harness(draft)
+        _choose_harness(draft, python, facts)
+        await self._make_venv(draft, facts)
         environment.update(spec.environment)
         environment.update(self._facts(draft))
 
-    async def undo(self, draft: Draft) -> None:
-        """Nothing outside the draft was touched."""
+    async def warm(self) -> None:
+        """Does before the first container what would make it wait."""
+        await asyncio.to_thread(keep_harness, self._settings.data)
+        facts = await self._probe.ask(self._settings.task_python or task_python_of_agent())
+        await asyncio.to_thread(self._bases.find, facts)
 
-    async def _choose_harness(self, draft: Draft) -> None:
-        wanted = draft.spec.harness
-        facts = await self._probe.ask(draft.task_python)
-        if wanted == "installed" and facts.official is None:
-            raise NotStarted(
-                f"environment.harness: installed: {draft.task_python} holds no distribution named determined"
-            )
-        if facts.official is not None and wanted != "ours":
-            draft.has_private_paths = True
-            draft.say(f"library: determined {facts.official}, installed in {draft.task_python}")
-            return
-        if facts.version < OLDEST:
-            raise NotStarted(
-                f"{draft.task_python} is Python {facts.version[0]}.{facts.version[1]}; "
-                f"tasks need {OLDEST[0]}.{OLDEST[1]} or newer"
-            )
-        users = draft.environment.get("PYTHONPATH")
-        draft.environment["PYTHONPATH"] = os.pathsep.join([str(draft.harness_copy), *([users] if users else [])])
-        draft.say(f"library: determined of this cluster, with {draft.task_python}")
+    async def undo(self, draft: Draft) -> None:
+        await asyncio.to_thread(shutil.rmtree, draft.folder.run / FOLDER, True)
+
+    async def _make_venv(self, draft: Draft, facts: PythonFacts) -> None:
+        base = await asyncio.to_thread(self._bases.find, facts)
+        seen_as = draft.run_dir / FOLDER
+        await asyncio.to_thread(make_attempt_venv, draft.folder.run / FOLDER, seen_as, base)
+        draft.task_python = use_attempt_venv(draft.environment, seen_as, base)
+        draft.read_only.extend(base.protected)
 
     def _facts(self, draft: Draft) -> dict[str, str]:
         spec = draft.spec
@@ -98,3 +97,21 @@ class EnvironmentHook:
             facts[names.SHARED_FS] = PRIVATE_SHARED_FS if draft.has_private_paths else str(host_path)
         facts.setdefault(names.SLOT_IDS, spec.environment.get(names.SLOT_IDS) or json.dumps(spec.slots))
         return facts
+
+
+def _choose_harness(draft: Draft, python: Path, facts: PythonFacts) -> None:
+    """Decides between the installed library and the cluster's. ``python`` is what the user knows the Python by."""
+    wanted = draft.spec.harness
+    if wanted == "installed" and facts.official is None:
+        raise NotStarted(f"environment.harness: installed: {python} holds no distribution named determined")
+    if facts.official is not None and wanted != "ours":
+        draft.has_private_paths = True
+        draft.say(f"library: determined {facts.official}, installed in {python}")
+        return
+    if facts.version < OLDEST:
+        raise NotStarted(
+            f"{python} is Python {facts.version[0]}.{facts.version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer"
+        )
+    users = draft.environment.get("PYTHONPATH")
+    draft.environment["PYTHONPATH"] = os.pathsep.join([str(draft.harness_copy), *([users] if users else [])])
+    draft.say(f"library: determined of this cluster, with {python}")

@@ -22,6 +22,11 @@ from determined_launch import environment as names
 
 logger = logging.getLogger(__name__)
 
+_MOVED = {
+    names.EXPERIMENT_CONFIG: "the experiment configuration",
+    names.HPARAMS: "the hyperparameters, as JSON,",
+    names.ENTRYPOINT_JSON: "the entrypoint",
+}
 _KEPT_SECONDS = 7 * 86400.0
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 
@@ -46,6 +51,7 @@ class FilesHook:
             file = draft.folder.info / name
             file.write_text(json.dumps(value))
             file.chmod(0o600)
+        move_long_variables(draft)
 
     async def undo(self, draft: Draft) -> None:
         for folder in (draft.folder.workdir, _model_copy(draft)):
@@ -107,6 +113,29 @@ class FilesHook:
 def _model_copy(draft: Draft) -> Path:
     """The context as it was submitted: the installed library puts it beside a trial's checkpoint."""
     return draft.folder.run / "train" / "model"
+
+
+def move_long_variables(draft: Draft) -> None:
+    """Moves the cluster's variables that Linux refuses as too long into files, which ``NAME_FILE`` names.
+
+    Raises NotStarted for a user's variable, and where the installed library, which knows no files, reads the variable.
+    """
+    for name, value in list(draft.environment.items()):
+        if not names.is_too_long(name, value):
+            continue
+        size = f"{len(os.fsencode(value)) >> 10} KiB"
+        if name not in _MOVED:
+            raise NotStarted(
+                f"environment_variables: {name} is {size} long, and Linux allows 128 KiB for a variable; "
+                "put the text into a file of the context"
+            )
+        if draft.has_private_paths and name != names.ENTRYPOINT_JSON:
+            raise NotStarted(
+                f"{_MOVED[name]} is {size} long, and the installed determined library reads it from a variable, for "
+                "which Linux allows 128 KiB; move what is long into a file of the context, or set "
+                "environment.harness: ours"
+            )
+        names.move_to_file(draft.environment, name, draft.folder.info, draft.run_dir / "info")
 
 
 def info_files(draft: Draft) -> dict[str, dict[str, Any]]:

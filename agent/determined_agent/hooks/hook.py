@@ -24,6 +24,9 @@ class Draft:
     environment: dict[str, str] = field(default_factory=dict)
     mounts: list[Mount] = field(default_factory=list)
     task_python: Path = Path("python3")
+    """The Python of this attempt's own environment, as the task sees it."""
+    read_only: list[Path] = field(default_factory=list)
+    """Folders that the task is not to change; enforced only where that costs the task nothing else."""
     harness_copy: Path = Path()
     """The kept copy of our in-task packages; ``run_task`` comes from it whichever library the task itself uses."""
     has_private_paths: bool = False

@@ -1,5 +1,6 @@
 """bind_mounts without a container engine: a real mount, or a path that is right already, or a refusal; never less."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ class MountsHook:
 
     async def do(self, draft: Draft) -> None:
         if draft.has_private_paths:
-            if not self._can_mount():
+            if not await self._may_mount():
                 raise NotStarted(
                     "a task with the determined library of its own environment needs a private /run/determined, and "
                     "this machine refuses user namespaces to this user. Ways out: environment.harness: ours; run the "
@@ -29,34 +30,41 @@ class MountsHook:
             if host_path:
                 draft.mounts.append(Mount(_made(str(host_path), "checkpoint_storage.host_path"), PRIVATE_SHARED_FS))
         for wanted in draft.spec.bind_mounts:
-            mount = self._mount(draft, wanted)
+            mount = _mount(draft, wanted, can_mount=await self._may_mount())
             if mount is not None:
                 draft.mounts.append(mount)
+        # A user namespace only for this would break what looks at owners, ssh for example; root needs none.
+        if (draft.mounts or os.geteuid() == 0) and await self._may_mount():
+            draft.mounts.extend(Mount(str(path), str(path), True) for path in draft.read_only if path.is_dir())
 
     async def undo(self, draft: Draft) -> None:
         """Mounts end with the namespace of the task."""
 
-    def _mount(self, draft: Draft, wanted: Mapping[str, Any]) -> Mount | None:
-        source = str(wanted.get("host_path", ""))
-        target = str(wanted.get("container_path", ""))
-        if not os.path.isabs(source):
-            raise NotStarted(f"bind_mounts: host_path {source or '(empty)'} is not an absolute path")
-        if not os.path.exists(source):
-            raise NotStarted(f"bind_mounts: host_path {source} does not exist on this machine")
-        if not os.path.isabs(target):
-            target = str(draft.workdir / target)
-        read_only = bool(wanted.get("read_only", False))
-        if not read_only and os.path.realpath(source) == os.path.realpath(target):
-            return None
-        if self._can_mount():
-            return Mount(source, os.path.normpath(target), read_only)
-        if read_only and os.path.realpath(source) == os.path.realpath(target):
-            draft.say(f"bind_mounts: {target} is not read-only: this agent may not mount", "WARNING")
-            return None
-        raise NotStarted(
-            f"bind_mounts: {source} cannot be mounted at {target}: this machine refuses user namespaces to this user. "
-            f"Ways out: set container_path to {source}; make {target} a link to {source}; run the agent as root"
-        )
+    async def _may_mount(self) -> bool:
+        return await asyncio.to_thread(self._can_mount)
+
+
+def _mount(draft: Draft, wanted: Mapping[str, Any], *, can_mount: bool) -> Mount | None:
+    source = str(wanted.get("host_path", ""))
+    target = str(wanted.get("container_path", ""))
+    if not os.path.isabs(source):
+        raise NotStarted(f"bind_mounts: host_path {source or '(empty)'} is not an absolute path")
+    if not os.path.exists(source):
+        raise NotStarted(f"bind_mounts: host_path {source} does not exist on this machine")
+    if not os.path.isabs(target):
+        target = str(draft.workdir / target)
+    read_only = bool(wanted.get("read_only", False))
+    if not read_only and os.path.realpath(source) == os.path.realpath(target):
+        return None
+    if can_mount:
+        return Mount(source, os.path.normpath(target), read_only)
+    if read_only and os.path.realpath(source) == os.path.realpath(target):
+        draft.say(f"bind_mounts: {target} is not read-only: this agent may not mount", "WARNING")
+        return None
+    raise NotStarted(
+        f"bind_mounts: {source} cannot be mounted at {target}: this machine refuses user namespaces to this user. "
+        f"Ways out: set container_path to {source}; make {target} a link to {source}; run the agent as root"
+    )
 
 
 def _made(path: str, what: str) -> str:

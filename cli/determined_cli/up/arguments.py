@@ -16,7 +16,7 @@ VERBS = (
             argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one (default: 8080)"),
             _DATA,
             argument("--slots", type=int, metavar="N", help="slots of this machine (its accelerators, else 1)"),
-            argument("--task-python", metavar="PYTHON", help="the Python that trials run under (default: this one)"),
+            argument("--task-python", metavar="PYTHON", help="the Python that trials build on (default: this one)"),
             argument("--grace", type=float, default=15.0, metavar="SECONDS", help="for trials to save at the end (15)"),
             argument("--detach", action="store_true", help="go to the background once ready"),
             argument("--no-browser", action="store_true", help="only print the link to the page"),

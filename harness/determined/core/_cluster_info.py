@@ -98,8 +98,8 @@ def _trial(environ: Mapping[str, str]) -> TrialInfo | None:
             trial_id=int(environ[environment.TRIAL_ID]),
             experiment_id=int(environ.get(environment.EXPERIMENT_ID) or 0),
             trial_seed=int(environ.get(environment.TRIAL_SEED) or 0),
-            hparams=json.loads(environ.get(environment.HPARAMS) or "{}"),
-            _config=json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"),
+            hparams=json.loads(environment.value_of(environ, environment.HPARAMS) or "{}"),
+            _config=json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"),
             _steps_completed=int(environ.get(environment.STEPS_COMPLETED) or 0),
             _trial_run_id=int(environ.get(environment.TRIAL_RUN_ID) or 0),
         )

@@ -28,7 +28,7 @@ def main() -> int:
         facts = TaskFacts.from_environment(environ)
         peers = _meet(facts, environ) if facts is not None else rendezvous.read(environ)
         _probe(environ)
-        entrypoint = json.loads(environ.get(environment.ENTRYPOINT_JSON) or "null")
+        entrypoint = json.loads(environment.value_of(environ, environment.ENTRYPOINT_JSON) or "null")
         argv = build(entrypoint, peers, _python(environ), _config(environ).get("legacy_launcher"))
     except DeterminedError as error:
         print(f"determined: {error}", file=sys.stderr, flush=True)
@@ -98,7 +98,7 @@ def _meet(facts: TaskFacts, environ: Mapping[str, str]) -> RendezvousFacts:
 
 
 def _config(environ: Mapping[str, str]) -> dict[str, Any]:
-    return dict(json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"))
+    return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 
 def _probe(environ: Mapping[str, str]) -> None:

@@ -122,6 +122,8 @@ class ContainerSpec(_Message):
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
+    proxy_ports: list[int] = Field(default_factory=list)
+    """Ports at which the task is to be reached."""
     startup_hook: str = ""
     """Text of the pool's hook; sourced before the user's."""
     ignored: list[str] = Field(default_factory=list)

@@ -75,6 +75,9 @@ def _run(
     for line in _remarks(config, planned, workdir):
         _say(line)
     variables = _variables(config, device, hparams, rng.randrange(2**31), program, workdir, scratch, test_mode, environ)
+    for name in (environment.EXPERIMENT_CONFIG, environment.HPARAMS):
+        if environment.is_too_long(name, variables[name]):
+            environment.move_to_file(variables, name, scratch)
     if "deepspeed" in planned.stripped:
         variables[environment.USE_DEEPSPEED] = "1"  # one process stands for its workers: the same trials run there
     code, failure = _child(planned.argv, variables, workdir, context)

@@ -5,6 +5,7 @@ checkpoint is what every slot goes on with.
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
@@ -13,6 +14,10 @@ from torch import nn
 
 Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
+
+
+# Torch 2.13 gave the argument another name.
+_HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
 
 
 class GradientSync(Protocol):
@@ -75,7 +80,10 @@ class DDPSync(NoSync):
         if not any(p.requires_grad for p in model.parameters()):
             return model
         # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
-        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
+        if _HAS_FORWARD_SYNC:
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, forward_sync_buffers=False)
+        else:
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
         follow(wrapped, _by_torch)
         return wrapped
 

@@ -41,7 +41,8 @@ class Setup:
         info = read(environ)
         config = dict(exp_conf) if exp_conf is not None else configuration(info, environ)
         if hparams is None:
-            hparams = info.trial.hparams if info else json.loads(environ.get(environment.HPARAMS) or "{}")
+            text = environment.value_of(environ, environment.HPARAMS)
+            hparams = info.trial.hparams if info else json.loads(text or "{}")
         seed = info.trial.trial_seed if info else _local_seed(config, environ)
         return cls(environ, info is not None, config, dict(hparams or {}), seed)
 
@@ -83,7 +84,7 @@ def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> 
     """The experiment configuration; empty where there is none."""
     if info is not None:
         return info.trial._config
-    return dict(json.loads(environ.get(environment.EXPERIMENT_CONFIG) or "{}"))
+    return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 
 def _local_storage(config: Mapping[str, Any]) -> Any:

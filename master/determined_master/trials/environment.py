@@ -61,6 +61,7 @@ def container_spec(
         else None,
         bind_mounts=config.get("bind_mounts") or [],
         checkpoint_storage=config.get("checkpoint_storage") or {},
+        proxy_ports=[int(port["proxy_port"]) for port in env.get("proxy_ports") or []],
         startup_hook=pool_hook,
         ignored=ignored,
     ).model_dump(mode="json")

@@ -150,3 +150,14 @@ def test_which_python(tmp_path: Path) -> None:
         choose("no-such-python", None, {})
     with pytest.raises(ConfigError, match="holds no Python"):
         choose(None, f"venv:{tmp_path}", {})
+
+
+def test_a_configuration_too_long_for_a_variable(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "from determined import pytorch as p; s = p._setup.Setup.make(None, None); print(len(s.config['data']['x']))"
+    )
+    (context / "train.py").write_text(script)
+    text = CONFIG.format(entrypoint="python3 train.py") + f"data: {{x: {'x' * (300 << 10)}}}\n"
+    environ = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    assert run_local(text, name="c.yaml", context=context, test_mode=True, environ=environ) == 0, capfd.readouterr()
+    assert capfd.readouterr().out == f"{300 << 10}\n"

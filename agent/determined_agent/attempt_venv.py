@@ -1,0 +1,70 @@
+"""The virtual environment of one attempt: empty at first, over a task base, deleted with the run folder.
+
+Written file by file, because ``python -m venv`` takes seconds with pip and the base's own pip serves as well.
+"""
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from determined_agent.task_base import TaskBase
+
+FOLDER = "venv"
+"""Name in the task's run folder."""
+BASE_FILE = "zzz_task_base.pth"
+"""Read last, so that whatever is installed into the attempt comes before the base."""
+
+_PIP = b"""import importlib.util, sys
+if importlib.util.find_spec("pip") is None:
+    sys.exit("pip: the environment that this task builds on has no pip; add it there: python -m ensurepip")
+from pip._internal.cli.main import main
+sys.exit(main())
+"""
+
+
+def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:
+    """Makes the environment in ``folder``, which the task sees at ``seen_as``. Blocking, a few milliseconds."""
+    shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed meanwhile may have begun one
+    number = f"{base.version[0]}.{base.version[1]}"
+    site = folder / "lib" / f"python{number}" / "site-packages"
+    programs = folder / "bin"
+    site.mkdir(parents=True)
+    programs.mkdir()
+    (folder / "lib64").symlink_to("lib")
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {base.interpreter.parent}\ninclude-system-site-packages = false\nversion = {number}\n"
+    )
+    # addsitedir, unlike a bare path, reads the base's own .pth files too: editable installations, for example.
+    lines = [f"import site; site.addsitedir({str(path)!r})" for path in base.site_folders]
+    (site / BASE_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (programs / "python").symlink_to(base.interpreter)
+    for name in ("python3", f"python{number}"):
+        (programs / name).symlink_to("python")
+    scripts = {name: body for name, body in base.scripts.items() if not name.startswith(("python", "pip"))}
+    scripts |= dict.fromkeys(("pip", "pip3", f"pip{number}"), _PIP)
+    _write_scripts(programs, seen_as / "bin" / "python", scripts)
+
+
+def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase) -> Path:
+    """Makes the attempt's environment the active one in ``environment``; returns its Python as the task sees it."""
+    python = seen_as / "bin" / "python"
+    rest = environment.get("PATH") or os.defpath
+    # Programs of the base that are not written in Python are run from where they are.
+    environment["PATH"] = os.pathsep.join([str(python.parent), str(base.scripts_folder), rest])
+    environment["VIRTUAL_ENV"] = str(seen_as)
+    environment["PIP_USER"] = "0"  # a pip.conf that says otherwise would install beside the attempt
+    environment.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    environment.pop("PYTHONHOME", None)
+    environment["DET_PYTHON_EXECUTABLE"] = environment["DET_TASK_PYTHON"] = str(python)
+    return python
+
+
+def _write_scripts(folder: Path, python: Path, scripts: Mapping[str, bytes]) -> None:
+    # Shell and Python at once: a first line that names the Python has a limit, and may hold no space.
+    head = f"#!/bin/sh\n'''exec' {shlex.quote(str(python))} \"$0\" \"$@\"\n' '''\n".encode()
+    for name, body in scripts.items():
+        path = folder / name
+        path.write_bytes(head + body)
+        path.chmod(0o755)

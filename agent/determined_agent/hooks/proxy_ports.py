@@ -1,0 +1,54 @@
+"""The ports that a task is to be reached at: each container of a machine gets its own."""
+
+import socket
+
+from determined_agent.hooks.hook import Draft
+
+VARIABLE = "DET_PROXY_PORT_"
+"""``DET_PROXY_PORT_8265`` is the port to listen on where ``proxy_ports`` names 8265."""
+
+
+class ProxyPortsHook:
+    """Plain processes share the machine's ports, so a configured port goes to the first container that wants it."""
+
+    def __init__(self) -> None:
+        self._owners: dict[int, str] = {}
+
+    async def do(self, draft: Draft) -> None:
+        if draft.spec.rank != 0:
+            return  # only the chief's container is reached from outside
+        for wanted in dict.fromkeys(draft.spec.proxy_ports):
+            port = wanted if self._is_free(wanted) else self._free_port()
+            self._owners[port] = draft.container_id
+            draft.environment[f"{VARIABLE}{wanted}"] = str(port)
+            if port != wanted:
+                draft.say(
+                    f"proxy_ports: port {wanted} of this machine is taken; listen on {port} instead, which this task "
+                    f"finds in {VARIABLE}{wanted}",
+                    "WARNING",
+                )
+
+    async def undo(self, draft: Draft) -> None:
+        self._owners = {port: owner for port, owner in self._owners.items() if owner != draft.container_id}
+
+    def _is_free(self, port: int) -> bool:
+        return port not in self._owners and _can_bind(port)
+
+    def _free_port(self) -> int:
+        while True:
+            with socket.socket() as listener:
+                listener.bind(("", 0))
+                port = int(listener.getsockname()[1])
+            if port not in self._owners:
+                return port
+
+
+def _can_bind(port: int) -> bool:
+    """Whether nobody listens there; a port that is only winding down counts as free."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,59 @@
+"""Advice for a task that failed because a package is not in its environment."""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from determined.link.run_folder import RunFolder
+from determined_agent import log_segments
+from determined_agent.log_segments import AGENT
+
+LAST_LINES = 40
+"""An import error further up was caught, or was not the end."""
+
+_ERROR = re.compile(r"(?:ModuleNotFoundError: No module named '|\bpython[\d.]*: No module named '?)([A-Za-z_][\w.]*)")
+# Packages whose name is not that of their module.
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "git": "GitPython",
+    "google.protobuf": "protobuf",
+    "pytorch_lightning": "pytorch-lightning",
+    "ruamel": "ruamel.yaml",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
+_NOT_BY_PIP = frozenset({"determined", "determined_launch", "pip"})
+
+
+def advice(lines: Iterable[str], workdir: Path) -> str:
+    """One line that names the command, or nothing if the last lines show no missing package."""
+    found = [match[1] for line in lines if (match := _ERROR.search(line))]
+    if not found:
+        return ""
+    module = found[-1]
+    top = module.partition(".")[0]
+    # A module of the context itself is not to be had from an index.
+    if top in _NOT_BY_PIP or (workdir / top).exists() or (workdir / f"{top}.py").exists():
+        return ""
+    name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
+    return (
+        f"there is no module {module} in this task's environment. Add it: a file startup-hook.sh in the context with "
+        f"the line `pip install {name}`; or choose an environment that has it: environment.image: venv:PATH"
+    )
+
+
+def last_lines(folder: RunFolder) -> list[str]:
+    """The end of the task's output, as far as it is still on disk. Blocking."""
+    kept: deque[str] = deque(maxlen=LAST_LINES)
+    position = 0
+    while True:
+        chunk = log_segments.read(folder.output, position)
+        if chunk.end <= position:
+            return list(kept)
+        kept.extend(frame.line.decode(errors="replace") for frame in chunk.frames if frame.stream != AGENT)
+        position = chunk.end

@@ -1,0 +1,175 @@
+"""Each attempt has a Python environment of its own; neither the product's nor the user's changes by it."""
+
+import asyncio
+import functools
+import os
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from tests.agent.test_hooks import is_done, make_context, outcome
+from tests.support.agents import agent_on, make_wish
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.packages import listing, make_environment, make_wheel, site_packages
+from tests.support.waiting import eventually
+
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.mount_probe import can_mount
+from determined_agent.task_python import PythonProbe
+
+# Stops before pip can touch an environment that is not the attempt's own.
+ONLY_IN_THE_ATTEMPT = 'case $(python -c "import sys; print(sys.prefix)") in "$DET_RUN_DIR"/*) ;; *) exit 77 ;; esac\n'
+
+
+async def test_two_trials_do_not_see_each_others_installs(tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path / "wheels", "tiny", version) for version in ("1.0", "2.0", "3.0")]
+    base = make_environment(tmp_path / "base", wheels[0])
+    before = listing(site_packages(base))
+    master = FakeLinkMaster()
+    wishes = []
+    for wheel in wheels[1:]:
+        hook = f"python -m pip install -q --no-index {wheel}\n"
+        context = make_context(master, startup_hook_sh=hook)
+        script = "import tiny; print(tiny.version)"
+        wishes.append(make_wish(["python3", "-c", script], context=context, image=f"venv:{base}"))
+    wishes.append(make_wish(["python", "-c", "import tiny; print(tiny.version)"], image=f"venv:{base}"))
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
+        for wish in wishes:  # one after the other: what the first left behind is there for the next
+            await master.wish(*wishes[: wishes.index(wish) + 1])
+            await eventually(functools.partial(is_done, master, wish))
+    assert [master.text_of(wish.container_id)[-1] for wish in wishes] == ["2.0", "3.0", "1.0"]
+    assert listing(site_packages(base)) == before
+    assert not list(tmp_path.glob("data/runs/*/run/venv"))
+
+
+async def test_pip_leaves_the_base_alone(tmp_path: Path) -> None:
+    one, two = (make_wheel(tmp_path / "wheels", "tiny", version) for version in ("1.0", "2.0"))
+    base = make_environment(tmp_path / "base", one)
+    before = listing(site_packages(base))
+    script = (
+        "python -m pip uninstall -y tiny; python -c 'import tiny; print(tiny.version)'; "
+        f"pip3 install -q --no-index {two}; pip uninstall -q -y tiny; python3 -c 'import tiny; print(tiny.version)'"
+    )
+    exit_, lines, _ = await outcome(tmp_path, script, image=f"venv:{base}")
+    assert exit_.code == 0, (exit_, lines)
+    assert [line for line in lines if line in ("1.0", "2.0")] == ["1.0", "1.0"]
+    assert any("outside environment" in line for line in lines)
+    assert listing(site_packages(base)) == before
+
+
+async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -> None:
+    product = Path(sys.prefix)
+    before = listing(product)
+    wheel = make_wheel(tmp_path / "wheels", "pydantic", "1.0")
+    master = FakeLinkMaster()
+    hook = (
+        f"{ONLY_IN_THE_ATTEMPT}python -c 'import alembic' 2>&1 | tail -n 1\n"
+        f"pip install -q --no-index {wheel}\npip uninstall -q -y numpy\n"
+    )
+    context = make_context(master, startup_hook_sh=hook)
+    script = (
+        "import json, os, pydantic, numpy, requests, yaml, ruamel.yaml, tqdm, filelock, packaging, site, sys, "
+        "importlib.util as find, importlib.metadata as metadata, shutil; "
+        "print(json.dumps([pydantic.version, site.ENABLE_USER_SITE, os.__file__.startswith(sys.base_prefix), "
+        "find.find_spec('tensorboard') is not None, find.find_spec('torch') is not None, "
+        "'detent-cluster' in [one.metadata['Name'] for one in metadata.distributions()], "
+        "find.find_spec('determined_master') is None, shutil.which('torchrun').startswith(sys.prefix)]))"
+    )
+    exit_, lines, _ = await outcome(tmp_path, ["python", "-c", script], master=master, context=context)
+    assert exit_.code == 0, (exit_, lines)
+    assert "ModuleNotFoundError: No module named 'alembic'" in lines
+    assert lines[-1] == '["1.0", false, true, true, true, false, true, true]'
+    assert listing(product) == before
+    made = list((tmp_path / "data" / "task-base").glob("*/site-packages/torch"))
+    assert [path.is_symlink() for path in made] == [True]  # not on the disk a second time
+
+
+async def test_without_a_pip_in_the_base_no_other_is_taken(tmp_path: Path) -> None:
+    venv.create(tmp_path / "base", symlinks=True)
+    exit_, lines, _ = await outcome(tmp_path, "pip install x; python -m pip --version", image=f"venv:{tmp_path}/base")
+    assert exit_.code == 1
+    assert any("the environment that this task builds on has no pip" in line for line in lines)
+    assert "pip install pip" not in exit_.message
+
+
+async def test_programs_of_the_base_run_under_the_attempts_python(tmp_path: Path) -> None:
+    base = make_environment(tmp_path / "base with a space")
+    for name, first in (
+        ("plain", f"#!{sys.executable}"),
+        ("long", "#!/bin/sh\n'''exec' \"/x/python\" \"$0\" \"$@\"\n' '''"),
+    ):
+        (base / "bin" / name).write_text(f"{first}\nimport sys\nprint(sys.prefix, *sys.argv[1:])\n")
+        (base / "bin" / name).chmod(0o755)
+    (base / "bin" / "shell").write_text("#!/bin/sh\necho shell\n")
+    (base / "bin" / "shell").chmod(0o755)
+    exit_, lines, _ = await outcome(tmp_path, 'plain "a b"; long; shell; echo "$VIRTUAL_ENV"', image=f"venv:{base}")
+    own = lines[-1]
+    assert exit_.code == 0, (exit_, lines)
+    assert lines == [f"{own} a b", own, "shell", own]
+    assert own.endswith("/run/venv")
+
+
+async def test_the_base_is_read_only_where_the_task_may_have_mounts(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not can_mount():
+        pytest.skip("a mount of its own would cost this task a user namespace")
+    base = make_environment(tmp_path / "base")
+    exit_, lines, _ = await outcome(
+        tmp_path, f"touch {site_packages(base)}/x; touch {tmp_path}/y && echo done", image=f"venv:{base}"
+    )
+    assert exit_.code == 0
+    assert "done" in lines
+    assert any("Read-only file system" in line for line in lines)
+    assert not (site_packages(base) / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["python", "-c", "import sklearn_nosuch.tree"], "`pip install sklearn_nosuch`"),
+        (["python", "-c", "import cv2"], "`pip install opencv-python-headless`"),
+        (["python", "-m", "nosuch"], "`pip install nosuch`"),
+        (["python", "-m", "determined.launch.wrap_rank", "0", "--", "python", "-c", "import nosuch"], "install nosuch"),
+    ],
+)
+async def test_a_missing_module_is_answered_with_the_command_that_adds_it(
+    tmp_path: Path, command: list[str], text: str
+) -> None:
+    exit_, _, notes = await outcome(tmp_path, command)
+    assert exit_.code == 1
+    assert text in notes[-1]
+    assert exit_.message.splitlines()[-1] in notes[-1]
+
+
+async def test_no_command_is_named_for_what_no_index_has(tmp_path: Path) -> None:
+    for script in ("import own.nosuch", "import determined.nosuch", "print(\"No module named 'x'\"); exit(3)"):
+        master = FakeLinkMaster()
+        context = make_context(master, **{"own__x.py": ""})
+        exit_, lines, _ = await outcome(
+            tmp_path / script[7:10], ["python", "-c", script], master=master, context=context
+        )
+        assert exit_.code
+        assert "pip install" not in exit_.message, (script, lines)
+
+
+async def test_a_python_that_hangs_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
+    hanging = tmp_path / "python"
+    hanging.write_text("#!/bin/sh\nsleep 600\n")
+    hanging.chmod(0o755)
+    probe = PythonProbe({"PATH": os.defpath})
+    hung = asyncio.create_task(probe.ask(hanging))
+    facts = await asyncio.wait_for(probe.ask(Path(sys.executable)), 30)
+    assert facts.prefix == Path(sys.prefix)
+    assert not hung.done()
+    hung.cancel()
+    impatient = PythonProbe({"PATH": os.defpath}, seconds=0.1)
+    with pytest.raises(NotStarted, match=f"{hanging} did not answer within 0.1 s"):
+        await impatient.ask(hanging)
+
+
+async def test_a_python_that_is_broken_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho no luck >&2\n")
+    broken.chmod(0o755)
+    with pytest.raises(NotStarted, match=f"{broken} does not work: no luck"):
+        await PythonProbe({"PATH": os.defpath}).ask(broken)
