@@ -9,7 +9,7 @@ from determined_launch.step_counter import Steps
 _FRAME = re.compile(r'^  File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
 _COLLECTIVE = re.compile(
     r"/torch/distributed/|/torch/nn/parallel/distributed|/torch/autograd/|/horovod/|/deepspeed/comm/"
-    r"|/determined/core/_(?:star|distributed)\.py$"
+    r"|/determined/core/_(?:collectives|distributed)\.py$"
 )
 _INNERMOST = 4
 

@@ -42,10 +42,10 @@ for step in range(1, 1000):
 # the harness's own collective: a worker that has nothing heavy to import
 STAR = """
 import faulthandler, os, pathlib, signal, struct, time
-from determined.core import _star
+from determined.core import _collectives
 faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
 rank = int(os.environ["RANK"])
-star = _star.over_unix(rank, 2, pathlib.Path("star.sock"), b"key")
+star = _collectives.over_unix(rank, 2, pathlib.Path("star.sock"), b"key")
 
 def get_stuck():
     time.sleep(300)
@@ -117,7 +117,7 @@ def test_a_hang_on_one_machine(tmp_path):
     ended = Container(tmp_path / "run", words, environ={**configured(3), "C10D_PORT": "0"}).wait(60)
     assert_named(ended)
     assert any(line.startswith("[rank=1]") and "in get_stuck" in line for line in ended.output.splitlines())
-    assert any(line.startswith("[rank=0]") and "_star.py" in line for line in ended.output.splitlines())
+    assert any(line.startswith("[rank=0]") and "_collectives.py" in line for line in ended.output.splitlines())
 
 
 @pytest.mark.torch

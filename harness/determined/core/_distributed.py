@@ -51,7 +51,7 @@ class DistributedContext:
         if size > 1 and not key and local_size < size:
             raise ValueError(f"workers on several machines need {environment.ALLOCATION_KEY} in their environment")
         # in one container no port is opened: two runs on one machine could not share it, their folders differ
-        self._star: _collectives.Collectives = (
+        self._collectives: _collectives.Collectives = (
             _collectives.over_unix(rank, size, folder / "workers.sock", key)
             if local_size == size
             else _collectives.over_tcp(
@@ -119,15 +119,15 @@ class DistributedContext:
 
     def gather(self, value: Any) -> list[Any] | None:
         """All values in rank order at the chief; ``None`` elsewhere."""
-        return self._star.gather(value)
+        return self._collectives.gather(value)
 
     def allgather(self, value: Any) -> list[Any]:
         """All values in rank order, everywhere."""
-        return list(self._star.broadcast(self._star.gather(value)))
+        return list(self._collectives.broadcast(self._collectives.gather(value)))
 
     def broadcast(self, value: Any) -> Any:
         """The chief's value, everywhere."""
-        return self._star.broadcast(value)
+        return self._collectives.broadcast(value)
 
     def gather_local(self, value: Any) -> list[Any] | None:
         """Like gather, on this machine."""
@@ -143,7 +143,7 @@ class DistributedContext:
 
     def close(self) -> None:
         """Closes the sockets."""
-        self._star.close()
+        self._collectives.close()
         self._local.close()
 
 
