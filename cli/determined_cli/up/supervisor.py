@@ -16,8 +16,11 @@ from determined_cli.up.data_folder import open_log
 
 MAX_BACKOFF_SECONDS = 10.0
 UPGRADING = "upgrading: "
+WELL_SECONDS = 2.0
+"""A child that announces nothing and lived this long has started well."""
+AGAIN_SECONDS = 0.5
+"""Before a child that had started well is started again, except for the first time within STEADY_SECONDS."""
 STEADY_SECONDS = 30.0
-"""A child that lived this long is taken to be well: its next death is restarted at once."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -31,7 +34,11 @@ class Child:
     announced: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
+    was_ready: bool = False
+    """It announced itself since it was started last."""
     failures: int = 0
+    """Starts in a row that ended before it was ready."""
+    died_at: float = -math.inf
     retry_at: float = 0.0
     exits: list[int] = field(default_factory=list)
 
@@ -41,6 +48,7 @@ class Child:
 
     def start(self) -> None:
         self.started_at = time.monotonic()
+        self.was_ready = False
         with open_log(self.log) as log:
             self.process = subprocess.Popen(
                 self.argv,
@@ -79,6 +87,7 @@ class Child:
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in lines:
                     if line.startswith(prefix.encode()):
+                        self.was_ready = True
                         return line[len(prefix) :].decode().strip()
                     if line.startswith(UPGRADING.encode()):
                         deadline = math.inf
@@ -86,7 +95,7 @@ class Child:
         return None
 
     def tend(self, say: Callable[[str], None]) -> bool:
-        """Starts it again after its death, later each time; True where it has just been started."""
+        """Starts the child again after its death. Returns True if it was just started."""
         if self.is_running:
             return False
         now = time.monotonic()
@@ -96,14 +105,24 @@ class Child:
             if self.process.stdout is not None:
                 self.process.stdout.close()
             self.process = None
-            self.failures = 1 if now - self.started_at > STEADY_SECONDS else self.failures + 1
-            delay = 0.0 if self.failures == 1 else min(MAX_BACKOFF_SECONDS, 0.25 * 2**self.failures)
-            self.retry_at = now + delay
-            say(f"the {self.name} ended ({_how(code)}); again in {delay:.0f} s; its log: {self.log}")
+            delay = self._delay(now)
+            self.died_at, self.retry_at = now, now + delay
+            say(f"the {self.name} ended ({_how(code)}); again in {delay:.1f} s; its log: {self.log}")
         if now < self.retry_at:
             return False
         self.start()
         return True
+
+    def _delay(self, now: float) -> float:
+        """Returns the seconds before the next start.
+
+        A child that was well and was killed is needed at once. One that cannot start gets more and more time.
+        """
+        if self.was_ready or (not self.announced and now - self.started_at >= WELL_SECONDS):
+            self.failures = 0
+            return 0.0 if now - self.died_at > STEADY_SECONDS else AGAIN_SECONDS
+        self.failures += 1
+        return float(min(MAX_BACKOFF_SECONDS, 0.25 * 2**self.failures))
 
 
 def python(module: str, *arguments: str) -> list[str]:

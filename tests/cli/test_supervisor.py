@@ -1,0 +1,35 @@
+"""When a child of `det up` is started again: at once if it was well, later each time if it cannot start."""
+
+from pathlib import Path
+
+import pytest
+
+from determined_cli.up.supervisor import AGAIN_SECONDS, MAX_BACKOFF_SECONDS, Child
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Child:
+    return Child("master", ["true"], tmp_path / "log", announced=True)
+
+
+def died(child: Child, at: float, *, ready: bool) -> float:
+    """The delay after a death at this time."""
+    child.was_ready = ready
+    delay = child._delay(at)
+    child.died_at = at
+    return delay
+
+
+def test_killed_again_and_again_it_is_back_at_once(child: Child):
+    assert died(child, 100, ready=True) == 0
+    assert [died(child, 100 + 5 * n, ready=True) for n in range(1, 20)] == [AGAIN_SECONDS] * 19
+    assert died(child, 300, ready=True) == 0
+
+
+def test_what_cannot_start_gets_more_time_each_time(child: Child):
+    delays = [died(child, 100 + n, ready=False) for n in range(8)]
+    assert delays == sorted(delays)
+    assert delays[0] < 1
+    assert delays[-1] == MAX_BACKOFF_SECONDS
+    died(child, 200, ready=True)
+    assert died(child, 201, ready=False) == delays[0]
