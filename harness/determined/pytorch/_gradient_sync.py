@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from determined.pytorch._ddp import TransparentDDP
+
 Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
 
@@ -75,7 +77,7 @@ class DDPSync(NoSync):
         if not any(p.requires_grad for p in model.parameters()):
             return model
         # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
-        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
+        wrapped = TransparentDDP(model, device_ids=self._ids, broadcast_buffers=False)
         follow(wrapped, _by_torch)
         return wrapped
 
