@@ -124,6 +124,7 @@ def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state:
     fake.answers.update(
         {
             "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
+            "GET /api/v1/trials/9": {"trial": {"id": 9, "state": f"STATE_{state}"}},
             "GET /api/v1/trials/9/logs": Stream([{"message": "[t] one\n"}, {"message": "[t] two"}]),
             "GET /api/v1/experiments/7": {"experiment": {"id": 7, "state": f"STATE_{state}"}},
         }
