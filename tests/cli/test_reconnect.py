@@ -124,7 +124,7 @@ def test_create_and_follow_outlives_a_restart(
     config = tmp_path / "exp.yaml"
     config.write_text("name: x\nentrypoint: 'true'\nsearcher: {name: single, metric: loss, max_length: {batches: 1}}\n")
     master.answers |= {
-        "HEAD /detent/contexts/{}": lambda: {},
+        "HEAD /detent/contexts/{}": dict,
         "POST /api/v1/experiments": lambda: {"experiment": {"id": 7}},
         "GET /api/v1/trials/9/logs": log_of_two_lives(master),
         "GET /api/v1/trials/9": lambda: {"trial": {"id": 9, "state": state_by_life(master)}},

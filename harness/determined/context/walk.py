@@ -78,7 +78,8 @@ class _Walker:
 
     def _entries(self) -> Iterator[Entry]:
         """Folders are listed with the regions that enclose them, innermost last; a followed folder is a region."""
-        pending = [("", self._root, (Region(str(self._root), ""),))]
+        regions: tuple[Region, ...] = (Region(str(self._root), ""),)
+        pending = [("", self._root, regions)]
         while pending:
             above, real, regions = pending.pop()
             try:

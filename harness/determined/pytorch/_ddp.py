@@ -58,11 +58,11 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         """The model's own."""
-        return self.module.named_parameters(*args, **kwargs)
+        yield from self.module.named_parameters(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.Tensor]]:
         """The model's own."""
-        return self.module.named_buffers(*args, **kwargs)
+        yield from self.module.named_buffers(*args, **kwargs)
 
     def _has_child_module(self) -> bool:
         return any(name == "module" for name, _ in self.module.named_children())
