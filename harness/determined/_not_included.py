@@ -2,8 +2,8 @@
 
 INSTEAD = {
     "common": (
-        "it was the older client's own plumbing; use determined.core inside a task, and the det command or the HTTP API "
-        "(/api/v1) outside of one"
+        "it held the older client's own parts; use determined.core inside a task, and the det command or the HTTP "
+        "API (/api/v1) outside of one"
     ),
     "experimental.core_v2": (
         "detached mode is not there yet; inside a task use determined.core.init(), which outside of the cluster prints "
@@ -27,8 +27,8 @@ INSTEAD = {
         "report_training_metrics() and report_validation_metrics(), and save by core_context.checkpoint.store_path()"
     ),
     "util": (
-        "it held the older product's internal functions, and the standard library has their like; import_from_path() and "
-        "LOG_FORMAT are at determined itself"
+        "it held the older product's internal functions, and the standard library has their like; import_from_path() "
+        "and LOG_FORMAT are at determined itself"
     ),
 }
 

@@ -43,7 +43,7 @@ def repository_of(folder: str) -> str | None:
 def is_in_same_repository(target: str, repository: str | None) -> bool:
     """Whether a link's target belongs to ``repository`` and is not hidden in it.
 
-    ``.git``, ``.env``, ``.ssh`` and the like are not sent because a link leads there: a home folder may be a repository.
+    A link alone does not send ``.git``, ``.env``, ``.ssh`` and the like: a home folder may be a repository.
     """
     below = None if repository is None else Region(repository, "").inside(target)
     if below is None or any(part.startswith(".") for part in below.split("/")):

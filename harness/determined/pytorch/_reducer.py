@@ -105,7 +105,7 @@ def _is_data(value: Any) -> bool:
 
 
 def plain_values(values: list[Any]) -> list[Any]:
-    """Tensors and arrays as Python numbers (one element) or lists. Scalars of one device and type are copied at once."""
+    """Tensors and arrays as numbers (one element) or lists. Scalars of one device and type are copied at once."""
     first = values[0]
     if isinstance(first, torch.Tensor) and first.dim() == 0:
         kind, device = first.dtype, first.device
