@@ -79,7 +79,7 @@ class _Walker:
     def _entries(self) -> Iterator[Entry]:
         """Folders are listed with the regions that enclose them, innermost last; a followed folder is a region."""
         regions: tuple[Region, ...] = (Region(str(self._root), ""),)
-        pending = [("", self._root, regions)]
+        pending: list[tuple[str, Path, tuple[Region, ...]]] = [("", self._root, regions)]
         while pending:
             above, real, regions = pending.pop()
             try:

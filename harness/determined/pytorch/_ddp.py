@@ -25,7 +25,7 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
     def __init__(self, module: nn.Module, **options: Any) -> None:
         super().__init__(module, **options)
         # from here on: what DDP sets while it is made are its own attributes, whatever the model calls its
-        self.__dict__["_passes_through"] = True
+        object.__setattr__(self, "_passes_through", True)
 
     def __getattr__(self, name: str) -> Any:
         try:
