@@ -26,9 +26,9 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def unpacked(folder: Path, target: Path, **options: bool) -> list[str]:
+def unpacked(folder: Path, target: Path, *, follow_links: bool = False) -> list[str]:
     """The files that arrive; links to files count."""
-    unpack(pack(folder, **options).data, target)
+    unpack(pack(folder, follow_links=follow_links).data, target)
     return sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
 
 
