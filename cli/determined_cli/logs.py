@@ -10,6 +10,7 @@ from determined.client.session import Session
 from determined.errors import NotFound
 from determined_cli import connection, render
 from determined_cli.log_arguments import LEVELS
+from determined_cli.reconnect import Reconnector, follow_log
 
 
 def of_trial(args: Any) -> None:
@@ -37,6 +38,11 @@ def lines(session: Session, trial_id: int, **query: Any) -> Iterator[dict[str, A
     return session.stream(f"/api/v1/trials/{trial_id}/logs", query)
 
 
+def followed(reconnector: Reconnector, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
+    """A trial's log until the trial has ended, through restarts of the master."""
+    return follow_log(reconnector, trial_id, lambda: lines(reconnector.session, trial_id, **query))
+
+
 def query(args: Any) -> dict[str, Any]:
     """The flags as the wire knows them."""
     limit = args.head if args.head is not None else args.tail
@@ -60,7 +66,11 @@ def query(args: Any) -> dict[str, Any]:
 def _print(session: Session, trial_id: int, args: Any) -> None:
     if 0 in (args.head, args.tail):  # the wire takes 0 for "no limit"
         return
-    found: Iterator[dict[str, Any]] = lines(session, trial_id, **query(args))
+    found: Iterator[dict[str, Any]]
+    if args.follow:
+        found = followed(Reconnector(session), trial_id, **query(args))
+    else:
+        found = lines(session, trial_id, **query(args))
     if args.tail is not None:
         found = reversed(list(found))
     for line in found:

@@ -7,13 +7,26 @@ from determined_launch import distribution_guard
 
 if TYPE_CHECKING:
     from determined import core, pytorch
+    from determined._import_path import import_from_path
     from determined.core import ClusterInfo, TrialInfo, get_cluster_info
 
 distribution_guard.refuse()
 
 __version__ = "0.38.1+detent0.1.0"
 
-__all__ = ["ClusterInfo", "InvalidHP", "TrialInfo", "core", "get_cluster_info", "pytorch"]
+LOG_FORMAT = "%(levelname)s: [%(process)d] %(name)s: %(message)s"
+"""The format of our own log lines in a task, for ``logging.basicConfig``; levels are read back from it."""
+
+__all__ = [
+    "LOG_FORMAT",
+    "ClusterInfo",
+    "InvalidHP",
+    "TrialInfo",
+    "core",
+    "get_cluster_info",
+    "import_from_path",
+    "pytorch",
+]
 
 _FOLDERS = ("client", "core", "errors", "experimental", "launch", "pytorch")
 _FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
@@ -27,4 +40,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"determined.{name}")
     if name in _FROM_CORE:
         return getattr(importlib.import_module("determined.core"), name)
+    if name == "import_from_path":
+        return importlib.import_module("determined._import_path").import_from_path
+    if not name.startswith("_"):
+        not_included = importlib.import_module("determined._not_included")
+        if name in not_included.INSTEAD:
+            raise AttributeError(not_included.explain(name))
     raise AttributeError(f"module 'determined' has no attribute {name!r}")

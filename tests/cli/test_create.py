@@ -58,6 +58,23 @@ def test_create_sends_the_context_once(fake: FakeMaster, det: Det, files: Path, 
     assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD"]
 
 
+@pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])
+def test_a_link_that_leaves_the_context_is_an_error_unless_it_is_to_be_followed(
+    det: Det, files: Path, store: set[str], where: tuple[str, ...]
+) -> None:
+    (files / "outside.py").touch()
+    (files / "ctx" / "link.py").symlink_to("../outside.py")
+    refused = det("e", "create", "exp.yaml", "ctx", *where)
+    assert refused.code == 4
+    assert f"link.py -> {files / 'outside.py'}" in refused.err
+    assert "--follow-links" in refused.err
+    assert f"/link.py in {files / 'ctx' / '.detignore'}" in refused.err
+    assert store == set()
+    followed = det("e", "create", "exp.yaml", "ctx", "--follow-links", *where)
+    assert f"link followed: link.py -> {files / 'outside.py'}" in followed.err
+    assert followed.code == 0 or where
+
+
 def test_a_context_that_was_dropped_is_sent_again(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
     assert det("e", "create", "exp.yaml", "ctx").code == 0
     plain = fake.answers["POST /api/v1/experiments"]
@@ -124,6 +141,7 @@ def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state:
     fake.answers.update(
         {
             "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
+            "GET /api/v1/trials/9": {"trial": {"id": 9, "state": f"STATE_{state}"}},
             "GET /api/v1/trials/9/logs": Stream([{"message": "[t] one\n"}, {"message": "[t] two"}]),
             "GET /api/v1/experiments/7": {"experiment": {"id": 7, "state": f"STATE_{state}"}},
         }

@@ -28,6 +28,7 @@ VERBS = (
             argument("context", metavar="CONTEXT", nargs="?", help="folder with the code"),
             _FOLLOW,
             argument("-i", "--include", action="append", default=[], metavar="PATH", help="send this too"),
+            argument("--follow-links", action="store_true", help="send the targets of links that leave the context"),
             _CONFIG,
             _PAUSED,
             argument("--project_id", "--project-id", type=int, metavar="ID", help="the project it belongs to"),

@@ -39,11 +39,14 @@ def create(args: Any) -> int:
             includes=[Path(each) for each in args.include],
             test_mode=args.test_mode,
             python=args.python,
+            follow_links=args.follow_links,
         )
     _check(text, name)
     from determined.context import pack
 
-    packed = pack(Path(args.context), [Path(each) for each in args.include])
+    packed = pack(Path(args.context), [Path(each) for each in args.include], follow_links=args.follow_links)
+    for link in packed.followed:
+        say(f"link followed: {link}")
     for reason in packed.skipped:
         say(f"left out: {reason}")
     session = connection.connect(args.options)

@@ -7,11 +7,12 @@ from typing import Any, TextIO
 
 from determined.client import experiments, lifecycle
 from determined.client.session import Session
-from determined.errors import ApiError, DeterminedError
+from determined.errors import ApiError, DeterminedError, MasterUnreachable
 from determined_cli import logs
 from determined_cli.experiment.progress import Progress
 from determined_cli.experiment.wait import until_end
 from determined_cli.main import INTERRUPTED, say
+from determined_cli.reconnect import Reconnector
 from determined_cli.states import has_ended, shown
 
 ON_TERMINAL = 0.5
@@ -22,11 +23,13 @@ FIRST_TRIAL = 0.1
 def follow(session: Session, experiment_id: int) -> int:
     """0 where it completed, else 1. Ctrl-C only stops looking."""
     line = Line(sys.stderr)
+    reconnector = Reconnector(session, tell=line.say)
+    reconnector.connected()  # the experiment was just created
     try:
-        trial_id = _first_trial(session, experiment_id, line)
+        trial_id = _first_trial(reconnector, experiment_id, line)
         if trial_id is not None:
-            _watch(session, trial_id, line)
-        state = until_end(session, experiment_id, 0.2)
+            _watch(reconnector, trial_id, line)
+        state = until_end(reconnector, experiment_id, 0.2)
     except KeyboardInterrupt:
         line.clear()
         say(f"detached; experiment {experiment_id} goes on. Come back: det e logs -f {experiment_id}")
@@ -38,25 +41,25 @@ def follow(session: Session, experiment_id: int) -> int:
     return 0 if state == "COMPLETED" else 1
 
 
-def _first_trial(session: Session, experiment_id: int, line: "Line") -> int | None:
+def _first_trial(reconnector: Reconnector, experiment_id: int, line: "Line") -> int | None:
     while True:
-        trial_id = logs.find_first_trial(session, experiment_id)
+        trial_id = reconnector.call(lambda: logs.find_first_trial(reconnector.session, experiment_id))
         if trial_id is not None:
             return trial_id
-        state = experiments.get(session, experiment_id)["state"]
+        state = reconnector.call(lambda: experiments.get(reconnector.session, experiment_id)["state"])
         if has_ended(state):
             return None
         line.show(f"experiment {experiment_id} is {shown(state).lower()}, no trial yet")
         time.sleep(FIRST_TRIAL)
 
 
-def _watch(session: Session, trial_id: int, line: "Line") -> None:
+def _watch(reconnector: Reconnector, trial_id: int, line: "Line") -> None:
     """The log here, the progress line in a thread beside it; both end with the trial."""
     over = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(session, trial_id, line, over), daemon=True)
+    ticker = threading.Thread(target=_tick, args=(reconnector.session, trial_id, line, over), daemon=True)
     ticker.start()
     try:
-        for entry in logs.lines(session, trial_id, follow=True):
+        for entry in logs.followed(reconnector, trial_id, follow=True):
             line.print(logs.message(entry))
     finally:
         over.set()
@@ -68,6 +71,8 @@ def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) 
     while not over.wait(interval):
         try:
             facts = lifecycle.progress(session, trial_id)
+        except MasterUnreachable:
+            continue  # who follows the log says so
         except ApiError as error:
             line.show(f"trial {trial_id}: {error.message}")
             continue
@@ -106,6 +111,12 @@ class Line:
             self._out.flush()
             if self.is_terminal and self._text:
                 self._write(_fit(self._text, self._stream))
+
+    def say(self, text: str) -> None:
+        """Prints a line for people above it."""
+        self.clear()
+        with self._lock:
+            self._write(f"{text}\n")
 
     def clear(self) -> None:
         """Takes it away."""

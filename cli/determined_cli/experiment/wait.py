@@ -4,9 +4,10 @@ import time
 from typing import Any
 
 from determined.client import experiments
-from determined.client.session import Session
+from determined.errors import MasterUnreachable
 from determined_cli import connection
 from determined_cli.main import say
+from determined_cli.reconnect import Reconnector
 from determined_cli.states import has_ended, shown
 
 TIMED_OUT = 8
@@ -14,8 +15,8 @@ TIMED_OUT = 8
 
 def wait(args: Any) -> int:
     """0 where it completed, 1 where it ended otherwise, 8 where the time was up."""
-    session = connection.connect(args.options)
-    state = until_end(session, args.experiment_id, args.polling_interval, args.timeout)
+    reconnector = Reconnector(connection.connect(args.options))
+    state = until_end(reconnector, args.experiment_id, args.polling_interval, args.timeout)
     if state is None:
         say(f"det: experiment {args.experiment_id} has not ended after {args.timeout:g} s")
         return TIMED_OUT
@@ -23,14 +24,20 @@ def wait(args: Any) -> int:
     return 0 if state == "COMPLETED" else 1
 
 
-def until_end(session: Session, experiment_id: int, interval: float, timeout: float | None = None) -> str | None:
-    """The final state; None where ``timeout`` seconds did not suffice."""
+def until_end(
+    reconnector: Reconnector, experiment_id: int, interval: float, timeout: float | None = None
+) -> str | None:
+    """Returns the final state, or None if ``timeout`` seconds did not suffice. Waits while the master is away."""
     end = None if timeout is None else time.monotonic() + timeout
     while True:
-        state = experiments.get(session, experiment_id)["state"]
+        try:
+            state = reconnector.call(lambda: experiments.get(reconnector.session, experiment_id)["state"], until=end)
+        except MasterUnreachable:
+            if not reconnector.outages or end is None or time.monotonic() < end:
+                raise
+            return None
         if has_ended(state):
             return shown(state)
         if end is not None and time.monotonic() >= end:
             return None
-        pause = interval if end is None else max(0.0, min(interval, end - time.monotonic()))
-        time.sleep(pause)
+        time.sleep(interval if end is None else max(0.0, min(interval, end - time.monotonic())))

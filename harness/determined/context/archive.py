@@ -28,15 +28,19 @@ class Member:
 
 @dataclass(frozen=True)
 class Packed:
-    """A context ready to be sent. ``size`` counts file content; ``skipped`` says what was left out and why."""
+    """A context ready to be sent. ``size`` counts file content; ``skipped`` says what was left out and why.
+
+    ``followed`` names the links whose targets were packed in their place, as ``path -> target``.
+    """
 
     data: bytes = field(repr=False)
     hash: str
     size: int
     skipped: list[str] = field(default_factory=list)
+    followed: list[str] = field(default_factory=list)
 
 
-def write(members: Iterable[Member], skipped: Iterable[str] = ()) -> Packed:
+def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
     """Sorted, owned by root, with times kept; folders take the time of the newest file below, which alone matters."""
     ordered = _with_folder_times(sorted(members, key=lambda each: each.path.split("/")))
     buffer = io.BytesIO()
@@ -46,7 +50,7 @@ def write(members: Iterable[Member], skipped: Iterable[str] = ()) -> Packed:
             size += len(member.content)
             tar.addfile(_header(member), io.BytesIO(member.content))
     data = zstandard.ZstdCompressor(level=_LEVEL, threads=0).compress(buffer.getbuffer())
-    return Packed(data, hashlib.sha256(data).hexdigest(), size, list(skipped))
+    return Packed(data, hashlib.sha256(data).hexdigest(), size, list(skipped), list(followed))
 
 
 def _with_folder_times(members: list[Member]) -> list[Member]:

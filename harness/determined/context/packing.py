@@ -6,54 +6,60 @@ from pathlib import Path
 
 from determined.context.archive import LIMIT, Member, Packed, write
 from determined.context.ignore import FILE_NAME, line_for
-from determined.context.walk import Entry, walk
+from determined.context.walk import Entry, Walk, walk
 from determined.errors import ContextError
 
 BIGGEST = 5
 
 
-def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT) -> Packed:
+def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, follow_links: bool = False) -> Packed:
     """Packs ``folder``, and beside its content each of ``includes``: folders under their name, files as they are.
 
-    Links inside a folder are kept as links; what leaves it, special and unreadable files are named in ``skipped``.
-    Raises ContextError where it is no folder, names collide, or more than ``limit`` bytes would be sent.
+    Links inside a folder are kept as links. The target of a link that leaves it is sent in its place, if both are in
+    one git repository or with ``follow_links``, and named in ``followed``; it counts for the limit. Special and
+    unreadable files and links to nothing are named in ``skipped``.
+
+    Raises ContextError if ``folder`` is no folder, names collide, a link leaves the repository, or more than ``limit``
+    bytes would be sent.
     """
     if not folder.is_dir():
         raise ContextError(f"{folder} is not a folder" if folder.exists() else f"{folder} does not exist")
-    found = walk(folder)
+    found = walk(folder, follow_links=follow_links)
     named = [("", folder, entry) for entry in found.entries]
-    skipped = list(found.skipped)
+    skipped, followed = list(found.skipped), list(found.followed)
     roots = {entry.path for entry in found.entries if "/" not in entry.path}
     for include in includes:
         name = Path(os.path.abspath(include)).name
         if name in roots:
             raise ContextError(f"{include}: the context holds another {name} at its top")
         roots.add(name)
-        below, left_out = _included(include, name)
+        below, walked = _included(include, name, follow_links)
         named += below
-        skipped += left_out
+        skipped += [f"{name}/{reason}" for reason in walked.skipped]
+        followed += [f"{name}/{link}" for link in walked.followed]
     _check_size(named, limit)
     members = []
     for prefix, _, entry in named:
         member = _read(prefix, entry, skipped)
         if member is not None:
             members.append(member)
-    return write(members, skipped)
+    return write(members, skipped, followed)
 
 
 Named = tuple[str, Path, Entry]
 
 
-def _included(include: Path, name: str) -> tuple[list[Named], list[str]]:
+def _included(include: Path, name: str, follow_links: bool) -> tuple[list[Named], Walk]:
     if include.is_dir():
-        found = walk(include)
+        found = walk(include, follow_links=follow_links)
         top = Entry("", include, 0o755, 0, is_folder=True)
         entries = [(name, include, entry) for entry in (top, *found.entries)]
-        return entries, [f"{name}/{reason}" for reason in found.skipped]
+        return entries, found
     if not include.is_file():
         raise ContextError(f"{include} cannot be included: " + ("no file" if include.exists() else "it does not exist"))
     facts = include.stat()
-    return [("", include.parent, Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size))], []
+    entry = Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size)
+    return [("", include.parent, entry)], Walk()
 
 
 def _check_size(named: list[Named], limit: int) -> None:

@@ -142,7 +142,7 @@ def _managed(
     shipper = Shipper(
         Session(info.master_url, allocation_token=info.session_token),
         trial.trial_id,
-        spool=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "spool", "metrics.jsonl"),
+        spool=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "spool"),
         on_gone=leave,
     )
     if distributed.local_rank == 0:

@@ -1,6 +1,10 @@
-"""Ships reports to the master from one thread, in order, kept on disk while the master is away."""
+"""Ships metric reports to the master from one thread, in order. Each is kept on disk until the master accepts it.
 
-import json
+Who sends what a dead process left: the next process of the same container, before its own reports. The next *attempt*
+does not. It continues from the newest checkpoint, all reports before a checkpoint are accepted before the checkpoint is
+reported, and it reports the later steps itself; the master refuses reports of an attempt that was replaced.
+"""
+
 import logging
 import queue
 import threading
@@ -11,6 +15,7 @@ from typing import Any
 
 from determined.client import trials
 from determined.client.session import FOR_EVER, Session
+from determined.core._spool import Spool, Spooled
 from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
 
 logger = logging.getLogger(__name__)
@@ -28,6 +33,12 @@ class _Flush:
     done: threading.Event
 
 
+@dataclass(frozen=True)
+class _Item:
+    report: Spooled
+    is_leftover: bool = False
+
+
 class Shipper:
     """Accepts reports without waiting; a refusal is raised at the next call, a lost allocation ends the process."""
 
@@ -36,25 +47,28 @@ class Shipper:
     ) -> None:
         self._session = session
         self._trial_id = trial_id
-        self._spool = spool
+        self._spool = Spool(spool)
+        self._order = threading.Lock()
         self._on_gone = on_gone
-        self._queue: queue.SimpleQueue[dict[str, Any] | _Flush | Callable[[], object] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Item | _Flush | Callable[[], object] | None] = queue.SimpleQueue()
         self._failure: ApiError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
 
     def start(self) -> None:
-        """Begins with what an earlier process of this run could not deliver."""
-        if self._spool is not None and self._spool.exists():
-            for line in self._spool.read_text(encoding="utf-8").splitlines():
-                self._queue.put(json.loads(line))
-            self._spool.unlink()
+        """Starts the thread. It first sends what an earlier process of this container could not deliver."""
+        for report in self._spool.open():
+            self._queue.put(_Item(report, is_leftover=True))
         self._thread.start()
 
     def put(self, body: dict[str, Any]) -> None:
-        """Queues one report. Raises what became of an earlier one."""
+        """Writes one report to disk and queues it. Raises the failure of an earlier report.
+
+        Raises TypeError or ValueError if the report has no JSON form.
+        """
         self._raise()
-        self._queue.put(body)
+        with self._order:  # the same order on disk and in the queue
+            self._queue.put(_Item(self._spool.append(body)))
 
     def put_lossy(self, call: Callable[[], object]) -> None:
         """Queues a call whose loss is harmless; it is made once, and its failure only logged."""
@@ -76,6 +90,7 @@ class Shipper:
                 self._thread.join(LAST_SECONDS)
                 self._stopping.set()
             self._thread.join()
+        self._spool.close()
         self._session.close()
         if deliver:
             self._raise()
@@ -94,7 +109,7 @@ class Shipper:
                 item.done.set()
             elif self._stopping.is_set():
                 continue
-            elif isinstance(item, dict):
+            elif isinstance(item, _Item):
                 self._deliver(item)
             else:
                 try:
@@ -102,16 +117,15 @@ class Shipper:
                 except ApiError as error:
                     logger.debug("not told: %s", error)
 
-    def _deliver(self, body: dict[str, Any]) -> None:
+    def _deliver(self, item: _Item) -> None:
         delays = FOR_EVER.delays()
         away = False
         while True:
             try:
-                trials.report_metrics(self._session, self._trial_id, body)
+                trials.report_metrics(self._session, self._trial_id, item.report.body)
             except MasterUnreachable as error:
                 if not away:
                     away = True
-                    self._keep(body)
                     logger.warning("reports wait: %s", error)
                 if self._stopping.wait(next(delays)):
                     return
@@ -119,19 +133,11 @@ class Shipper:
                 self._on_gone(f"this attempt is over, the master refuses its reports: {error}")
                 return
             except ApiError as error:
-                self._failure = self._failure or error
-                return
+                if item.is_leftover:
+                    logger.warning("the master refuses a report of an earlier process: %s", error)
+                else:
+                    self._failure = self._failure or error
+                break
             else:
                 break
-        if away and self._spool is not None:
-            self._spool.unlink(missing_ok=True)
-
-    def _keep(self, body: dict[str, Any]) -> None:
-        if self._spool is None:
-            return
-        try:
-            self._spool.parent.mkdir(parents=True, exist_ok=True)
-            with self._spool.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(body) + "\n")
-        except OSError as error:
-            logger.warning("reports are kept in memory only: %s", error)
+        self._spool.remove(item.report)

@@ -1,6 +1,5 @@
 """Metrics, progress and status of the trial."""
 
-import json
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -13,6 +12,7 @@ from determined.client.numbers import to_wire
 from determined.client.session import Session
 from determined.core import _steps
 from determined.core._distributed import DistributedContext
+from determined.core._metric_values import check_sendable, plain
 from determined.core._metrics import Shipper
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,21 @@ class TrainContext:
     def report_training_metrics(
         self, steps_completed: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None = None
     ) -> None:
-        """Reports averages over the batches since the last report, and the batches' own where wanted."""
+        """Reports averages over the batches since the last report.
+
+        The report is written to the run folder before the call returns, so it survives a crash of the process while
+        the master is away. Values are numbers, strings, tensors, arrays, and lists or dictionaries of them; a tensor or
+        array with one element becomes a number.
+
+        Args:
+            steps_completed: batches that the trial has trained.
+            metrics: averages by name.
+            batch_metrics: the metrics of each batch, in order.
+
+        Raises:
+            TypeError: a value has no JSON form.
+            ApiError: the master refused an earlier report.
+        """
         self._report("training", steps_completed, metrics, batch_metrics)
 
     def report_validation_metrics(self, steps_completed: int, metrics: Mapping[str, Any]) -> None:
@@ -125,9 +139,13 @@ class TrainContext:
     ) -> None:
         _steps.mark()
         self._chief_only("reporting metrics")
-        values: dict[str, Any] = {"avgMetrics": to_wire(clean(metrics))}
-        if batch_metrics is not None:
-            values["batchMetrics"] = [to_wire(clean(item)) for item in batch_metrics]
+        averages = plain(metrics)
+        batches = None if batch_metrics is None else [plain(item) for item in batch_metrics]
+        for item in (averages, *(batches or ())):
+            check_sendable(item)
+        values: dict[str, Any] = {"avgMetrics": to_wire(averages)}
+        if batches is not None:
+            values["batchMetrics"] = to_wire(batches)
         body = {
             "metrics": {
                 "trialId": self._trial_id,
@@ -138,7 +156,6 @@ class TrainContext:
             },
             "group": group,
         }
-        json.dumps(body, allow_nan=False)  # a value that cannot be sent shows at the caller, not in the thread
         self._shipper.put(body)
 
     def _chief_only(self, what: str) -> None:
@@ -157,7 +174,8 @@ class DummyTrainContext(TrainContext):
         self, group: str, steps: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None
     ) -> None:
         _steps.mark()
-        values = clean(metrics)
+        values = plain(metrics)
+        check_sendable(values)
         self.reports.append((group, steps, values))
         logger.info("%s metrics after %d steps: %s", group, steps, values)
 
@@ -184,23 +202,6 @@ class DummyTrainContext(TrainContext):
 
     def close(self, *, deliver: bool) -> None:
         pass
-
-
-def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain Python values; arrays and tensors become numbers or lists, bytes are dropped with a warning."""
-    result: dict[str, Any] = {}
-    for key, value in metrics.items():
-        if isinstance(value, bytes):
-            logger.warning("metric %r is bytes and is not reported", key)
-        elif isinstance(value, dict):
-            result[str(key)] = clean(value)
-        elif hasattr(value, "tolist"):
-            result[str(key)] = value.tolist()
-        elif hasattr(value, "item"):
-            result[str(key)] = value.item()
-        else:
-            result[str(key)] = value
-    return result
 
 
 def now() -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from determined import LOG_FORMAT
 from determined.errors import DeterminedError, FrameworkMissing, StorageError
 from determined.exec import trial_class
 from determined_launch import environment
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(words) != 1 or ":" not in words[0]:
         print("usage: python3 -m determined.exec.harness [--test-mode] (module:Class | file.py:Class)", file=sys.stderr)
         return 2
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: [%(process)d] %(name)s: %(message)s")
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     try:
         with uncollected():
             found = trial_class.find(words[0])

@@ -13,7 +13,7 @@ from typing import Any
 
 from determined.config import Checked, ExperimentConfig, check
 from determined.config.sampling import sample
-from determined.context import pack, unpack
+from determined.context import Packed, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
 from determined.local.output import Output, find_failure
@@ -31,12 +31,14 @@ def run_local(
     includes: Sequence[Path] = (),
     test_mode: bool,
     python: str | None = None,
+    follow_links: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
     """0 where the trial ended well, 1 where it did not. Raises ConfigError and ContextError before anything runs."""
     with tempfile.TemporaryDirectory(prefix="det-local-") as scratch:
         config = _checked(check(text, name=name, defaults=[_storage(Path(scratch), test_mode)]))
-        return _run(config, context, includes, Path(scratch), test_mode, python, environ)
+        packed = pack(context, includes, follow_links=follow_links)
+        return _run(config, context, packed, Path(scratch), test_mode, python, environ)
 
 
 def _storage(scratch: Path, test_mode: bool) -> dict[str, Any]:
@@ -55,13 +57,14 @@ def _checked(checked: Checked) -> ExperimentConfig:
 def _run(
     config: ExperimentConfig,
     context: Path,
-    includes: Sequence[Path],
+    packed: Packed,
     scratch: Path,
     test_mode: bool,
     named_python: str | None,
     environ: Mapping[str, str],
 ) -> int:
-    packed = pack(context, includes)
+    for link in packed.followed:
+        _say(f"link followed: {link}")
     for reason in packed.skipped:
         _say(f"left out: {reason}")
     workdir = scratch / "context"

@@ -1,6 +1,6 @@
 """The PyTorch trial API: ``PyTorchTrial``, its context, data loader, callbacks, reducers and ``Trainer``."""
 
-from determined.pytorch import deepspeed
+from determined.pytorch import deepspeed, samplers
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._data import DataLoader
@@ -30,4 +30,5 @@ __all__ = [
     "deepspeed",
     "init",
     "load_trial_from_checkpoint_path",
+    "samplers",
 ]

@@ -36,6 +36,8 @@ class PyTorchTrialContext(TrialContext):
         super().__init__(core_context, hparams=hparams, exp_conf=exp_conf, trial_seed=trial_seed, device=device)
         self._aggregation = aggregation_frequency
         self._average_gradients = average_aggregated_gradients
+        self._amp_scaler: Any = None
+        self._amp_stepped = False
         if averaging is not None:
             self._averaging = averaging
         elif self.distributed.size > 1:
@@ -67,9 +69,29 @@ class PyTorchTrialContext(TrialContext):
         return wrapped
 
     def wrap_scaler(self, scaler: Any) -> Any:
-        """Makes a gradient scaler's state part of checkpoints."""
+        """Makes a gradient scaler's state part of checkpoints.
+
+        Give it to ``step_optimizer`` too, and call its ``update()`` after the steps of a batch.
+        """
+        if self._amp_scaler is not None:
+            raise RuntimeError("context.experimental.use_amp() has a gradient scaler of its own: use one of the two")
         self.scalers.append(scaler)
         return scaler
+
+    def configure_apex_amp(
+        self, models: Any, optimizers: Any = None, enabled: bool = True, opt_level: str = "O1", **_: Any
+    ) -> Any:
+        """Raises NotImplementedError: NVIDIA has given up ``apex.amp``, and torch has taken its place.
+
+        Returns what it got, as apex does, if mixed precision is switched off by ``enabled`` or ``opt_level="O0"``.
+        """
+        if enabled and opt_level != "O0":
+            raise NotImplementedError(
+                "configure_apex_amp: apex.amp is no longer maintained and is not supported. Use "
+                "context.experimental.use_amp(), or torch.autocast with context.wrap_scaler(torch.amp.GradScaler()) "
+                "and context.step_optimizer(optimizer, scaler=scaler)"
+            )
+        return models if optimizers is None else (models, optimizers)
 
     def backward(
         self,
@@ -78,8 +100,14 @@ class PyTorchTrialContext(TrialContext):
         retain_graph: bool | None = None,
         create_graph: bool = False,
     ) -> None:
-        """Like ``loss.backward``."""
-        torch.autograd.backward(loss, gradient, retain_graph=retain_graph, create_graph=create_graph)
+        """Like ``loss.backward``; under ``context.experimental.use_amp()`` of the scaled loss."""
+        if self._amp_scaler is None:
+            torch.autograd.backward(loss, gradient, retain_graph=retain_graph, create_graph=create_graph)
+            return
+        with torch.autocast(self.device.type, enabled=False):  # backward uses the types that forward has chosen
+            torch.autograd.backward(
+                self._amp_scaler.scale(loss), gradient, retain_graph=retain_graph, create_graph=create_graph
+            )
 
     def step_optimizer(
         self,
@@ -88,9 +116,22 @@ class PyTorchTrialContext(TrialContext):
         auto_zero_grads: bool = True,
         scaler: Any = None,
     ) -> None:
-        """One step, in every ``aggregation_frequency``-th batch; in the others gradients go on adding up."""
+        """One step, in every ``aggregation_frequency``-th batch; in the others gradients go on adding up.
+
+        Args:
+            optimizer: an optimizer that ``wrap_optimizer`` returned.
+            clip_grads: gets the optimizer's parameters and clips their gradients, which are unscaled by then.
+            auto_zero_grads: set the gradients to zero after the step.
+            scaler: the gradient scaler, if the loss was scaled. The trial may have called
+                ``scaler.unscale_(optimizer)`` before, and calls ``scaler.update()`` afterwards.
+        """
         if (self._batch + 1) % self._aggregation:
             return
+        if self._amp_scaler is not None:
+            if scaler is not None and scaler is not self._amp_scaler:
+                raise RuntimeError("context.experimental.use_amp() has a gradient scaler of its own: leave out scaler=")
+            scaler = self._amp_scaler
+            self._amp_stepped = True
         self._averaging.before_step(optimizer)
         if self._aggregation > 1 and self._average_gradients:
             gradients = [p.grad for p in parameters(optimizer) if p.grad is not None]
@@ -98,7 +139,7 @@ class PyTorchTrialContext(TrialContext):
                 torch._foreach_div_(gradients, self._aggregation)  # pyright: ignore[reportPrivateImportUsage]  # one call for all
         if clip_grads is not None:
             if scaler is not None:
-                scaler.unscale_(optimizer)
+                _unscale(scaler, optimizer)
             clip_grads(list(parameters(optimizer)))
         with self._averaging.stepping(optimizer):
             if scaler is not None:
@@ -107,6 +148,12 @@ class PyTorchTrialContext(TrialContext):
                 optimizer.step()
         if auto_zero_grads:
             optimizer.zero_grad()
+
+    def _update_amp_scaler(self) -> None:
+        """Updates the scaler of ``use_amp`` once for all optimizers that stepped in this batch."""
+        if self._amp_stepped:
+            self._amp_stepped = False
+            self._amp_scaler.update()
 
     def autocast_forward_pass(self, to_wrap: nn.Module) -> nn.Module:
         """Runs the model's forward pass in mixed precision."""
@@ -129,6 +176,16 @@ class PyTorchTrialContext(TrialContext):
         if size < 1:
             raise InvalidHP(f"global_batch_size is smaller than the {self.distributed.size} slots")
         return size
+
+
+def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:
+    """Unscales the optimizer's gradients, unless the trial has done so in this batch."""
+    try:
+        scaler.unscale_(optimizer)
+    except RuntimeError as error:
+        # the scaler has no public way to ask; after a step without update() it raises another text
+        if "has already been called" not in str(error):
+            raise
 
 
 def parameters(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:

@@ -1,6 +1,11 @@
 """Switches of the trial context that few trials need."""
 
+import logging
 from typing import Any
+
+import torch
+
+logger = logging.getLogger(__name__)
 
 
 class ExperimentalContext:
@@ -18,3 +23,35 @@ class ExperimentalContext:
     def disable_auto_to_device(self) -> None:
         """The trial moves its batches itself."""
         self.auto_to_device = False
+
+    def use_amp(self) -> None:
+        """Trains in mixed precision with one gradient scaler that the trainer handles.
+
+        Call it in ``__init__``. ``train_batch`` and ``evaluate_batch`` run under ``torch.autocast``;
+        ``context.backward`` scales the loss, ``context.step_optimizer`` unscales gradients before it clips them and
+        steps through the scaler, and the scaler is updated after each batch that stepped. Its state is part of
+        checkpoints. Without a GPU nothing is scaled, and autocast computes in bfloat16.
+
+        Raises:
+            RuntimeError: the trial has wrapped a scaler of its own, or it is not a PyTorchTrial.
+        """
+        context = self._parent
+        if not hasattr(context, "_amp_scaler"):
+            raise RuntimeError("use_amp() is for a PyTorchTrial; DeepSpeed has fp16 and bf16 in its own configuration")
+        if context._amp_scaler is not None:
+            return
+        if context.scalers:
+            raise RuntimeError("use_amp() has a gradient scaler of its own: leave out context.wrap_scaler()")
+        if context.device.type != "cuda":
+            logger.warning("use_amp() without a GPU: autocast computes in bfloat16, and gradients are not scaled")
+        scaler = make_scaler(context.device)
+        context.scalers.append(scaler)
+        context._amp_scaler = scaler
+
+
+def make_scaler(device: torch.device) -> Any:
+    """Returns a gradient scaler; one that does nothing where there is no GPU."""
+    enabled = device.type == "cuda"
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler(device.type, enabled=enabled)
+    return torch.cuda.amp.GradScaler(enabled=enabled)  # torch before 2.3

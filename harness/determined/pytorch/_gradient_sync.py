@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from determined.pytorch._ddp import TransparentDDP
+
 Broadcast = Callable[[torch.Tensor, str], Any]
 """Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
 
@@ -81,9 +83,9 @@ class DDPSync(NoSync):
             return model
         # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
         if _HAS_FORWARD_SYNC:
-            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, forward_sync_buffers=False)
+            wrapped = TransparentDDP(model, device_ids=self._ids, forward_sync_buffers=False)
         else:
-            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=self._ids, broadcast_buffers=False)
+            wrapped = TransparentDDP(model, device_ids=self._ids, broadcast_buffers=False)
         follow(wrapped, _by_torch)
         return wrapped
 

@@ -66,7 +66,7 @@ class Loop:
             self._keeper.load(checkpoint)
         progress = state.progress
         context._batch = progress.steps - 1
-        context._stop_requested = progress.stop_requested
+        context._stop_requested = context._stop_requested or progress.stop_requested  # a trial may ask in __init__
         if step_zero_validation and progress.steps == 0 and progress.validated_at is None:
             progress.validation_due = True
         for model in context.models:

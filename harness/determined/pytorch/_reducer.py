@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from determined.core._metric_values import plain_value
+
 
 class Reducer(Enum):
     """How a metric of several batches becomes one value."""
@@ -103,13 +105,13 @@ def _is_data(value: Any) -> bool:
 
 
 def plain_values(values: list[Any]) -> list[Any]:
-    """Tensors as Python numbers or lists; scalars of one device and type come over together."""
+    """Tensors and arrays as numbers (one element) or lists. Scalars of one device and type are copied at once."""
     first = values[0]
     if isinstance(first, torch.Tensor) and first.dim() == 0:
         kind, device = first.dtype, first.device
         if all(isinstance(v, torch.Tensor) and v.dim() == 0 and v.dtype == kind and v.device == device for v in values):
             return list(torch.stack(values).tolist())
-    return [value.tolist() if hasattr(value, "tolist") else value for value in values]
+    return [plain_value(value) if hasattr(value, "tolist") else value for value in values]
 
 
 def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import torch
+
 from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
@@ -66,7 +68,7 @@ class PyTorchAdapter:
         return self.context.get_hparams().get("global_batch_size")
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
-        context, plain, aggregation = self.context, self.trial.train_batch, self.context._aggregation
+        context, plain, aggregation = self.context, self._by_precision(), self.context._aggregation
         move = context.experimental.auto_to_device and context.device.type != "cpu"
         pauses = context.distributed.size > 1 and aggregation > 1
         if not move and not pauses:
@@ -78,6 +80,20 @@ class PyTorchAdapter:
                 return plain(data, epoch, steps)
             with context._averaging.pausing(context.models):
                 return plain(data, epoch, steps)
+
+        return train
+
+    def _by_precision(self) -> Callable[[Any, int, int], Any]:
+        """The trial's ``train_batch``; after ``use_amp`` in mixed precision."""
+        context, plain = self.context, self.trial.train_batch
+        if context._amp_scaler is None:
+            return plain
+
+        def train(batch: Any, epoch: int, steps: int) -> Any:
+            with torch.autocast(context.device.type):
+                metrics = plain(batch, epoch, steps)
+            context._update_amp_scaler()
+            return metrics
 
         return train
 

@@ -117,7 +117,10 @@ class TrialContext:
         return (self._batch + 1) % self._epoch_length == 0
 
     def set_stop_requested(self, stop_requested: bool) -> None:
-        """Asks for the end of training after this batch, with a last validation and checkpoint."""
+        """Asks for the end of training after this batch, with a last validation and checkpoint.
+
+        In ``__init__`` it asks for the end after the first batch of this attempt.
+        """
         self._stop_requested = bool(stop_requested)
 
     def get_stop_requested(self) -> bool:

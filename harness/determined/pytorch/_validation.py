@@ -1,5 +1,6 @@
 """One validation: may be left between two batches, and leaves the training streams and model modes as they were."""
 
+import contextlib
 import inspect
 import itertools
 from collections.abc import Callable
@@ -54,12 +55,18 @@ class Validation:
         for model in self._context.models:
             model.eval()
         try:
-            with _rng.untouched(), torch.no_grad():
+            with _rng.untouched(), torch.no_grad(), self._precision():
                 _rng.seed_all(_rng.mix(self._context.get_trial_seed(), _VALIDATION, steps))
                 return self._run()
         finally:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
+
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        """Mixed precision after ``context.experimental.use_amp()``."""
+        if getattr(self._context, "_amp_scaler", None) is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self._context.device.type)
 
     def _run(self) -> dict[str, Any] | None:
         context = self._context

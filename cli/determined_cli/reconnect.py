@@ -1,0 +1,118 @@
+"""Calls of commands that follow something: they wait while the master is away, and say so once."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from determined.client import trials
+from determined.client.session import Session
+from determined.errors import MasterUnreachable
+from determined_cli.main import say
+from determined_cli.states import has_ended
+
+GIVE_UP_SECONDS = 600.0
+RETRY_SECONDS = 0.5
+
+Result = TypeVar("Result")
+
+
+class Reconnector:
+    """Repeats calls while the master does not answer. The first call of a command fails at once, as any other does.
+
+    Args:
+        session: the session of the command.
+        tell: prints a line for people.
+        give_up_after: seconds without an answer after which MasterUnreachable is raised.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        tell: Callable[[str], object] = say,
+        give_up_after: float = GIVE_UP_SECONDS,
+        sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.session = session
+        self.outages = 0
+        self._tell = tell
+        self._give_up_after = give_up_after
+        self._sleep = sleep
+        self._clock = clock
+        self._was_connected = False
+        self._away_since: float | None = None
+
+    def call(self, function: Callable[[], Result], *, until: float | None = None) -> Result:
+        """Returns what ``function`` returns, which may be called again.
+
+        Raises MasterUnreachable if there was no connection before, after ``give_up_after`` seconds without one, or if
+        the clock has passed ``until``.
+        """
+        while True:
+            try:
+                result = function()
+            except MasterUnreachable as error:
+                self.wait(error, until=until)
+                continue
+            self.connected()
+            return result
+
+    def connected(self) -> None:
+        """Notes that the master has answered."""
+        self._was_connected = True
+        self._away_since = None
+
+    def wait(self, error: MasterUnreachable, *, until: float | None = None) -> None:
+        """Pauses before the next try, or raises ``error``."""
+        now = self._clock()
+        if not self._was_connected:
+            raise error
+        if self._away_since is None:
+            self._away_since = now
+            self.outages += 1
+            self._tell(f"connection to {self.session.master} lost; waiting for the master")
+        if until is not None and now >= until:
+            raise error
+        if now - self._away_since >= self._give_up_after:
+            raise MasterUnreachable(
+                f"{error.message}; given up after {self._give_up_after / 60:.0f} minutes"
+            ) from error
+        self.pause(RETRY_SECONDS if until is None else min(RETRY_SECONDS, until - now))
+
+    def pause(self, seconds: float = RETRY_SECONDS) -> None:
+        """Sleeps."""
+        self._sleep(seconds)
+
+
+def follow_log(
+    reconnector: Reconnector, trial_id: int, lines: Callable[[], Iterator[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """Yields each line of a trial's log once, in order, until the trial has ended.
+
+    ``lines`` opens the stream. A stream that ends before the trial does is opened again. It begins with the first line
+    each time, so lines up to the last one that was yielded are dropped by their ids.
+    """
+    last = -1
+    session = reconnector.session
+    reconnector.call(lambda: trials.get(session, trial_id))  # an unknown trial or address is an error at once
+    while True:
+        outages = reconnector.outages
+        try:
+            for line in lines():
+                reconnector.connected()
+                number = int(line.get("id", last + 1))
+                if number > last:
+                    last = number
+                    yield line
+        except MasterUnreachable as error:
+            reconnector.wait(error)
+            continue
+        except ValueError as error:  # half a line: the connection broke inside it
+            reconnector.wait(MasterUnreachable(f"the log stream broke: {error}"))
+            continue
+        state = reconnector.call(lambda: trials.get(session, trial_id)["state"])
+        if not has_ended(state):
+            reconnector.pause()
+        elif reconnector.outages == outages:
+            return

@@ -1,0 +1,72 @@
+"""Metric values as plain Python: numbers, strings, lists and dictionaries of them."""
+
+import logging
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+def plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the metrics as plain values. Bytes are dropped with a warning.
+
+    >>> plain({"loss": 0.5, "layers": {1: [1, 2]}})
+    {'loss': 0.5, 'layers': {'1': [1, 2]}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in metrics.items():
+        if isinstance(value, (bytes, bytearray)):
+            logger.warning("metric %r is bytes and is not reported", key)
+        else:
+            result[str(key)] = plain_value(value)
+    return result
+
+
+def plain_value(value: Any) -> Any:
+    """Returns one value as plain Python.
+
+    A tensor or array with one element, of any shape, becomes a number; a larger one becomes a nested list. Other
+    numbers (``Decimal``, ``Fraction``) become floats. What is neither is returned as it is.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Mapping):
+        return plain(value)
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain_value(value.item() if _count(value) == 1 else value.tolist())
+    if hasattr(value, "numpy"):  # tensors of TensorFlow
+        return plain_value(value.numpy())
+    if hasattr(value, "item"):
+        return plain_value(value.item())
+    if isinstance(value, numbers.Number) and not isinstance(value, (int, float, complex)):
+        return float(value)  # type: ignore[arg-type]
+    return value
+
+
+def check_sendable(metrics: Mapping[str, Any]) -> None:
+    """Raises TypeError for the first value that has no JSON form, with the name of its metric."""
+    for key, value in metrics.items():
+        found = _unsendable(value)
+        if found is not None:
+            raise TypeError(
+                f"metric {key!r} holds a {type(found).__name__}, which cannot be reported; metrics are numbers, "
+                "strings, and lists or dictionaries of them"
+            )
+
+
+def _unsendable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return next((found for item in value.values() if (found := _unsendable(item)) is not None), None)
+    if isinstance(value, list):
+        return next((found for item in value if (found := _unsendable(item)) is not None), None)
+    return None if value is None or isinstance(value, (bool, int, float, str)) else value
+
+
+def _count(value: Any) -> int | None:
+    """The number of elements: ``numel()`` of torch, ``size`` of numpy and of what resembles it."""
+    numel = getattr(value, "numel", None)
+    count = numel() if callable(numel) else getattr(value, "size", None)
+    return count if isinstance(count, int) else None

@@ -1,0 +1,5 @@
+"""``determined.experimental.core_v2`` is not included; importing it says what to use."""
+
+from determined._not_included import refuse
+
+refuse(__name__)

@@ -1,0 +1,123 @@
+"""Samplers as Determined offered them, for trials that build torch data loaders of their own.
+
+``determined.pytorch.DataLoader`` needs none of them: it shards, shuffles and resumes by itself.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch.utils.data import Sampler
+
+__all__ = [
+    "DistributedBatchSampler",
+    "DistributedSampler",
+    "RepeatBatchSampler",
+    "RepeatSampler",
+    "ReproducibleShuffleBatchSampler",
+    "ReproducibleShuffleSampler",
+    "SkipBatchSampler",
+    "SkipSampler",
+]
+
+
+class _Source(Protocol):
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class RepeatSampler(Sampler[int]):
+    """Yields another sampler's items again and again, without end. Its length is that of one pass.
+
+    >>> import itertools
+    >>> list(itertools.islice(RepeatSampler([1, 2]), 5))
+    [1, 2, 1, 2, 1]
+    """
+
+    def __init__(self, sampler: _Source) -> None:
+        self._sampler = sampler
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield from self._sampler
+
+
+class DistributedSampler(Sampler[int]):
+    """Yields each ``num_workers``-th item, beginning with number ``rank``.
+
+    >>> list(DistributedSampler([10, 11, 12, 13, 14], num_workers=2, rank=1))
+    [11, 13]
+    """
+
+    def __init__(self, sampler: _Source, num_workers: int, rank: int) -> None:
+        if not 0 <= rank < num_workers:
+            raise ValueError(f"rank is at least 0 and below num_workers ({num_workers}), not {rank}")
+        self._sampler = sampler
+        self._size = num_workers
+        self._rank = rank
+
+    def __len__(self) -> int:
+        return len(range(self._rank, len(self._sampler), self._size))
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, item in enumerate(self._sampler):
+            if number % self._size == self._rank:
+                yield item
+
+
+class SkipSampler(Sampler[int]):
+    """Leaves out the first ``skip`` items of another sampler, in its first pass only.
+
+    >>> sampler = SkipSampler([1, 2, 3], skip=2)
+    >>> list(sampler), list(sampler)
+    ([3], [1, 2, 3])
+    """
+
+    def __init__(self, sampler: _Source, skip: int) -> None:
+        self._sampler = sampler
+        self._skip = skip
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        skip, self._skip = self._skip, 0
+        for number, item in enumerate(self._sampler):
+            if number >= skip:
+                yield item
+
+
+class ReproducibleShuffleSampler(Sampler[int]):
+    """Yields another sampler's items in an order that depends on the seed and the number of the pass alone."""
+
+    def __init__(self, sampler: _Source, seed: int) -> None:
+        self._sampler = sampler
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        items = list(self._sampler)
+        for index in torch.randperm(len(items), generator=self._generator).tolist():
+            yield items[index]
+
+
+class RepeatBatchSampler(RepeatSampler):
+    """Repeats the batches of a batch sampler."""
+
+
+class DistributedBatchSampler(DistributedSampler):
+    """Yields one slot's share of the batches of a batch sampler."""
+
+
+class SkipBatchSampler(SkipSampler):
+    """Leaves out the first batches of a batch sampler, in its first pass only."""
+
+
+class ReproducibleShuffleBatchSampler(ReproducibleShuffleSampler):
+    """Shuffles whole batches; each keeps its items."""

@@ -1,0 +1,185 @@
+"""Commands that follow something outlive a restart of the master: one line about it, nothing lost, nothing twice."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.restarting_master import RestartingMaster, RestartWhenToldLost, restarting
+
+from determined.client.session import ONCE, Session
+from determined.errors import MasterUnreachable
+from determined_cli import auth_store
+from determined_cli.main import main
+from determined_cli.reconnect import Reconnector
+
+LOST = "lost; waiting for the master"
+
+
+@pytest.fixture
+def master(home: Path) -> Iterator[RestartingMaster]:
+    with restarting() as made:
+        auth_store.remember(made.url, "ann", "T")
+        auth_store.set_default_master(made.url)
+        made.answers["GET /api/v1/experiments/7/trials"] = lambda: {"trials": [{"id": 9}], "pagination": {"total": 1}}
+        yield made
+
+
+@pytest.fixture
+def err(master: RestartingMaster) -> RestartWhenToldLost:
+    return RestartWhenToldLost(master)
+
+
+def det(err: RestartWhenToldLost, *words: str) -> int:
+    with contextlib.redirect_stderr(err):
+        return main(words)
+
+
+def entry(number: int) -> dict[str, Any]:
+    return {"id": str(number), "message": f"line {number}\n"}
+
+
+def stopping_after(master: RestartingMaster, answer: Any) -> Callable[[], Any]:
+    """Answers once, and the master is gone by then."""
+
+    def answered() -> Any:
+        master.stop()
+        return answer
+
+    return answered
+
+
+def log_of_two_lives(master: RestartingMaster) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Three lines in the first life, in the middle of which the master stops; five in the second."""
+
+    def lines() -> Iterator[dict[str, Any]]:
+        if master.lives > 1:
+            yield from map(entry, range(1, 6))
+            return
+        yield from map(entry, range(1, 4))
+        master.stop()
+
+    return lines
+
+
+def state_by_life(master: RestartingMaster) -> str:
+    return "STATE_ACTIVE" if master.lives == 1 else "STATE_COMPLETED"
+
+
+@pytest.mark.parametrize("cuts", [False, True], ids=["stream ends", "stream breaks inside a line"])
+@pytest.mark.parametrize("words", [("t", "logs", "9", "-f"), ("e", "logs", "7", "-f")])
+def test_logs_go_on_where_they_were(
+    master: RestartingMaster,
+    err: RestartWhenToldLost,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    cuts: bool,
+) -> None:
+    master.cuts = cuts
+    master.answers["GET /api/v1/trials/9/logs"] = log_of_two_lives(master)
+    master.answers["GET /api/v1/trials/9"] = lambda: {"trial": {"id": 9, "state": state_by_life(master)}}
+    assert det(err, *words) == 0
+    assert capsys.readouterr().out == "".join(f"line {number}\n" for number in range(1, 6))
+    assert err.getvalue().count(LOST) == 1
+
+
+def test_a_stream_that_ends_before_its_trial_is_opened_again(
+    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lengths = iter([2, 3])
+    states = iter(["STATE_ACTIVE", "STATE_ACTIVE", "STATE_COMPLETED"])
+    master.answers["GET /api/v1/trials/9/logs"] = lambda: iter([entry(n) for n in range(1, next(lengths) + 1)])
+    master.answers["GET /api/v1/trials/9"] = lambda: {"trial": {"id": 9, "state": next(states)}}
+    assert det(err, "t", "logs", "9", "-f") == 0
+    assert capsys.readouterr().out == "line 1\nline 2\nline 3\n"
+    assert err.getvalue() == ""
+
+
+def test_the_rest_is_fetched_if_the_trial_ended_while_the_master_was_away(
+    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stream ends properly, and only the question for the trial's state meets the outage."""
+    master.answers["GET /api/v1/trials/9/logs"] = log_of_two_lives(master)
+    master.answers["GET /api/v1/trials/9"] = lambda: {"trial": {"id": 9, "state": "STATE_COMPLETED"}}
+    assert det(err, "t", "logs", "9", "-f") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "line 5"
+
+
+def test_wait_outlives_a_restart(
+    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    active, ended = ({"experiment": {"id": 7, "state": f"STATE_{state}"}} for state in ("ACTIVE", "COMPLETED"))
+    first = stopping_after(master, active)
+    master.answers["GET /api/v1/experiments/7"] = lambda: first() if master.lives == 1 else ended
+    assert det(err, "e", "wait", "7", "--polling-interval", "0.01") == 0
+    assert err.getvalue().count(LOST) == 1
+    assert err.getvalue().splitlines()[-1] == "experiment 7 ended: COMPLETED"
+
+
+def test_create_and_follow_outlives_a_restart(
+    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "ctx").mkdir()
+    config = tmp_path / "exp.yaml"
+    config.write_text("name: x\nentrypoint: 'true'\nsearcher: {name: single, metric: loss, max_length: {batches: 1}}\n")
+    master.answers |= {
+        "HEAD /detent/contexts/{}": dict,
+        "POST /api/v1/experiments": lambda: {"experiment": {"id": 7}},
+        "GET /api/v1/trials/9/logs": log_of_two_lives(master),
+        "GET /api/v1/trials/9": lambda: {"trial": {"id": 9, "state": state_by_life(master)}},
+        "GET /api/v1/experiments/7": lambda: {"experiment": {"id": 7, "state": state_by_life(master)}},
+        "GET /detent/trials/9/progress": lambda: {"state": state_by_life(master)},
+    }
+    assert det(err, "e", "create", str(config), str(tmp_path / "ctx"), "-f") == 0
+    lines = "".join(f"line {number}\n" for number in range(1, 6))
+    assert capsys.readouterr().out == f"Created experiment 7\n{lines}"
+    assert err.getvalue().count(LOST) == 1
+
+
+def test_a_master_that_was_never_there_is_an_error_at_once(
+    master: RestartingMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master.stop()
+    assert main(["e", "wait", "7"]) == 6
+    assert main(["t", "logs", "9", "-f"]) == 6
+    assert LOST not in capsys.readouterr().err
+
+
+def test_wait_keeps_its_timeout_while_the_master_is_away(
+    master: RestartingMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    active = {"experiment": {"id": 7, "state": "STATE_ACTIVE"}}
+    master.answers["GET /api/v1/experiments/7"] = stopping_after(master, active)
+    assert main(["e", "wait", "7", "--polling-interval", "0.01", "--timeout", "0.5"]) == 8
+    assert "has not ended after 0.5 s" in capsys.readouterr().err
+
+
+def test_it_gives_up_in_the_end_and_tells_each_outage_once() -> None:
+    told: list[str] = []
+    seconds = [0.0]
+
+    def sleep(length: float) -> None:
+        seconds[0] += length
+
+    reconnector = Reconnector(
+        Session("http://127.0.0.1:1", retry=ONCE),
+        tell=told.append,
+        give_up_after=120.0,
+        sleep=sleep,
+        clock=lambda: seconds[0],
+    )
+    calls = iter([True, False, False, True])
+
+    def away_twice() -> str:
+        if not next(calls, False):
+            raise MasterUnreachable("refused")
+        return "here"
+
+    assert reconnector.call(away_twice) == "here"
+    assert reconnector.call(away_twice) == "here"
+    assert len(told) == 1
+    with pytest.raises(MasterUnreachable, match="refused; given up after 2 minutes"):
+        reconnector.call(away_twice)
+    assert len(told) == 2
+    assert 120.0 <= seconds[0] < 125.0

@@ -1,0 +1,103 @@
+"""A model that several slots share looks like the user's own model."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from determined.pytorch._gradient_sync import DDPSync
+from determined.pytorch._state import bare
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:`broadcast_buffers` is deprecated:FutureWarning"),
+]
+
+
+class Classifier(nn.Module):
+    """Has attributes and methods of its own, as models of user code do."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 4)
+        self.head = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
+        self.classes = 2
+        self.logger = "the user's own"
+        self.temperature = 1.0
+
+    def forward(self, inputs):
+        return self.head(self.body(inputs)) / self.temperature
+
+    def encode(self, inputs):
+        return self.body(inputs)
+
+    @property
+    def size(self):
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+@pytest.fixture
+def made(tmp_path):
+    """The wrapped model and the model, in a group of one process."""
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    model = Classifier()
+    try:
+        yield DDPSync(torch.device("cpu")).model(model), model
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_attributes_methods_and_submodules_pass_through(made):
+    wrapped, model = made
+    inputs = torch.ones(1, 3)
+    assert (wrapped.classes, wrapped.size) == (2, model.size)
+    assert wrapped.body is model.body
+    assert torch.equal(wrapped.encode(inputs), model.encode(inputs))
+    with pytest.raises(AttributeError, match="'Classifier' object has no attribute 'nothing'"):
+        _ = wrapped.nothing
+
+
+def test_an_attribute_of_the_model_is_set_at_the_model(made):
+    wrapped, model = made
+    before = model(torch.ones(4, 3)).detach()
+    wrapped.temperature = 2.0
+    assert model.temperature == 2.0
+    assert torch.allclose(model(torch.ones(4, 3)).detach(), before / 2)
+    wrapped.note = "of the wrapper"
+    assert not hasattr(model, "note")
+    assert model.logger == "the user's own"
+
+
+def test_state_and_names_are_the_models_own(made):
+    wrapped, model = made
+    assert list(wrapped.state_dict()) == list(model.state_dict())
+    assert [name for name, _ in wrapped.named_parameters()] == [name for name, _ in model.named_parameters()]
+    assert [name for name, _ in wrapped.named_buffers()] == [name for name, _ in model.named_buffers()]
+    assert bare(wrapped) is model
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_a_state_is_loaded_with_or_without_the_prefix(made, prefix):
+    wrapped, model = made
+    state = {f"{prefix}{key}": torch.zeros_like(value) for key, value in model.state_dict().items()}
+    wrapped.load_state_dict(state)
+    assert all(not value.any() for value in model.state_dict().values())
+    with pytest.raises(RuntimeError, match="Missing key"):
+        wrapped.load_state_dict({f"{prefix}other": torch.zeros(1)})
+
+
+def test_training_hooks_and_modes_work_through_the_wrapper(made):
+    wrapped, model = made
+    seen = []
+    wrapped.register_forward_hook(lambda module, inputs, output: seen.append(module))
+    before = copy.deepcopy(model.state_dict())
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+    wrapped(torch.randn(4, 3)).square().sum().backward()
+    optimizer.step()
+    assert seen == [wrapped]
+    assert not torch.equal(model.body.weight, before["body.weight"])
+    wrapped.eval()
+    assert not model.training
+    assert not model.head[0].training

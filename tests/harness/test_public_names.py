@@ -1,0 +1,81 @@
+"""What ``import determined`` offers, and what imports of the older product's other modules say."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import determined as det
+
+NOT_INCLUDED = {
+    "determined.common": "det command",
+    "determined.common.experimental": "det command",
+    "determined.experimental.core_v2": r"determined\.core\.init\(\)",
+    "determined.keras": r"core_context\.train",
+    "determined.pytorch.experimental": "determined.core.init",
+    "determined.tensorboard": "get_tensorboard_writer",
+    "determined.transformers": "TrainerCallback",
+    "determined.util": "import_from_path",
+}
+
+
+@pytest.mark.parametrize("module", NOT_INCLUDED)
+def test_a_module_that_is_not_included_says_what_to_use(module):
+    with pytest.raises(ImportError, match=f"is not part of Detent: .*{NOT_INCLUDED[module]}"):
+        importlib.import_module(module)
+
+
+def test_both_forms_of_import_say_it():
+    for line in ("from determined import keras", "import determined.keras", "from determined.keras import callbacks"):
+        with pytest.raises(ImportError, match="there is no Keras adapter"):
+            exec(line, {})
+    with pytest.raises(AttributeError, match="there is no Keras adapter"):
+        _ = det.keras
+    assert not hasattr(det, "nothing")
+
+
+def test_every_public_name_is_there():
+    for name in det.__all__:
+        assert getattr(det, name) is not None
+    assert det.LOG_FORMAT % {"levelname": "INFO", "process": 1, "name": "a", "message": "b"} == "INFO: [1] a: b"
+
+
+def test_the_package_and_the_refusals_load_no_torch():
+    lines = [
+        "import sys, determined",
+        "determined.LOG_FORMAT, determined.import_from_path, hasattr(determined, 'keras')",
+        "print('torch' in sys.modules)",
+    ]
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
+def test_import_from_path_takes_the_folders_own_modules(tmp_path, monkeypatch):
+    for folder, value in (("now", 1), ("then", 2)):
+        package = tmp_path / folder / "parts_of_model"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (package / "inner.py").write_text(f"VALUE = {value}")
+        (tmp_path / folder / "model_def_of_test.py").write_text("from parts_of_model.inner import VALUE")
+    monkeypatch.syspath_prepend(tmp_path / "now")
+    now = importlib.import_module("model_def_of_test")
+    path = list(sys.path)
+    with det.import_from_path(tmp_path / "then"):
+        then = importlib.import_module("model_def_of_test")
+    assert (now.VALUE, then.VALUE) == (1, 2)
+    assert sys.path == path
+    assert importlib.import_module("model_def_of_test") is now
+    with pytest.raises(NotADirectoryError, match="is not a folder"), det.import_from_path(tmp_path / "nothing"):
+        pass
+    for name in ("model_def_of_test", "parts_of_model", "parts_of_model.inner"):
+        sys.modules.pop(name, None)
+
+
+def test_import_from_path_tidies_up_after_an_error(tmp_path):
+    (tmp_path / "broken_of_test.py").write_text("1 / 0")
+    path = list(sys.path)
+    with pytest.raises(ZeroDivisionError), det.import_from_path(tmp_path):
+        importlib.import_module("broken_of_test")
+    assert sys.path == path
+    assert "broken_of_test" not in sys.modules
