@@ -1,1 +1,1 @@
-"""The agent: one a machine, holds slots and starts containers."""
+"""The agent: one per machine; it has slots and starts containers."""

@@ -1,4 +1,4 @@
-"""``det-agent``: settings, then the daemon and its link until SIGTERM.
+"""``det-agent``: reads the settings and runs the daemon and its connection until SIGTERM.
 
 The end of the agent ends no task: the next agent on the same data folder takes them up. Whoever wants tasks ended asks
 the master for it (``det up`` does).

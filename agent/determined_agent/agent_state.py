@@ -1,4 +1,4 @@
-"""What survives an agent restart: its id, the newest master epoch it has obeyed, and its run folders."""
+"""State that survives a restart of the agent: its id, the newest master epoch, and its run folders."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""The talk with the master over the websocket: hello, wishes in, truths out, and back again after every loss."""
+"""Connection to the master: handshake, reports out, desired state in, and reconnecting after every loss."""
 
 import asyncio
 import logging

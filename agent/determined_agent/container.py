@@ -1,4 +1,4 @@
-"""One container's life: hooks in order, start, running, exit; from a wish, or from a run folder that was found."""
+"""Life cycle of one container: hooks, start, running, exit. From a desired container or a found run folder."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The agent as a whole: holds the containers, obeys wishes, tells the truth."""
+"""The agent as a whole: holds the containers, follows the desired state and reports its own."""
 
 import asyncio
 import logging

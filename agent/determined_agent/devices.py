@@ -1,4 +1,4 @@
-"""The slots of this machine: accelerators found by asking the vendors' tools, else CPU slots."""
+"""Finds the slots of this machine: accelerators by the vendors' tools, otherwise CPU slots."""
 
 import csv
 import io

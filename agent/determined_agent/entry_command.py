@@ -1,4 +1,4 @@
-"""The command that a container begins with: start-up hooks, if there are any, then ``determined.exec.run_task``."""
+"""Builds the command of a container: start-up hooks, if any, then ``determined.exec.run_task``."""
 
 import os
 import shlex

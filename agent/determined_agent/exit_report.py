@@ -1,4 +1,4 @@
-"""How a container ended, in the words that the master and the user get.
+"""Describes how a container ended, from the shim's and the ranks' exit records.
 
 A task can write anything where its ranks' exit records lie, so everything that is read there is bounded.
 """

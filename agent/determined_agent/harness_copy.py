@@ -1,4 +1,4 @@
-"""The task's own copy of the in-task packages, so that an upgrade changes nothing under a running trial."""
+"""Keeps a copy of the in-task packages for each version, so that an upgrade changes nothing under a running trial."""
 
 import functools
 import hashlib

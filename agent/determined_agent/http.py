@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client on asyncio with one connection kept: what the agent needs beside the websocket."""
+"""A small HTTP/1.1 client on asyncio with one persistent connection, for contexts and output."""
 
 import asyncio
 import ssl

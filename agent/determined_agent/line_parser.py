@@ -1,4 +1,4 @@
-"""Frames of output to the lines that the master keeps: rank prefix and level are taken out of the text."""
+"""Parses frames of output into log lines; takes rank prefix and level out of the text."""
 
 import re
 

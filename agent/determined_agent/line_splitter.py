@@ -1,4 +1,4 @@
-"""Bytes of a pipe to lines: long lines are cut in the middle, progress bars thinned. Standard library only."""
+"""Splits the bytes of a pipe into lines; cuts long lines and thins progress bars. Standard library only."""
 
 import re
 

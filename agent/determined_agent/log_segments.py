@@ -1,4 +1,4 @@
-"""Container output on disk: a stream of framed lines in segment files, each named by the offset at which it begins.
+"""Container output on disk: framed lines in segment files, each named by the offset of its first byte.
 
 Standard library only, and of it what loads quickly: the shim writes with it, the agent reads with it. There is one
 writer at a time (the agent before the shim starts and after it has ended), so an offset, once written, never changes

@@ -1,4 +1,4 @@
-"""The agent's own log: one line an event, on standard error, with the ids that belong to it."""
+"""Configures the agent's own log: one line per event on standard error, with the ids that belong to it."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Whether tasks of this agent may have mounts of their own; found out by trying."""
+"""Finds out, by trying, whether tasks of this agent can have mounts of their own."""
 
 import functools
 import subprocess

@@ -1,4 +1,4 @@
-"""Container output to the master, by offset, until it is acknowledged."""
+"""Sends container output to the master by offset until it is acknowledged."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Processes by /proc: who descends from whom, who carries which container's mark, and how to end them all.
+"""Finds processes by /proc: descendants, and those that carry a container's id; and ends them all.
 
 Standard library only: the shim uses it too.
 """

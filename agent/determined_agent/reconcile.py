@@ -1,4 +1,4 @@
-"""Wished containers against known ones → steps. Pure, and level-triggered: a lost step is found again."""
+"""Compares desired with known containers and returns steps. Pure and level-triggered: a lost step is found again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an agent is told: flags, ``DET_AGENT_*`` variables, ``agent.yaml``, in that order; read once, then frozen."""
+"""Settings of the agent: flags, ``DET_AGENT_*`` variables, ``agent.yaml``, in that order; read once, then frozen."""
 
 import argparse
 import os

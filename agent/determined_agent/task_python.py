@@ -1,4 +1,4 @@
-"""The Python that tasks build on: which one a container asks for, and the facts that this Python gives about itself."""
+"""Finds the Python that a container asks for, and the facts that this Python reports about itself."""
 
 import asyncio
 import contextlib

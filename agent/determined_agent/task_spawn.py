@@ -1,4 +1,4 @@
-"""From an order to a running task: pipes, session, namespaces, exec. Used by the shim; standard library only."""
+"""Starts a task from an order: pipes, session, namespaces, exec. Used by the shim; standard library only."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The master: the only one that speaks SQL."""
+"""The master: the only process that accesses the database."""
 
 from determined_launch.distribution_guard import stop
 

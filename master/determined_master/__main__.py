@@ -1,4 +1,4 @@
-"""``det-master``: argv and environment → settings → one process that serves until it is told to stop."""
+"""``det-master``: reads the settings and serves in one process until it is stopped."""
 
 import determined_master.startup  # noqa: F401  # before all else is imported
 

@@ -1,4 +1,4 @@
-"""``create_app``: routers, hot routes, error handler, lifespan."""
+"""``create_app``: routers, fast path, error handlers, lifespan."""
 
 from typing import Any
 

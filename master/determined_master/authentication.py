@@ -1,4 +1,4 @@
-"""Token → who speaks: users by a stored hash, tasks by a signature, agents by the join token."""
+"""Maps tokens to principals: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hmac
 from collections.abc import Mapping

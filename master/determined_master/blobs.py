@@ -1,4 +1,4 @@
-"""Content-addressed files: contexts as tar.zst, each under the sha256 of its bytes."""
+"""Content-addressed storage of contexts: tar.zst files, each named by the SHA-256 of its bytes."""
 
 import asyncio
 import hashlib

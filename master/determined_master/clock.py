@@ -1,4 +1,4 @@
-"""Time as an argument: what tells now, and a twin for tests that stands still until moved."""
+"""The clock as an argument, and a test clock that stands still until it is moved."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The master's data folder is its owner's alone: closes what an earlier version or another umask left open."""
+"""Closes the data folder to other users, whatever an earlier version or another umask left open."""
 
 import logging
 import os

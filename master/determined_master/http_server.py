@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn, with an end for connections that hold a place and send nothing."""
+"""The HTTP server: uvicorn, and a sweeper that ends idle and dripping connections."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Numbers as the wire wants them: NaN and infinities as strings, both ways; 64-bit integers as strings."""
+"""Numbers in JSON: NaN and infinities are strings, in both directions."""
 
 import math
 from typing import Any

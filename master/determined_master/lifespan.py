@@ -1,4 +1,4 @@
-"""What runs while the app lives, in order: each entered after the one above, left in reverse."""
+"""Background parts of the app, started in order and stopped in reverse."""
 
 import asyncio
 import contextlib

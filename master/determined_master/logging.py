@@ -1,4 +1,4 @@
-"""Configures logging: one line a record on stderr, and the newest ones kept for ``det master logs``."""
+"""Configures logging: one line per record on stderr; the newest are kept for ``det master logs``."""
 
 import logging
 import sys

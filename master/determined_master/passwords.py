@@ -1,4 +1,4 @@
-"""Passwords: the client's own hash first, then argon2 over it, in a thread, two at a time."""
+"""Password hashes: the client's own hash, then argon2 over it, in a thread, two at a time."""
 
 import asyncio
 import hashlib

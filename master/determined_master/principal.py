@@ -1,4 +1,4 @@
-"""Who makes a request."""
+"""The principal: who sends a request."""
 
 from dataclasses import dataclass
 

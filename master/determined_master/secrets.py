@@ -1,4 +1,4 @@
-"""The cluster's secrets in its data folder, and what is derived from them: task tokens and allocation keys."""
+"""Secrets in the data folder, and what is derived from them: task tokens and allocation keys."""
 
 import hashlib
 import hmac

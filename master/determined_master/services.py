@@ -1,4 +1,4 @@
-"""All that one running master holds: made once, handed down; no module keeps a global."""
+"""The services of one running master, made once and passed down."""
 
 import asyncio
 import uuid

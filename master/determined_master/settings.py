@@ -1,4 +1,4 @@
-"""Flags, ``DET_*`` environment and master.yaml (in that order) → frozen settings, read once."""
+"""Settings of the master: flags, ``DET_*`` variables, master.yaml, in that order; read once, then frozen."""
 
 import argparse
 import os

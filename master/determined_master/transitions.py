@@ -1,4 +1,4 @@
-"""What a table of transitions is, and its reverse: the states from which a state may be reached."""
+"""Tables of transitions, and their reverse: the states from which a state can be reached."""
 
 from collections.abc import Mapping
 from enum import Enum

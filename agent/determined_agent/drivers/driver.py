@@ -1,4 +1,4 @@
-"""What a driver is: it starts, waits for and ends containers, and knows them again after an agent's restart.
+"""The driver protocol: start, wait for and end containers, and find them again after a restart of the agent.
 
 The contract, in words; tests/contract/test_driver.py holds every driver to it:
 

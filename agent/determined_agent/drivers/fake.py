@@ -1,4 +1,4 @@
-"""A driver that runs nothing: containers do what a script says. For tests of what stands above the drivers."""
+"""A scripted driver that runs nothing, for tests of the layers above the drivers."""
 
 import asyncio
 import json

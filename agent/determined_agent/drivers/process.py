@@ -1,4 +1,4 @@
-"""Containers as plain processes under a shim each, for machines without a container engine."""
+"""The process driver: each container is a child process under a shim, for machines without a container engine."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which accelerators a task may see: those of its slots, by uuid, and no others."""
+"""Sets which accelerators a task sees: those of its slots, by uuid, and no others."""
 
 from collections.abc import Sequence
 

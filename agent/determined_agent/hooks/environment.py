@@ -1,4 +1,4 @@
-"""The task's environment variables, its Python, and the library that it trains with."""
+"""Sets the environment variables of a task, its Python, and the library that it trains with."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The context, fetched once and unpacked into the workdir, and the info files that tell the task about itself."""
+"""Fetches the context once, unpacks it into the working directory, and writes the info files."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a hook is: one step on a container's way to its start, with its undoing."""
+"""The hook protocol: one step of preparing a container, and how to undo it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""bind_mounts without a container engine: a real mount, or a path that is right already, or a refusal; never less."""
+"""Applies bind_mounts without a container engine: by a real mount, by a path that is right already, or not at all."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The ports that a task is to be reached at: each container of a machine gets its own."""
+"""Assigns proxy ports: each container of a machine gets ports of its own."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""The live links: which agent is connected now. Memory only; rebuilt as agents come back."""
+"""Live connections: which agent is connected now. In memory; rebuilt as agents come back."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""SQL about agents and their slots."""
+"""SQL for agents and their slots."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Agents come, speak, go, and are lost; their slots are enabled and disabled."""
+"""Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Ports that an allocation's workers listen on: a block of its own among all that live. Pure."""
+"""Chooses a block of ports for the workers of an allocation that no other live allocation has. Pure."""
 
 import zlib
 from collections.abc import Collection

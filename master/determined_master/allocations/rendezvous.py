@@ -1,4 +1,4 @@
-"""What the containers of an allocation tell each other before they start: pure parts of the rendezvous."""
+"""Rendezvous of the containers of an allocation: addresses and ranks. Pure."""
 
 import ipaddress
 from collections.abc import Mapping, Sequence

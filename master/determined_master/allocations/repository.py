@@ -1,4 +1,4 @@
-"""SQL about allocations, their containers and the slots that they hold; the one mover of their state."""
+"""SQL for allocations, their containers and the slots that they hold."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Holding slots for one try of a task: ask, place, preempt, kill, end. Knows no trial."""
+"""Life cycle of allocations: request, place, preempt, kill, end. It knows no trial."""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What has changed, gathered for a moment and numbered, so that every page hears of it once and can go on later."""
+"""The change feed of the page: changes are debounced, numbered and kept for a while, so that a stream can resume."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What endpoints ask for: the master's parts and sessions whose commit is over before the first byte of the answer."""
+"""Dependencies of endpoints: the services, database sessions, and who sends the request."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated

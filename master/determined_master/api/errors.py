@@ -1,4 +1,4 @@
-"""Error → response: one shape, one handler for everything that can go wrong in a request."""
+"""Converts errors to responses: one format and one handler for everything that can go wrong in a request."""
 
 from typing import Any
 

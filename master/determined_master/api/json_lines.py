@@ -1,4 +1,4 @@
-"""Streams as the wire knows them: one JSON object a line, a failure as a line of its own, never a blank line."""
+"""Streams of JSON lines: one object per line, a failure as a line of its own, never a blank line."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Offset and limit as the wire knows them: 0 and -1 mean all, -2 none, a negative offset counts from the end."""
+"""Offset and limit of the API: 0 and -1 mean all, -2 none, a negative offset counts from the end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

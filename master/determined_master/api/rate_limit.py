@@ -1,4 +1,4 @@
-"""How often one address may be wrong about a token or a password before it has to wait. Pure but for its memory."""
+"""Rate limit for failed sign-ins, per address. In memory."""
 
 from collections import deque
 from datetime import datetime, timedelta

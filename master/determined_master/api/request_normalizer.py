@@ -1,5 +1,4 @@
-"""The outer dialect, for ``/api/v1/`` alone: untyped bodies become JSON, an empty one ``{}``, a trailing slash goes,
-query keys become camelCase. Nothing inside a body is touched."""
+"""Normalizes requests to ``/api/v1/``: untyped bodies are JSON, query keys become camelCase. Bodies stay unchanged."""
 
 import re
 from urllib.parse import parse_qsl, urlencode

@@ -1,4 +1,4 @@
-"""The cookie that a browser is signed in with: for this master alone, out of reach of every script."""
+"""The session cookie of a browser: for this master only, and not readable by scripts."""
 
 from typing import Literal, TypedDict
 

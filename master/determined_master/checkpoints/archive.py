@@ -1,4 +1,4 @@
-"""A checkpoint's folder as one archive, streamed in bounded chunks while it is read.
+"""Streams the folder of a checkpoint as one archive in bounded chunks.
 
 Only regular files and folders are archived, and every one is opened relative to the folder that holds it, without
 following a link: a checkpoint is written by user code, which may put links, pipes and devices there.

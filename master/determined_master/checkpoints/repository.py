@@ -1,4 +1,4 @@
-"""SQL about checkpoints."""
+"""SQL for checkpoints."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

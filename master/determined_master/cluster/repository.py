@@ -1,4 +1,4 @@
-"""SQL about the cluster's own row."""
+"""SQL for the row of the cluster."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""How much of a stretch of time slots were held, bucket by bucket. Pure."""
+"""Computes slot usage over time, in buckets. Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Engines: one for reading, one for writing, one for the group-commit writer's thread; pragmas of SQLite."""
+"""Database engines: one for reading, one for writing, one for the group commit; pragmas of SQLite."""
 
 from pathlib import Path
 from typing import Any

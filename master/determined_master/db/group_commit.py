@@ -1,4 +1,4 @@
-"""The group-commit writer: one transaction takes all that wait, each is answered after its commit."""
+"""Group commit: one transaction for all waiting requests, each answered after it."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Brings a database to the newest revision with Alembic, from the checkout or from the wheel; as a script too.
+"""Upgrades a database to the newest revision with Alembic, from the checkout or the wheel.
 
 Alembic stays out of the master's own process: it is needed once in many starts, and would keep 10 MiB for good.
 """

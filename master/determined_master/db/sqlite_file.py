@@ -1,4 +1,4 @@
-"""The master's SQLite file: inspected before it is used, backed up before an upgrade, checked before the commit.
+"""The SQLite file of the master: inspected at start, backed up before an upgrade, checked before its commit.
 
 Everything about an upgrade that other databases do differently is here.
 """

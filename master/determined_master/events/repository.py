@@ -1,4 +1,4 @@
-"""Writes and reads the list of what happened."""
+"""SQL for events."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

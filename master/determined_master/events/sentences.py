@@ -1,4 +1,4 @@
-"""An event as a sentence. Pure; unknown kinds are said plainly, so that none is without words."""
+"""Describes an event in a sentence. Pure. Unknown kinds are described by their name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

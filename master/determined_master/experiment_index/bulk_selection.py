@@ -1,4 +1,4 @@
-"""Does one thing to experiments that are named one by one; each answers for itself."""
+"""Applies an action to selected experiments; each has its own result."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What of an experiment stands in columns: its hyperparameters, its metrics, the scalars of its configuration. Pure."""
+"""Indexed values of an experiment: hyperparameters, metrics and scalars of its configuration. Pure."""
 
 import math
 from collections.abc import Iterator, Mapping

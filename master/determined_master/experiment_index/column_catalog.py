@@ -1,4 +1,4 @@
-"""Which columns there are, and which words stand in them."""
+"""Lists the available columns and the values in them."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""SQL about which columns there are."""
+"""SQL for the names of columns."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, cast

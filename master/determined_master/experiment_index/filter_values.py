@@ -1,4 +1,4 @@
-"""What a condition compares with: a number, a word, a truth, a time; refused in words where it is none. Pure."""
+"""Values in filter conditions: numbers, words, booleans and times; others are refused. Pure."""
 
 import math
 from dataclasses import dataclass

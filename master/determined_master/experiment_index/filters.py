@@ -1,4 +1,4 @@
-"""The filter that a list is asked for: the older API's nested JSON, read into a checked tree. Pure."""
+"""Parses filters (Determined's nested JSON) and sort orders. Pure."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""SQL that keeps values of experiments in step with what their trials and they themselves hold."""
+"""SQL that writes the indexed values of experiments."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

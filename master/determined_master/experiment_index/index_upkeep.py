@@ -1,4 +1,4 @@
-"""Brings the values of one experiment into step: what changed, and nothing else, is written."""
+"""Updates the indexed values of one experiment; writes only what changed."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Keeps what lists show in step with what trials report: in small transactions, and seldom where it is much."""
+"""Keeps the experiment index up to date in small transactions, less often where updates are expensive."""
 
 import asyncio
 import logging

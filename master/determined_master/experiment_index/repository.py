@@ -1,4 +1,4 @@
-"""SQL of lists of experiments: which, in which order, how many, in which groups, and what a page of them shows."""
+"""SQL for lists of experiments: filtered, sorted, counted and grouped."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Finds experiments: a question's words made sure of, then few queries, whatever the number of experiments."""
+"""Searches experiments: resolves the columns of a question, then runs few queries, whatever the number of results."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

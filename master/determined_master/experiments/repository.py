@@ -1,4 +1,4 @@
-"""SQL about experiments; the one mover of their state."""
+"""SQL for experiments."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

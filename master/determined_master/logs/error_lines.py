@@ -1,4 +1,4 @@
-"""Whether a line of output tells of an error, by its level or by how it begins. Runs for every line; pure."""
+"""Recognizes lines that report an error, by level or beginning. Pure; runs for every line."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How many lines a log has: counted once, and then only what came since, since lines are added and never changed."""
+"""Counts the lines of a log: once, then only new ones, because lines are never changed."""
 
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries

@@ -1,4 +1,4 @@
-"""Pages of a log in either direction, filtered and searched with a bound on the work that one question may cost."""
+"""Log pages in either direction, filtered and searched, with a bound on the work of one request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""SQL about pages of lines, for reading: by id, each cut to what is shown."""
+"""SQL for log pages: by id, each line cut to what is displayed."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Stores lines of output in bulk: an agent's by offset, so that none is lost or doubled; a task's own as they come."""
+"""Stores log lines in bulk: output of agents by offset, so that no line is lost or duplicated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Kills allocations that were asked to leave and are still there after their preemption timeout."""
+"""Kills allocations that are still running after their preemption timeout."""
 
 import logging
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""A loop: wakes on a hint or after its interval, ticks, backs off on errors, never dies of one."""
+"""A loop: wakes on a notification or after an interval, ticks, and backs off after errors."""
 
 import asyncio
 import logging

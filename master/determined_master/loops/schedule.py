@@ -1,4 +1,4 @@
-"""Places what waits: view of each pool → plan → applied under guards."""
+"""Places pending allocations: a frozen view of each pool, a plan, guarded updates."""
 
 import logging
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Gives every trial that wants slots an allocation, and draws the consequences of those that ended."""
+"""Requests allocations for active trials and settles those that ended."""
 
 import logging
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Fewer points that look the same: of equal stretches the least and the greatest, and what is no finite number. Pure.
+"""Reduces points for drawing: keeps extremes of equal intervals and values that are not finite. Pure.
 
 A long series is thinned twice. First by place: each chunk of SIZE points, counted from the first report on, gives of
 every ``factor`` points those that could matter; full chunks have that stored, so that the first step is a look-up.

@@ -1,4 +1,4 @@
-"""SQL about packed points, and about reports that are not packed yet."""
+"""SQL for packed points and for reports that are not packed yet."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast

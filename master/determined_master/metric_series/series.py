@@ -1,4 +1,4 @@
-"""What a curve looks like: from packed chunks, from few coarse ones where it is long, and from fresh reports."""
+"""Reads a curve: from packed chunks, coarse ones for long series, and unpacked reports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Packs reports into series behind the back of the reports: in small steps, and slowly while the writer has work."""
+"""Packs reports into series in small steps, slowly while the writer is busy."""
 
 import asyncio
 import logging

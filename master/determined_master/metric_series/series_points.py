@@ -1,4 +1,4 @@
-"""Points of one metric as columns, and as the bytes that a chunk keeps. Pure."""
+"""Points of one metric as columns, and their encoding in chunks. Pure."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""SQL of the metric store, synchronous: it runs in the group-commit writer's thread."""
+"""SQL of the metric store. Synchronous: it runs in the group-commit writer's thread."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, cast

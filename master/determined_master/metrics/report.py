@@ -1,4 +1,4 @@
-"""One report of metrics, and the values that its store answers with."""
+"""One report of metrics."""
 
 from dataclasses import dataclass
 from datetime import datetime

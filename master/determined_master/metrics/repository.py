@@ -1,4 +1,4 @@
-"""SQL about reports of metrics, for reading."""
+"""SQL for reading reports of metrics."""
 
 from collections.abc import Collection, Iterator, Sequence
 

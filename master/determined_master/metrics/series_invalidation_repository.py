@@ -1,4 +1,4 @@
-"""SQL that drops packed points of changed reports, synchronous: it runs in the group-commit writer's thread."""
+"""SQL that drops packed points of changed reports. Runs in the group-commit writer's thread."""
 
 from typing import cast
 

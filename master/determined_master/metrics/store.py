@@ -1,4 +1,4 @@
-"""Stores reports of metrics in bulk: idempotent by (trial, run, group, steps), archiving what a newer run overtook."""
+"""Stores reports of metrics in bulk, idempotent by (trial, run, group, steps); archives what a newer run replaces."""
 
 import json
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a trial shows of its metrics without reading them all: count, extremes, mean, last. Pure."""
+"""Summary of a trial's metrics: count, minimum, maximum, mean, last value. Pure."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which agents a request goes to: one where it can be, the fewest otherwise; all its slots or none."""
+"""Chooses agents for a request: one if it fits, otherwise the fewest; all slots or none."""
 
 from collections.abc import Mapping, Sequence
 

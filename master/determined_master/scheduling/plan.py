@@ -1,4 +1,4 @@
-"""What the scheduler wants done: placements, refusals, and why the rest waits."""
+"""The plan of the scheduler: placements, refusals, and reasons for waiting."""
 
 from dataclasses import dataclass, field
 

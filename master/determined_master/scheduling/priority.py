@@ -1,4 +1,4 @@
-"""Placement by priority, then age. Once something did not fit, nothing behind it in a worse priority starts."""
+"""Places by priority, then age. A request that does not fit holds back all requests of worse priority."""
 
 from determined_master.scheduling.fitting import could_ever_fit, fit, most
 from determined_master.scheduling.plan import Placement, Plan, Refusal

@@ -1,4 +1,4 @@
-"""A frozen view of one pool: what the scheduler decides on."""
+"""A frozen view of one pool, from which the scheduler decides."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a searcher is told and what it wants: values only."""
+"""Events and actions of searchers. Values only."""
 
 from dataclasses import dataclass
 from typing import Any

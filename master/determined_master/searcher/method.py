@@ -1,4 +1,4 @@
-"""The contract of a search method, and its state between events.
+"""The protocol of search methods, and their state between events.
 
 A method is pure: it is rebuilt from its snapshot, told an event, asked for actions. Actions and the new snapshot are
 stored in one transaction by whoever calls it. A method never touches the database, the clock, or a random source other

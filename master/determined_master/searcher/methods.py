@@ -1,4 +1,4 @@
-"""The search method that a configuration names."""
+"""Makes the search method that a configuration names."""
 
 from typing import Any
 

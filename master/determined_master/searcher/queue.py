@@ -1,4 +1,4 @@
-"""Single, random and grid search: a queue of trials, at most so many of them at a time."""
+"""Single, random and grid search: a queue of trials with a limit on concurrent ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a container of a trial is told: the master's part of its environment and its spec."""
+"""Builds the container spec of a trial: its environment, resources and files."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""SQL about trials; the one mover of their state."""
+"""SQL for trials."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

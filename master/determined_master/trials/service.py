@@ -1,4 +1,4 @@
-"""What happens to trials: created, paused, activated, stopped, asking for slots, drawing consequences."""
+"""Life cycle of trials: create, pause, activate, stop, request slots, settle ended attempts."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The name under which a trial asks for slots: the id of its experiment stands in it, for whoever knows no more."""
+"""Task ids of trials; they begin with the id of the experiment."""
 
 
 def task_name(experiment_id: int, request_id: str) -> str:

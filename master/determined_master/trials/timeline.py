@@ -1,4 +1,4 @@
-"""What is known of a trial's past: its moves, its attempts, its checkpoints; as of any moment."""
+"""Past of a trial: state changes, attempts and checkpoints, as of any moment."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reads the past of trials, in as few queries as there are kinds."""
+"""Loads the past of trials, in one query per kind."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence

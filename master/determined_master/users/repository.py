@@ -1,4 +1,4 @@
-"""SQL about users, sessions, workspaces and projects."""
+"""SQL for users, sessions, workspaces and projects."""
 
 import hashlib
 from collections.abc import Sequence

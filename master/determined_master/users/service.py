@@ -1,4 +1,4 @@
-"""Logging in and out; making and changing users; the first users of a new cluster."""
+"""Sign-in and sign-out; creating and changing users; the first users of a new cluster."""
 
 import secrets
 from collections.abc import Callable

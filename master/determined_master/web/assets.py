@@ -1,4 +1,4 @@
-"""The files of the built page: found once, so that no request's path ever reaches the file system."""
+"""Files of the built page, listed once, so that no request path reaches the file system."""
 
 import hashlib
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""How large the body of a request may be. Larger ones are refused before they are read."""
+"""Limits the size of request bodies; larger ones are refused before they are read."""
 
 from starlette.types import Message, Receive, Scope
 

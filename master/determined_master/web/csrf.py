@@ -1,4 +1,4 @@
-"""Whether a browser may write here with nothing but its cookie: only from this very origin. Pure."""
+"""CSRF check: a browser may write with only its cookie from this origin. Pure."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit

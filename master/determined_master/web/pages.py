@@ -1,4 +1,4 @@
-"""Serves the built page: one document for all its addresses, its files, and the older interface's addresses."""
+"""Serves the built page: one document for all addresses, its files, and addresses of Determined's page."""
 
 import secrets
 from urllib.parse import quote

@@ -66,7 +66,11 @@ def test_bytes_are_dropped_with_a_warning(caplog):
     assert "'raw' is bytes" in caplog.text
 
 
-@pytest.mark.parametrize("value", [1j, object(), np.array([1j]), [{1, 2}], {"inner": object()}], ids=["complex", "object", "array of complex", "list of sets", "nested object"])
+@pytest.mark.parametrize(
+    "value",
+    [1j, object(), np.array([1j]), [{1, 2}], {"inner": object()}],
+    ids=["complex", "object", "array of complex", "list of sets", "nested object"],
+)
 def test_a_value_that_cannot_be_reported_names_its_metric(value):
     train = core.DummyTrainContext()
     with pytest.raises(TypeError, match="metric 'odd' holds a "):

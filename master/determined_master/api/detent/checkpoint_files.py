@@ -1,4 +1,4 @@
-"""Checkpoints of one experiment or of all, newest first, page by page."""
+"""Checkpoints of one experiment or of all, newest first, in pages."""
 
 from datetime import datetime
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The cluster at one look: who holds which slot, who waits and why; who held what when, and how much was in use."""
+"""The cluster at a glance: holders of slots, the queue with reasons, past allocations and usage."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Before the whole cluster stops: nothing new starts, live trials are asked to save, and then to go."""
+"""Drain before the cluster stops: nothing new starts, and live trials are preempted."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""``GET /detent/stream``: what has changed, as server-sent events."""
+"""``GET /detent/stream``: changes as server-sent events."""
 
 import time
 from collections.abc import AsyncIterator

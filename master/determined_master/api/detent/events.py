@@ -1,4 +1,4 @@
-"""What happened, newest first, each with a sentence."""
+"""Recorded events, newest first, each as a sentence."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The configuration that an experiment runs with, line by line with where it comes from; the check of a new one."""
+"""The effective configuration of an experiment, line by line with its origin; the check of a new one."""
 
 import asyncio
 from typing import Any

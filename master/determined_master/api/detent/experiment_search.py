@@ -1,4 +1,4 @@
-"""Finding experiments: filtered, sorted and grouped lists; which columns and which words there are."""
+"""Lists of experiments: filtered, sorted and grouped; available columns and values."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What an experiment is doing now, and what it and its trials did when."""
+"""Status and timeline of an experiment and its trials."""
 
 from datetime import datetime
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Logs by page: from any line on, forwards, backwards and around, filtered and searched; the first error; download."""
+"""Log pages in both directions, filtered and searched; the first error; download."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, cast

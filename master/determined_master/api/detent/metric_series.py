@@ -1,4 +1,4 @@
-"""Curves and figures for the page's plots and tables."""
+"""Curves and summaries for the plots and tables of the page."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Signing in from a browser, by a link that opens once or by a password; signing out; who is signed in."""
+"""Sign-in from a browser, by a one-time link or a password; sign-out; the current session."""
 
 from fastapi import APIRouter, Request, Response
 

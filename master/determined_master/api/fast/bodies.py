@@ -1,4 +1,4 @@
-"""Bodies of the hot routes: raw JSON whatever its label, both spellings of the envelope's keys, msgspec inside."""
+"""Bodies of the fast path: JSON whatever its label, both spellings of the envelope's keys, decoded by msgspec."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""The hot routes' own lane: found by one look at the path, before FastAPI, which costs more than the work."""
+"""The fast path: routes its requests by one look at the path, before FastAPI, which costs more than the work."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence

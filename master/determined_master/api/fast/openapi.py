@@ -1,4 +1,4 @@
-"""The hot routes on the OpenAPI page: FastAPI does not know them, so their entries are made from their body types."""
+"""OpenAPI entries of the fast path, made from its body types, because FastAPI does not know these routes."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The hot routes: plain Starlette beside FastAPI, answered after the group's commit."""
+"""Routes of the fast path: plain Starlette, answered after the group commit."""
 
 from datetime import UTC, datetime
 from typing import Any

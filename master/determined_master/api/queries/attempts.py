@@ -1,4 +1,4 @@
-"""What became of each attempt of a trial: where it ran, how it ended, which rank failed first."""
+"""Attempts of a trial: where each ran, how it ended, which rank failed first."""
 
 from collections.abc import Sequence
 

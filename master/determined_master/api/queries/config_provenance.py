@@ -1,4 +1,4 @@
-"""Where each value of an effective configuration comes from: the file, the cluster, or the product's defaults. Pure."""
+"""Origin of each value of an effective configuration: the file, the cluster, or the defaults. Pure."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which experiments a list shows, in which order."""
+"""The list of experiments of ``GET /experiments``: filters, order and pages."""
 
 from collections.abc import Sequence
 from functools import partial

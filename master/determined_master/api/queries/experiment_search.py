@@ -1,4 +1,4 @@
-"""Experiments with their best trials as the older API shows them, without reading all metrics of each trial."""
+"""Experiments with their best trials, loaded without all metrics of each trial."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an experiment is doing, in a word and in words; what may be done to it; how long it may take. Pure."""
+"""Status of an experiment: displayed state, a sentence, allowed actions, remaining time. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

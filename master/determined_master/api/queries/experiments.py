@@ -1,4 +1,4 @@
-"""Puts experiments together with what belongs to them, in as few queries as there are kinds."""
+"""Loads experiments with their trials and users, in one query per kind."""
 
 from collections import defaultdict
 from collections.abc import Sequence

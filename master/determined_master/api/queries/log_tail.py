@@ -1,4 +1,4 @@
-"""Reads a task's log in pages and, where asked, follows it until the task has ended and all of it is here."""
+"""Reads the log of a task in pages and follows it until the task has ended and all output has arrived."""
 
 from collections.abc import AsyncIterator, Sequence
 

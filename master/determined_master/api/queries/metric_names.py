@@ -1,4 +1,4 @@
-"""Names and figures of metrics from the summaries that trials keep. Pure."""
+"""Names and statistics of metrics, from the summaries that trials keep. Pure."""
 
 import json
 from collections.abc import Collection, Iterable

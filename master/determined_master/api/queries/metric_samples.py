@@ -1,4 +1,4 @@
-"""What the streams of the older API are made of: samples, snapshots, batches and names, part by part."""
+"""Parts of the streamed metric routes: samples, snapshots, batches and names."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""A stored context as the tar.gz in base64 that older clients and tasks read."""
+"""A stored context as tar.gz in base64, for older clients and tasks."""
 
 import asyncio
 import base64

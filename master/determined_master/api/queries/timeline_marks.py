@@ -1,4 +1,4 @@
-"""Moments of a trial that a curve or a timeline is marked with. Pure."""
+"""Marks of a trial for curves and timelines: pauses, restarts, checkpoints. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

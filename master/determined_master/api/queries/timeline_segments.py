@@ -1,4 +1,4 @@
-"""What a trial did when: one stretch after the other, from its creation to its end or to now. Pure."""
+"""Segments of a trial's timeline, from its creation to its end or to now. Pure."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Puts trials together with what belongs to them, in as few queries as there are kinds."""
+"""Loads trials with their metrics and checkpoints, in one query per kind."""
 
 from collections.abc import Sequence
 

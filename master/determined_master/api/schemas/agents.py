@@ -1,4 +1,4 @@
-"""Agents and slots as the wire shows them."""
+"""Wire models of agents and slots."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The base of every wire model: camelCase out with every field, both spellings in, unknown keys ignored."""
+"""Base class of wire models: writes every field in camelCase, reads both spellings, ignores unknown keys."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Checkpoints as the wire shows them."""
+"""Wire models of checkpoints."""
 
 from typing import Annotated, Any
 

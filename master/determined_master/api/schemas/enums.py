@@ -1,4 +1,4 @@
-"""State words with the prefixes that the wire gives them, and back."""
+"""Converts states and levels to the prefixed words of the wire, and back."""
 
 from collections.abc import Iterable
 from enum import Enum

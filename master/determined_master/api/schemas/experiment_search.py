@@ -1,4 +1,4 @@
-"""Lists of experiments, their columns and what is done to many at once, as the wire shows them."""
+"""Wire models of lists of experiments, their columns and bulk actions."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast

@@ -1,4 +1,4 @@
-"""What an experiment is doing and what it was told, as the page reads it."""
+"""Wire models of an experiment's status, timeline and configuration."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Experiments as the wire shows them."""
+"""Wire models of experiments."""
 
 from collections.abc import Collection
 from typing import Any, cast

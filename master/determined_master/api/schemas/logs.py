@@ -1,4 +1,4 @@
-"""Lines of output as the page shows them."""
+"""Wire models of log lines."""
 
 from datetime import datetime
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Reports, curves and summaries of metrics as the wire shows them."""
+"""Wire models of reports, curves and summaries of metrics."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""What the page hears of logging in, of who it is, and of what has changed."""
+"""Wire models of sign-in, sessions and the change feed."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Trials, their workloads and metrics as the wire shows them."""
+"""Wire models of trials and their workloads."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Users, workspaces and projects as the wire shows them."""
+"""Wire models of users, workspaces and projects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Agents and slots: listed, enabled, disabled."""
+"""Agents and slots: list, enable, disable."""
 
 from collections import defaultdict
 

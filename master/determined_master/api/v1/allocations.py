@@ -1,4 +1,4 @@
-"""What a task and its allocation say to each other: rendezvous, preemption, readiness."""
+"""Routes that a task calls for its allocation: rendezvous, preemption, readiness."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""One verb to many experiments, which are named one by one."""
+"""Actions on many experiments."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Checkpoints: reported by tasks, listed, fetched, deleted, downloaded as one archive."""
+"""Checkpoints: report, list, get, delete, download as one archive."""
 
 import logging
 from functools import partial

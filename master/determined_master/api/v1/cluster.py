@@ -1,4 +1,4 @@
-"""Who this master is: info, version, configuration, its own log, health, pools."""
+"""The master itself: info, version, configuration, log, health, resource pools."""
 
 import asyncio
 import json

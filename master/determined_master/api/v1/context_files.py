@@ -1,4 +1,4 @@
-"""Files of an experiment's context: the tree and one file of it, read from the stored archive."""
+"""Files of an experiment's context: the tree, and single files from the stored archive."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""``POST /experiments``: large bodies are spooled to disk and read by a process of their own, not on the event loop."""
+"""``POST /experiments``. Large bodies are spooled to disk and read by another process, not on the event loop."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The older API's way to find experiments."""
+"""Search for experiments in the format of Determined."""
 
 from typing import Annotated
 

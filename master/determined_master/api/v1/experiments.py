@@ -1,4 +1,4 @@
-"""Experiments: list, get, pause and the other verbs, labels, model definition."""
+"""Experiments: list, get, change, pause and other actions, labels, model definition."""
 
 from typing import Annotated
 

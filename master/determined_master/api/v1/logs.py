@@ -1,4 +1,4 @@
-"""Logs of trials and tasks, streamed."""
+"""Logs of trials and tasks as streams."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime

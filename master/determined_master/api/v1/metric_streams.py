@@ -1,4 +1,4 @@
-"""Curves as the older API asks for them: samples, snapshots and names, streamed while something changes."""
+"""Streams of metric samples, snapshots and names, in the format of Determined."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Reports of metrics, streamed."""
+"""Reports of metrics as streams."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Tasks as older clients know them: a trial is the task of its allocations."""
+"""Tasks: every trial is the task of its allocations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Trials: read, kill, progress, metadata; what a task says of itself."""
+"""Trials: get, kill, progress, metadata, and reports of the task itself."""
 
 from typing import Annotated
 

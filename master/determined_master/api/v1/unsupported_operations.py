@@ -1,4 +1,4 @@
-"""Operations of the older API that are not offered yet: answered with 501 and a sentence, so that clients say so."""
+"""Operations of Determined that this master does not offer yet; they answer 501 with a sentence."""
 
 from collections.abc import Iterator
 

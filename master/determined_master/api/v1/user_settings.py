@@ -1,4 +1,4 @@
-"""What a user has set in the web page, kept as words that the page alone understands."""
+"""Settings of a user in the web page, stored as text that only the page interprets."""
 
 from fastapi import APIRouter
 

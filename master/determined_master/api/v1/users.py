@@ -1,4 +1,4 @@
-"""Login, logout, users."""
+"""Login, logout and users."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Workspaces and projects, readable: *Uncategorized* is all that there is so far."""
+"""Workspaces and projects, read-only: there is only *Uncategorized* so far."""
 
 from typing import Annotated
 

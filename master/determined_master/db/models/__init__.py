@@ -1,4 +1,4 @@
-"""Every table, so that metadata is whole once this package is imported."""
+"""All tables: importing this package completes the metadata."""
 
 from determined_master.db.models.agents import AgentRow, AgentSlotRow
 from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow

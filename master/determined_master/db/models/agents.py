@@ -1,4 +1,4 @@
-"""Agents and their slots."""
+"""Tables of agents and their slots."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""An allocation: one hold on slots for one try; its containers; the slots that it holds."""
+"""Tables of allocations, their containers and the slots that they hold."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checkpoints, as reported once whole."""
+"""Table of checkpoints."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the master remembers of itself, and the list of what happened."""
+"""Tables of the cluster itself and of events."""
 
 from datetime import datetime
 from typing import Any

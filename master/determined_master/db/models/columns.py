@@ -1,4 +1,4 @@
-"""What lists of experiments show, filter and sort by, apart from the JSON that it comes from."""
+"""Tables of the experiment index."""
 
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column

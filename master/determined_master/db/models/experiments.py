@@ -1,4 +1,4 @@
-"""An experiment: a configuration and its search."""
+"""Tables of experiments and search events."""
 
 from datetime import datetime
 from typing import Any

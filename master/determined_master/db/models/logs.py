@@ -1,4 +1,4 @@
-"""Lines of task output."""
+"""Table of log lines."""
 
 from datetime import datetime
 

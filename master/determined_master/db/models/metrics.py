@@ -1,4 +1,4 @@
-"""Reports of metrics."""
+"""Table of metric reports."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Points of metrics as packed columns, beside the reports that they are made of."""
+"""Tables of packed metric series."""
 
 from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text
 from sqlalchemy.orm import Mapped, mapped_column

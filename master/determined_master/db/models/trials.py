@@ -1,4 +1,4 @@
-"""A trial: one set of hyperparameters, trained in one or more attempts."""
+"""Table of trials."""
 
 from datetime import datetime
 from typing import Any

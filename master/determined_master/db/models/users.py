@@ -1,4 +1,4 @@
-"""People, their logins, and the places that experiments live in."""
+"""Tables of users, sessions, workspaces, projects and user settings."""
 
 from datetime import datetime
 

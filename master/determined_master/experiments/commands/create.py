@@ -1,4 +1,4 @@
-"""A configuration and a context become an experiment: checked, stored PAUSED with its first trials, then activated."""
+"""Creates experiments: checks the configuration, stores the row with its first trials, and activates it."""
 
 import random
 import uuid

@@ -1,4 +1,4 @@
-"""Changes what people may change of an experiment: name, description, notes, labels, priority, what is kept of it."""
+"""Changes name, description, notes, labels, priority and checkpoint policy of an experiment."""
 
 from collections.abc import Collection
 from typing import Any, TypedDict

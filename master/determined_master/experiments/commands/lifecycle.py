@@ -1,4 +1,4 @@
-"""What people do to an experiment: activate, pause, cancel, kill, archive, delete; orders go down by call."""
+"""Actions on an experiment: activate, pause, cancel, kill, archive, delete."""
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
