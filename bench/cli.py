@@ -1,4 +1,4 @@
-"""What the command line costs: ``det`` against the bare interpreter, and against the official client."""
+"""Cost of the command line: ``det`` against the bare interpreter, and against the official client."""
 
 import os
 import subprocess

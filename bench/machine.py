@@ -1,4 +1,4 @@
-"""What kind of machine figures were taken on."""
+"""The machine that figures were taken on."""
 
 import os
 import platform

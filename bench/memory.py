@@ -1,4 +1,4 @@
-"""What a master holds in memory 10 s after it is ready, with one agent connected and one login done."""
+"""Memory of a master 10 s after it is ready, with one agent connected and one sign-in done."""
 
 import sys
 import tempfile

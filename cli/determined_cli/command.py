@@ -1,4 +1,4 @@
-"""What a verb is: a name, a help line, its arguments, and where the code that does it is found."""
+"""A command: name, help line, arguments, and where its code is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nouns there are, under which names, and which module knows their verbs. Imports nothing."""
+"""The table of nouns: names, short names and the module with their commands. Imports nothing."""
 
 NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "up": ("determined_cli.up.arguments", "start a master and an agent on this machine", ()),

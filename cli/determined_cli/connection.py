@@ -1,4 +1,4 @@
-"""Which master, as whom: from flags, environment and remembered logins to a session."""
+"""Opens the session of a command: master and user from flags, environment and remembered sign-ins."""
 
 import hashlib
 import os

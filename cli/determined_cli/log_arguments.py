@@ -1,4 +1,4 @@
-"""Which lines of a log are wanted."""
+"""Arguments that select log lines."""
 
 from __future__ import annotations
 

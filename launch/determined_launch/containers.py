@@ -1,4 +1,4 @@
-"""Where the containers of an allocation are reached, and by which names a launcher tells them apart."""
+"""Addresses and names of the containers of an allocation."""
 
 import ipaddress
 from collections.abc import Mapping

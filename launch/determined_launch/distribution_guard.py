@@ -1,4 +1,4 @@
-"""Refuses to run from an environment that holds the older ``determined`` distribution beside this one.
+"""Refuses to run in an environment that also has the older ``determined`` distribution.
 
 Both bring a package ``determined``; whichever was installed last has overwritten half of the other. pip cannot refuse
 that, so each of our programs looks before it does anything else. This package has a name of its own and is never

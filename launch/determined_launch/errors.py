@@ -1,4 +1,4 @@
-"""What keeps a launch from starting, told in the user's words."""
+"""Errors that keep a launch from starting, worded for the user."""
 
 
 class LaunchError(Exception):

@@ -1,4 +1,4 @@
-"""Which rank a hang is about: the one that is behind, or the one that is missing where the others wait."""
+"""Finds the rank that caused a hang: the one that is behind, or is missing where the others wait."""
 
 import re
 from collections.abc import Mapping, Sequence

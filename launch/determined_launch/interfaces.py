@@ -1,4 +1,4 @@
-"""Which network interface bears an address; for launchers that want an interface by name."""
+"""Finds the network interface of an address, for launchers that need an interface by name."""
 
 import array
 import contextlib

@@ -1,4 +1,4 @@
-"""What all layers do alike: read the line and the facts, find what is missing, say in one line why nothing starts."""
+"""Common parts of all launch layers: parse the line, read the facts, check the framework, report problems."""
 
 import importlib.util
 import secrets

@@ -1,4 +1,4 @@
-"""Tells whether a worker was ended for want of memory: by the kernel, or by its own words."""
+"""Detects that a worker ran out of memory, by the kernel's counters or by its own output."""
 
 import re
 import signal

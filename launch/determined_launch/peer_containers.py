@@ -1,4 +1,4 @@
-"""Containers beside the chief's: they start what the chief's launcher tells them to, and end when it has ended."""
+"""Containers other than the chief's: they start what the chief's launcher requests, and end with it."""
 
 import contextlib
 import os

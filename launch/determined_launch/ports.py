@@ -1,4 +1,4 @@
-"""Whether a port is free on this machine, and who holds it where ``/proc`` tells."""
+"""Checks whether a port is free on this machine, and names its holder where ``/proc`` shows it."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What an experiment's configuration says to the launch layers."""
+"""Settings of the launch layers from the experiment's configuration."""
 
 import json
 import re

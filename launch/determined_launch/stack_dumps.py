@@ -1,4 +1,4 @@
-"""What the workers of this container are doing: their own dumps where they make them, else what ``/proc`` tells."""
+"""Collects stack dumps of the workers in this container, or what ``/proc`` shows of them."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""What the verbs of ``det agent`` and ``det slot`` do."""
+"""Commands of ``det agent`` and ``det slot``."""
 
 from typing import Any
 

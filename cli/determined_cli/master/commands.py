@@ -1,4 +1,4 @@
-"""What the verbs of ``det master`` do."""
+"""Commands of ``det master``."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the verbs of ``det trial`` do."""
+"""Commands of ``det trial``."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The end of `det up`: trials are asked to save, with a countdown; what is not done then is stopped."""
+"""Graceful shutdown of `det up`: running trials are preempted with a countdown, then stopped."""
 
 import time
 from collections.abc import Callable

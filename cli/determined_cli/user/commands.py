@@ -1,4 +1,4 @@
-"""What the verbs of ``det user`` do."""
+"""Commands of ``det user``."""
 
 import os
 from typing import Any

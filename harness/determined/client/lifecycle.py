@@ -1,4 +1,4 @@
-"""What can be done to an experiment or a trial that exists."""
+"""API calls that change an experiment or a trial: pause, activate, cancel, kill, archive, delete."""
 
 from typing import Any
 from urllib.parse import quote

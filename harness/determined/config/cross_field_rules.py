@@ -1,4 +1,4 @@
-"""What must hold between fields. Each rule looks at raw values and stays silent where their types are wrong."""
+"""Rules between fields of a configuration. Each looks at raw values and is silent if their types are wrong."""
 
 import math
 from collections.abc import Iterator, Mapping

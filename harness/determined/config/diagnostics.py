@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, where it stands, and how it is shown to people."""
+"""Diagnostics of a configuration: message, position, and how they are displayed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How launch layers start and watch workers."""
+"""The ``launch`` section: how launch layers start and watch workers."""
 
 import re
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""What all parts of the configuration share: frozen, closed, strict about types."""
+"""Base of all parts of the configuration: frozen, closed, strict about types."""
 
 from typing import Annotated, Any
 

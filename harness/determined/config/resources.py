@@ -1,4 +1,4 @@
-"""What a trial needs of a machine."""
+"""The ``resources`` section: slots, pool, priority, devices."""
 
 import re
 from typing import Annotated, Any

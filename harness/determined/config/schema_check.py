@@ -1,4 +1,4 @@
-"""Which fields there may be and of which type: pydantic's findings in our words."""
+"""Checks fields and types of a configuration with pydantic, and describes the findings in our words."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args

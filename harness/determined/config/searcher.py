@@ -1,4 +1,4 @@
-"""How hyperparameters are chosen: single, random, grid; the halving ones come later."""
+"""The ``searcher`` section: single, random and grid."""
 
 from typing import Annotated, Any, Literal
 

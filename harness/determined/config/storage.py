@@ -1,4 +1,4 @@
-"""Where checkpoints are kept, and how many of them."""
+"""The ``checkpoint_storage`` section: where checkpoints are kept, and how many."""
 
 from pathlib import PurePosixPath
 from typing import Annotated, Literal

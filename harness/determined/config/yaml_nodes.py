@@ -1,4 +1,4 @@
-"""YAML events → a tree of nodes with positions, without recursion, so that no input can exhaust the stack."""
+"""Builds a tree of nodes with positions from YAML events, without recursion, so that no input exhausts the stack."""
 
 from dataclasses import dataclass, field
 from typing import Any

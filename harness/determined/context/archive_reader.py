@@ -1,4 +1,4 @@
-"""What a stored context holds, read from the archive without a file being written."""
+"""Reads a stored context from its archive without writing a file."""
 
 import tarfile
 from collections.abc import Iterator

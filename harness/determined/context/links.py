@@ -1,4 +1,4 @@
-"""Where a link in a context leads, and whether its target is sent in its place."""
+"""Resolves the links of a context, and decides whether their targets are sent in their place."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which paths may be made below a target folder."""
+"""Checks that paths of an archive stay below the target folder."""
 
 from determined.errors import ContextError
 

@@ -1,4 +1,4 @@
-"""What a folder holds: files, folders and links, less what is ignored or cannot be sent.
+"""Lists a folder: files, folders and links, without those that are ignored or cannot be sent.
 
 A link to something that is sent stays a link. A link that leaves the folder is followed, so that its target is sent in
 its place, if both belong to one git repository or if ``follow_links`` is set; otherwise it is an error.

@@ -1,4 +1,4 @@
-"""What this task is and where it runs, from the info files of its run folder or from its environment."""
+"""Information about the task and the cluster, from the run folder or the environment."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which worker this is among how many, and small exchanges between them."""
+"""Rank and size of the group of workers, and small exchanges between them."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""How the parts that several workers bring become one checkpoint."""
+"""Merges the parts that several workers save into one checkpoint."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What runs inside a container before the user's code."""
+"""Programs that run inside a container before the user's code."""

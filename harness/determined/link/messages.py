@@ -1,4 +1,4 @@
-"""What master and agent say to each other over the websocket, as JSON text frames.
+"""Messages between master and agent over the websocket, as JSON text frames.
 
 Level-triggered: the master sends the *whole* wish for an agent, the agent answers with the *whole* truth. A lost
 message is repaired by the next one; a restart of either side is no special case. See docs/agent-protocol.md.

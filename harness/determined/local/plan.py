@@ -1,4 +1,4 @@
-"""An entrypoint → the one process that stands for it on this machine. Pure."""
+"""Plans a local run: an entrypoint becomes one process on this machine. Pure."""
 
 import itertools
 import re

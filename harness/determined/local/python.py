@@ -1,4 +1,4 @@
-"""Which Python a local trial runs under, and what it finds there."""
+"""Finds the Python of a local run, and what it has installed."""
 
 import os
 import shutil

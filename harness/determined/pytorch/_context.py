@@ -1,4 +1,4 @@
-"""What a trial gets: its models and optimizers wrapped, its hyperparameters, its place among the slots."""
+"""``PyTorchTrialContext``: wraps models and optimizers, gives hyperparameters and rank."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Which device a slot has, and moving data there."""
+"""Selects the device of a slot and moves data to it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the gradients of several slots become one: not at all, by torch's DDP, or by horovod.
+"""Synchronizes gradients between slots: not at all, by torch's DDP, or by horovod.
 
 Buffers follow the chief's: before each forward pass in training, and before a validation. So what the chief keeps in a
 checkpoint is what every slot goes on with.

@@ -1,4 +1,4 @@
-"""What ``Trainer.fit`` was asked for, as numbers of batches."""
+"""The training plan of ``Trainer.fit``, in batches."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Whether to leave, asked in every step: a flag for one worker, a rare exchange for several."""
+"""Polls for preemption in every step: a flag for one worker, an occasional exchange for several."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""How values of many batches and slots become one metric."""
+"""Metric reducers: combine values of many batches and slots into one metric."""
 
 import abc
 import copy

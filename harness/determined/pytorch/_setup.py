@@ -1,4 +1,4 @@
-"""What the ``init`` of every kind of trial does first: where the task stands, and the Core API under it."""
+"""Common first part of ``init`` for every kind of trial: cluster information and the Core API."""
 
 import contextlib
 import importlib

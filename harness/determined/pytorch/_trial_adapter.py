@@ -1,4 +1,4 @@
-"""What a kind of trial brings to the trainer, which is the same for all kinds."""
+"""Adapters between the trainer, which is the same for all, and each kind of trial."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

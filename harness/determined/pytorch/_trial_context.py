@@ -1,4 +1,4 @@
-"""What every kind of trial gets: hyperparameters, configuration, its place among the slots, reducers."""
+"""Context of every kind of trial: hyperparameters, configuration, rank, reducers."""
 
 import logging
 from collections.abc import Callable, Mapping

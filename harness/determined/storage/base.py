@@ -1,4 +1,4 @@
-"""What every checkpoint storage offers, and which one a configuration names."""
+"""The protocol of checkpoint storage, and the storage that a configuration names."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Checkpoints as folders below one root: written beside, synced, renamed, and only then there."""
+"""Stores checkpoints as folders below a root: written aside, synced, then renamed."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""What a container does for the chief: ``run`` a command line, and ``attend`` until the chief tells the end."""
+"""Requests that a container serves for the chief: ``run`` a command, and ``attend`` until the chief ends."""
 
 import os
 import signal

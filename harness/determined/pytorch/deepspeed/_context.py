@@ -1,4 +1,4 @@
-"""What a DeepSpeedTrial gets: its engines wrapped, and how many micro batches make a batch."""
+"""``DeepSpeedTrialContext``: wraps engines and counts the micro batches of a batch."""
 
 from typing import Any
 
