@@ -126,7 +126,7 @@ class Users:
         """``changes``: absent keys stay. A user may change their own display name and password; admins all."""
         own = actor.user_id == user_id
         if not actor.admin and (not own or set(changes) - {"display_name", "password", "is_hashed"}):
-            raise Forbidden("only an admin may change that")
+            raise Forbidden("only an admin may change that; of oneself, one may change display name and password")
         values = {k: v for k, v in changes.items() if k not in ("password", "is_hashed") and v is not None}
         password = changes.get("password")
         if password is not None:

@@ -2,15 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from determined.errors import Unauthenticated
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, agent
 from determined_master.api.queries.attempts import Attempts, attempts_of
 from determined_master.api.schemas.base import Json, Number, Time, Wire
-from determined_master.authentication import bearer
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
@@ -61,10 +59,8 @@ async def put_context(digest: str, request: Request, _user: User, services: Serv
     return {}
 
 
-@router.get("/contexts/{digest}")
-async def get_context(digest: str, request: Request, services: ServicesDep) -> FileResponse:
-    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        raise Unauthenticated("the join token is not this cluster's")
+@router.get("/contexts/{digest}", dependencies=[Depends(agent)])
+async def get_context(digest: str, services: ServicesDep) -> FileResponse:
     return FileResponse(services.blobs.path(digest), media_type="application/zstd")
 
 

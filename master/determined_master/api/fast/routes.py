@@ -1,5 +1,6 @@
 """The hot routes: plain Starlette beside FastAPI, answered after the group's commit."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from determined_master.logs.store import Line, Lines
 from determined_master.metrics.report import Report
 from determined_master.principal import Principal
 from determined_master.services import Services
+from determined_master.trials import repository as trial_rows
 
 _EMPTY = b"{}"
 
@@ -96,9 +98,8 @@ async def post_logs(request: Request) -> Response:
         by_task: dict[str, list[Line]] = {}
         for raw in body.logs:
             line = _line(raw)
-            if principal.is_task and line.task_id != principal.task_id:
-                raise Forbidden("this task's token may not write another task's log")
             by_task.setdefault(line.task_id, []).append(line)
+        await _may_log(services, principal, by_task)
         for task_id, lines in by_task.items():
             await services.writer.write(services.logs, Lines(task_id, lines))
     except Exception as error:
@@ -121,7 +122,7 @@ async def post_output(request: Request) -> Response:
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
 
 
-async def _may_report(request: Request, services: Services, trial_id: int) -> Principal:
+async def _may_report(request: Request, services: Services, trial_id: int) -> None:
     """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = services.authenticator.known_task(token) if token else None
@@ -129,7 +130,23 @@ async def _may_report(request: Request, services: Services, trial_id: int) -> Pr
         principal = await services.authenticator.principal(request.headers, request.cookies)
     if principal.is_task and await services.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not report for trial {trial_id}")
-    return principal
+    if not principal.is_task:
+        async with services.database.read() as session:
+            await services.check_trial(session, principal, trial_id)
+
+
+async def _may_log(services: Services, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
+    """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
+    if principal.is_task:
+        if by_task.keys() - {principal.task_id}:
+            raise Forbidden("this task's token may not write another task's log")
+        named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
+        if named - {principal.allocation_id}:
+            raise Forbidden("this task's token may not write the log of another allocation")
+        return
+    async with services.database.read() as session:
+        for task_id in by_task:
+            await services.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
 
 
 def _report(trial_id: int, body: MetricsBody) -> Report:

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined.errors import BadRequest, Forbidden
+from determined.errors import BadRequest
 from determined.states import TrialState
 from determined_master import notifications
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
+from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, TaskOrOwner, Write
 from determined_master.api.pagination import page
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
@@ -15,17 +15,9 @@ from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.enums import is_descending, states
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
-from determined_master.principal import Principal
-from determined_master.services import Services
 from determined_master.trials import repository
 
 router = APIRouter(prefix="/api/v1", tags=["trials"])
-
-
-async def own_trial(services: Services, principal: Principal, trial_id: int) -> None:
-    """A task may write to its own trial alone."""
-    if principal.is_task and await services.trial_of(principal) != trial_id:
-        raise Forbidden(f"this task's token may not write to trial {trial_id}")
 
 
 @router.get("/experiments/{experiment_id}/trials")
@@ -83,7 +75,8 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: int, user: User, session: Write, services: ServicesDep) -> Empty:
+async def kill_trial(trial_id: int, user: Owner, session: Write, services: ServicesDep) -> Empty:
+    await services.check_trial(session, user, trial_id)
     row = await repository.get(session, trial_id)
     await services.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
     return Empty()
@@ -91,9 +84,9 @@ async def kill_trial(trial_id: int, user: User, session: Write, services: Servic
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: int, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
     return Empty()
@@ -101,9 +94,9 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: int, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, runner_state=body.state[:64])
     return Empty()
@@ -111,9 +104,9 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: int, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
@@ -123,9 +116,9 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, services: ServicesDep
 ) -> schemas.RunStartAnswer:
-    await own_trial(services, principal, body.run_id)
+    await services.check_trial(session, principal, body.run_id)
     await repository.get(session, body.run_id)
     return schemas.RunStartAnswer()
 
@@ -137,9 +130,9 @@ async def get_metadata(trial_id: int, _principal: Anyone, session: Read) -> sche
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: int, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> schemas.MetadataAnswer:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, run_metadata=body.metadata)
     return schemas.MetadataAnswer(metadata=body.metadata)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from determined.errors import BadRequest
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep, User
+from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import Empty
@@ -17,7 +17,7 @@ from determined_master.users import repository
 router = APIRouter(prefix="/api/v1", tags=["users"])
 
 
-@router.post("/auth/login")
+@router.post("/auth/login", dependencies=[NoLogin])
 async def login(
     body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
 ) -> schemas.LoginAnswer:
@@ -91,7 +91,7 @@ async def get_user_by_name(username: str, _principal: Anyone, services: Services
 
 @router.patch("/users/{user_id}")
 async def change_user(
-    user_id: int, body: schemas.PatchUserBody, user: User, services: ServicesDep
+    user_id: int, body: schemas.PatchUserBody, user: Self, services: ServicesDep
 ) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
     if changes.get("username") == "":

@@ -14,19 +14,21 @@ from determined_master.principal import Principal
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
+from determined_master.users.authorization import Authorization
 
 
 class Lifecycle:
     """Each verb is one transaction; saying it twice changes nothing."""
 
-    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+    def __init__(self, database: Database, clock: Clock, trials: Trials, authorization: Authorization) -> None:
         self._database = database
         self._clock = clock
         self._trials = trials
+        self._authorization = authorization
 
     async def activate(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+            row = await self._changeable(session, experiment_id, principal)
             await self.activate_row(session, row, principal.username)
 
     async def activate_row(self, session: AsyncSession, row: ExperimentRow, actor: str) -> None:
@@ -40,7 +42,7 @@ class Lifecycle:
 
     async def pause(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+            row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state.is_stopping:
                 raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
@@ -55,7 +57,7 @@ class Lifecycle:
 
     async def archive(self, experiment_id: int, principal: Principal, *, archived: bool) -> None:
         async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+            row = await self._changeable(session, experiment_id, principal)
             if not row.state.is_terminal:
                 raise PreconditionFailed(
                     f"experiment {row.id} is {row.state.value}; only one that has ended can be archived"
@@ -79,7 +81,7 @@ class Lifecycle:
     async def rehome(self, experiment_id: int, principal: Principal, project_id: int) -> None:
         """To another project, whatever it is doing."""
         async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+            row = await self._changeable(session, experiment_id, principal)
             await self._check_home(session, project_id)
             if row.project_id == project_id:
                 return
@@ -104,6 +106,7 @@ class Lifecycle:
     async def delete(self, experiment_id: int, principal: Principal) -> None:
         async with self._database.write() as session:
             row = await repository.get(session, experiment_id)
+            await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
             if not row.state.is_terminal:
                 raise PreconditionFailed(
                     f"experiment {row.id} is {row.state.value}; cancel or kill it before deleting it"
@@ -111,9 +114,14 @@ class Lifecycle:
             await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
             notify(session, notifications.DELETE)
 
+    async def _changeable(self, session: AsyncSession, experiment_id: int, principal: Principal) -> ExperimentRow:
+        row = await repository.get(session, experiment_id)
+        await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
+        return row
+
     async def _stop(self, experiment_id: int, principal: Principal, to: ExperimentState, trials_to: TrialState) -> None:
         async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+            row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state is to:
                 return
             if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
