@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from determined.errors import ApiError, BadRequest
+from determined_master.db.base import MAX_INT64
 from determined_master.db.session import Database
 from determined_master.errors import SelectionChanged, unexpected
 from determined_master.experiment_index import repository
@@ -13,7 +14,6 @@ from determined_master.users import repository as users
 logger = logging.getLogger(__name__)
 
 MAX_EXPERIMENTS = 10_000
-LARGEST_ID = 2**63 - 1
 MAX_LABEL_LENGTH = 255
 
 Verb = Callable[[int], Awaitable[Any]]
@@ -43,7 +43,7 @@ class Selected:
             )
         if len(ids) > MAX_EXPERIMENTS:
             raise BadRequest(f"{len(ids)} experiments at once; {MAX_EXPERIMENTS} are the most")
-        if not 0 <= project_id <= LARGEST_ID:
+        if not 0 <= project_id <= MAX_INT64:
             raise BadRequest(f"{project_id} is no project")
         self.ids = list(dict.fromkeys(ids))
         self._project_id = project_id
@@ -80,7 +80,7 @@ class Selected:
         async with database.read() as session:
             if self._project_id:
                 await users.get_project(session, self._project_id)
-            possible = [i for i in self.ids if 0 < i <= LARGEST_ID]
+            possible = [i for i in self.ids if 0 < i <= MAX_INT64]
             return set(await repository.existing(session, possible, self._project_id))
 
     @property

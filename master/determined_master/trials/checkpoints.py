@@ -11,6 +11,7 @@ from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
+from determined_master.db.base import MAX_INT64
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
@@ -18,7 +19,6 @@ from determined_master.principal import Principal
 from determined_master.trials import repository
 from determined_master.users.authorization import Authorization
 
-MAX_INT64 = 2**63 - 1
 MAX_CHECKPOINT_BYTES = 2**53
 
 

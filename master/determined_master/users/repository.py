@@ -20,8 +20,9 @@ async def get(session: AsyncSession, user_id: int) -> UserRow:
 
 
 async def find_by_name(session: AsyncSession, username: str) -> UserRow | None:
+    """Capitals do not matter. Of users whom an earlier version let differ by them alone, the one spelled like this."""
     query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
-    return (await session.execute(query)).scalar_one_or_none()
+    return (await session.scalars(query.order_by((UserRow.username == username).desc(), UserRow.id))).first()
 
 
 async def all_users(session: AsyncSession) -> Sequence[UserRow]:

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Depends
 from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Read, ServicesDep, admin_or_agent
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
-router = APIRouter(prefix="/detent", tags=["cluster"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["cluster"])
 
 
 class DrainBody(Wire):

@@ -12,7 +12,7 @@ from determined_master.api.queries import experiment_status as status_queries
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.api.schemas import experiment_status as schemas
-from determined_master.api.schemas.base import answered, utc
+from determined_master.api.schemas.base import Moment, RowId, answered, utc
 from determined_master.db.models import ExperimentRow
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
@@ -28,7 +28,7 @@ MAX_LISTED_TRIALS, MAX_DRAWN_TRIALS = 500, 200
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
 async def get_experiment_status(
-    experiment_id: int, principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, principal: Anyone, session: Read, services: ServicesDep
 ) -> Response:
     """Of a large search those trials that live and the newest of the others."""
     row = await repository.get(session, experiment_id)
@@ -42,12 +42,12 @@ async def get_experiment_status(
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
 async def get_experiment_timeline(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     services: ServicesDep,
-    start: Annotated[datetime | None, Query(alias="from")] = None,
-    end: Annotated[datetime | None, Query(alias="to")] = None,
+    start: Annotated[Moment | None, Query(alias="from")] = None,
+    end: Annotated[Moment | None, Query(alias="to")] = None,
 ) -> Response:
     """What touches the time between; of a large search the live and the newest trials."""
     await repository.get(session, experiment_id)

@@ -7,13 +7,14 @@ from fastapi.responses import FileResponse
 
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, agent
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.attempts import Attempts, attempts_of
-from determined_master.api.schemas.base import Json, Number, Time, Wire
+from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
 
-router = APIRouter(prefix="/detent", tags=["detent"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
 
 
 class Progress(Wire):
@@ -65,7 +66,7 @@ async def get_context(digest: str, services: ServicesDep) -> FileResponse:
 
 
 @router.get("/trials/{trial_id}/progress")
-async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress:
+async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progress:
     row = await trial_rows.get(session, trial_id)
     experiment = await experiment_rows.get(session, row.experiment_id)
     live = await allocation_rows.live_of_task(session, row.task_id)
@@ -92,13 +93,13 @@ async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress
 
 
 @router.get("/trials/{trial_id}/attempts")
-async def attempts(trial_id: int, _user: User, session: Read) -> Attempts:
+async def attempts(trial_id: RowId, _user: User, session: Read) -> Attempts:
     return Attempts(attempts=await attempts_of(session, await trial_rows.get(session, trial_id)))
 
 
 @router.get("/experiments/{experiment_id}/curve")
 async def curve(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     group: Annotated[str, Query()] = "validation",

@@ -6,6 +6,7 @@ from determined import __version__
 from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined_master.api import session_cookie
 from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrAgent
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
@@ -14,7 +15,7 @@ from determined_master.db.models import UserRow
 from determined_master.services import Services
 from determined_master.users import repository as users
 
-router = APIRouter(prefix="/detent", tags=["page"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["page"])
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

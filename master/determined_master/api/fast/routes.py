@@ -1,19 +1,21 @@
 """The hot routes: plain Starlette beside FastAPI, answered after the group's commit."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import response_of, translate
 from determined_master.api.fast.bodies import decode, either
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, bearer
+from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.json_numbers import inward
 from determined_master.logs.store import Line, Lines
 from determined_master.metrics.report import Report
@@ -22,6 +24,9 @@ from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 _EMPTY = b"{}"
+
+
+_Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
 
 
 class _Inner(msgspec.Struct, rename=None):
@@ -33,12 +38,12 @@ class _Inner(msgspec.Struct, rename=None):
 
 class _TrialMetrics(msgspec.Struct):
     metrics: _Inner
-    trialId: int | None = None
-    trial_id: int | None = None
-    trialRunId: int | None = None
-    trial_run_id: int | None = None
-    stepsCompleted: int | None = None
-    steps_completed: int | None = None
+    trialId: _Int | None = None
+    trial_id: _Int | None = None
+    trialRunId: _Int | None = None
+    trial_run_id: _Int | None = None
+    stepsCompleted: _Int | None = None
+    steps_completed: _Int | None = None
     reportTime: str | None = None
     report_time: str | None = None
 
@@ -60,8 +65,8 @@ class _LogLine(msgspec.Struct):
     agent_id: str | None = None
     containerId: str | None = None
     container_id: str | None = None
-    rankId: int | None = None
-    rank_id: int | None = None
+    rankId: _Int | None = None
+    rank_id: _Int | None = None
     level: str | None = None
     timestamp: str | None = None
     source: str | None = None
@@ -81,7 +86,7 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 async def report_metrics(request: Request) -> Response:
     services: Services = request.app.state.services
     try:
-        trial_id = int(request.path_params["trial_id"])
+        trial_id = _trial_id(request.path_params["trial_id"])
         await _may_report(request, services, trial_id)
         body = await decode(request, _METRICS)
         await services.writer.write(services.metrics, _report(trial_id, body))
@@ -120,6 +125,12 @@ async def post_output(request: Request) -> Response:
     except Exception as error:
         return response_of(translate(error))
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
+
+
+def _trial_id(digits: str) -> int:
+    if len(digits) > len(str(MAX_INT64)) or int(digits) > MAX_INT64:
+        raise NotFound(f"trial {digits[:60]} not found")
+    return int(digits)
 
 
 async def _may_report(request: Request, services: Services, trial_id: int) -> None:
@@ -191,7 +202,7 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
         Line(
             task_id=batch.task_id,
             log=line.log,
-            timestamp=datetime.fromtimestamp(line.timestamp, UTC),
+            timestamp=_agents_time(line.timestamp),
             level=plain_level(line.level),
             allocation_id=batch.allocation_id,
             agent_id=agent_id,
@@ -205,11 +216,21 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
     return Lines(batch.task_id, lines, agent_id, batch.container_id, batch.start, batch.end)
 
 
+def _agents_time(seconds: float) -> datetime:
+    """An agent would send a refused line again for ever, so a clock that is out of its mind counts as the bound."""
+    if math.isnan(seconds):
+        return EARLIEST
+    return datetime.fromtimestamp(min(LATEST.timestamp(), max(EARLIEST.timestamp(), seconds)), UTC)
+
+
 def _time(text: str | None) -> datetime:
     if not text:
         return datetime.now(UTC)
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadRequest(f"not an RFC 3339 time: {text!r}") from error
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+        raise BadRequest(f"not an RFC 3339 time: {text[:60]!r}") from error
+    value = value if value.tzinfo else value.replace(tzinfo=UTC)
+    if not EARLIEST <= value <= LATEST:
+        raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
+    return value

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from determined.errors import BadRequest
 from determined.states import ExperimentState
 from determined_master.api.pagination import Window
-from determined_master.api.schemas.base import Pagination, Wire
+from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
 from determined_master.api.schemas.enums import is_descending
 from determined_master.db.models import ExperimentRow
 from determined_master.experiments import repository
@@ -27,10 +27,10 @@ class Filters(Wire):
     labels: Annotated[list[str], Query()] = []
     states: Annotated[list[str], Query()] = []
     users: Annotated[list[str], Query()] = []
-    user_ids: Annotated[list[int], Query()] = []
-    project_id: int = 0
-    offset: int = 0
-    limit: int = 0
+    user_ids: Annotated[list[BoundedInt], Query()] = []
+    project_id: BoundedInt = 0
+    offset: BoundedInt = 0
+    limit: BoundedInt = 0
     order_by: str = ""
     sort_by: str = ""
     show_trial_data: bool = False

@@ -9,16 +9,20 @@ from determined.errors import NotFound
 from determined_master.agents import repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import agents as schemas
+from determined_master.api.schemas.base import BoundedInt
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.services import Services
 
-router = APIRouter(prefix="/api/v1", tags=["agents"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["agents"])
 
 
 @router.get("/agents")
-async def list_agents(_principal: Anyone, session: Read, offset: int = 0, limit: int = 0) -> schemas.AgentsAnswer:
+async def list_agents(
+    _principal: Anyone, session: Read, offset: BoundedInt = 0, limit: BoundedInt = 0
+) -> schemas.AgentsAnswer:
     shown, pagination = page(await _show(session, list(await repository.present(session))), offset, limit)
     return schemas.AgentsAnswer(agents=shown, pagination=pagination)
 
@@ -49,7 +53,7 @@ async def list_slots(agent_id: str, _principal: Anyone, session: Read) -> schema
 
 @router.get("/agents/{agent_id}/slots/{slot_id}")
 async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Read) -> schemas.SlotAnswer:
-    return schemas.SlotAnswer(slot=(await _one(session, agent_id)).slots[_slot_name(slot_id)])
+    return schemas.SlotAnswer(slot=_slot(await _one(session, agent_id), _slot_name(slot_id)))
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
@@ -69,7 +73,7 @@ async def _set_slot(
 ) -> schemas.SlotAnswer:
     name = _slot_name(slot_id)
     await services.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
-    return schemas.SlotAnswer(slot=(await _answer(services, agent_id)).agent.slots[name])
+    return schemas.SlotAnswer(slot=_slot((await _answer(services, agent_id)).agent, name))
 
 
 async def _answer(services: Services, agent_id: str) -> schemas.AgentAnswer:
@@ -90,6 +94,12 @@ async def _show(session: AsyncSession, rows: list[AgentRow]) -> list[schemas.Age
 
 def _slot_name(slot_id: str) -> str:
     """Both ``0`` and ``000`` name the first slot."""
-    if not slot_id.isdigit():
-        raise NotFound(f"no slot {slot_id!r}")
+    if not slot_id.isascii() or not slot_id.isdecimal() or len(slot_id) > 9:
+        raise NotFound(f"no slot {slot_id[:60]!r}")
     return schemas.slot_name(int(slot_id))
+
+
+def _slot(agent: schemas.Agent, name: str) -> schemas.Slot:
+    if name not in agent.slots:
+        raise NotFound(f"agent {agent.id} has no slot {name}")
+    return agent.slots[name]

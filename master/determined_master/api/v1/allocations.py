@@ -11,12 +11,13 @@ from determined_master import notifications
 from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
 from determined_master.api.dependencies import Read, ServicesDep, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.db.models import ContainerRow
 from determined_master.logs import repository as logs
 from determined_master.services import Services
 
-router = APIRouter(prefix="/api/v1", tags=["allocations"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["allocations"])
 MAX_POLL_SECONDS = 90
 
 

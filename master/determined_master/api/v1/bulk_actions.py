@@ -3,67 +3,69 @@
 from fastapi import APIRouter
 
 from determined_master.api.dependencies import Owner, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas.base import ProjectId
 from determined_master.experiment_index import bulk_selection
 from determined_master.experiment_index.bulk_selection import Selected, Verb
 from determined_master.experiments.commands import edit
 
-router = APIRouter(tags=["many experiments"])
+router = APIRouter(route_class=JsonRoute, tags=["many experiments"])
 _OF_PROJECT = "/api/v1/projects/{project_id}/experiments"
 
 
 @router.post(f"{_OF_PROJECT}/activate")
 async def activate_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.activate(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/pause")
 async def pause_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.pause(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/cancel")
 async def cancel_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.cancel(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/kill")
 async def kill_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.kill(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/archive")
 async def archive_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=True))
 
 
 @router.post(f"{_OF_PROJECT}/unarchive")
 async def unarchive_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=False))
 
 
 @router.delete(f"{_OF_PROJECT}/delete")
 async def delete_experiments(
-    project_id: int, body: schemas.BulkBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     return await _each(services, project_id, body, lambda i: services.lifecycle.delete(i, user))
 
 
 @router.post(f"{_OF_PROJECT}/move")
 async def move_experiments(
-    project_id: int, body: schemas.BulkMoveBody, user: Owner, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkMoveBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     await services.lifecycle.check_home(body.destination_project_id)
     return await _each(

@@ -14,9 +14,10 @@ from determined.errors import ApiError, BadRequest, NotFound
 from determined.states import CheckpointState
 from determined.storage.base import is_checkpoint_id
 from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, Task, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.schemas import checkpoints as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
 from determined_master.checkpoints import archive, repository, storage
 from determined_master.checkpoints.repository import Order
@@ -29,7 +30,7 @@ from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
-router = APIRouter(tags=["checkpoints"])
+router = APIRouter(route_class=JsonRoute, tags=["checkpoints"])
 States = Annotated[list[str], Query(alias="states")]
 OrderBy = Annotated[str, Query(alias="orderBy")]
 SortBy = Annotated[str, Query(alias="sortByAttr")]
@@ -44,7 +45,6 @@ async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "
 
 
 CheckpointId = Annotated[str, Depends(checkpoint_id)]
-RowId = Annotated[int, Path(ge=0, le=trial_checkpoints.MAX_INT64)]
 
 
 @router.post("/api/v1/checkpoints")

@@ -14,7 +14,7 @@ from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep
 from determined_master.api.pagination import page
-from determined_master.api.schemas.base import Pagination, Wire, rfc3339
+from determined_master.api.schemas.base import BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
 from determined_master.services import Services
@@ -105,14 +105,14 @@ async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
 
 @router.get("/api/v1/master/logs")
 async def get_logs(
-    _reader: LogReader, services: ServicesDep, offset: int = 0, limit: int = 0, follow: bool = False
+    _reader: LogReader, services: ServicesDep, offset: BoundedInt = 0, limit: BoundedInt = 0, follow: bool = False
 ) -> StreamingResponse:
     return StreamingResponse(_log_lines(services, offset, limit, follow), media_type="application/json")
 
 
 @router.get("/api/v1/resource-pools")
 async def get_pools(
-    _principal: Anyone, services: ServicesDep, session: Read, offset: int = 0, limit: int = 0
+    _principal: Anyone, services: ServicesDep, session: Read, offset: BoundedInt = 0, limit: BoundedInt = 0
 ) -> PoolsAnswer:
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)

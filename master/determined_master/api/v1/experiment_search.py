@@ -6,14 +6,16 @@ import msgspec
 from fastapi import APIRouter, Query, Response
 
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.queries.experiment_search import show
 from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas.base import ProjectId
 from determined_master.experiment_index import column_catalog, column_repository, repository
 from determined_master.experiment_index.search import Question, Search, project_of
 from determined_master.users import repository as users
 
-router = APIRouter(prefix="/api/v1", tags=["finding"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["finding"])
 LARGEST_PAGE = 500
 
 
@@ -33,7 +35,7 @@ async def search_experiments(
 
 
 @router.get("/projects/{project_id}/columns", response_model=schemas.ProjectColumnsAnswer)
-async def get_project_columns(project_id: int, _principal: Anyone, session: Read) -> Response:
+async def get_project_columns(project_id: ProjectId, _principal: Anyone, session: Read) -> Response:
     """Without those of the configuration, which the older page does not know."""
     await users.get_project(session, project_of(project_id))
     columns = [schemas.project_column(*one) for one in await column_catalog.every(session, project_id)]
@@ -41,7 +43,9 @@ async def get_project_columns(project_id: int, _principal: Anyone, session: Read
 
 
 @router.get("/projects/{project_id}/experiments/metric-ranges")
-async def get_project_metric_ranges(project_id: int, _principal: Anyone, session: Read) -> schemas.MetricRangesAnswer:
+async def get_project_metric_ranges(
+    project_id: ProjectId, _principal: Anyone, session: Read
+) -> schemas.MetricRangesAnswer:
     await users.get_project(session, project_of(project_id))
     found = await column_repository.ranges(session, project_id)
     return schemas.MetricRangesAnswer(

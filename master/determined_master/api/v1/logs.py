@@ -1,7 +1,6 @@
 """Logs of trials and tasks, streamed."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -11,7 +10,7 @@ from determined.errors import BadRequest
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
-from determined_master.api.schemas.base import Wire, rfc3339
+from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
 from determined_master.api.schemas.enums import is_descending, log_level, plain_level
 from determined_master.api.schemas.logs import message
 from determined_master.db.models import LogRow
@@ -28,15 +27,15 @@ class LogQuery(Wire):
     allocation_ids: Annotated[list[str], Query()] = []
     agent_ids: Annotated[list[str], Query()] = []
     container_ids: Annotated[list[str], Query()] = []
-    rank_ids: Annotated[list[int], Query()] = []
+    rank_ids: Annotated[list[BoundedInt], Query()] = []
     levels: Annotated[list[str], Query()] = []
     sources: Annotated[list[str], Query()] = []
     stdtypes: Annotated[list[str], Query()] = []
-    timestamp_before: datetime | None = None
-    timestamp_after: datetime | None = None
+    timestamp_before: Moment | None = None
+    timestamp_after: Moment | None = None
     search_text: str = ""
     enable_regex: bool = False
-    limit: int = 0
+    limit: BoundedInt = 0
     order_by: str = ""
     follow: bool = False
 
@@ -60,7 +59,7 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: int, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return json_lines(_shown(services, row.task_id, asked, trial_id))
@@ -75,7 +74,7 @@ async def task_logs(
 
 
 @router.get("/trials/{trial_id}/logs/fields")
-async def trial_fields(trial_id: int, _principal: Anyone, session: Read) -> StreamingResponse:
+async def trial_fields(trial_id: RowId, _principal: Anyone, session: Read) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return json_lines(_once(await repository.distinct(session, row.task_id)))
 

@@ -8,28 +8,29 @@ from determined.errors import BadRequest
 from determined.states import TrialState
 from determined_master import notifications
 from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
 
-router = APIRouter(prefix="/api/v1", tags=["trials"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["trials"])
 
 
 @router.get("/experiments/{experiment_id}/trials")
 async def list_trials(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     state_names: Annotated[list[str], Query(alias="states")] = [],  # noqa: B006
     sort_by: Annotated[str, Query(alias="sortBy")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.TrialsAnswer:
     await experiment_rows.get(session, experiment_id)
     wanted = states(state_names, TrialState)
@@ -43,14 +44,14 @@ async def list_trials(
 
 
 @router.get("/trials/{trial_id}")
-async def get_trial(trial_id: int, _principal: Anyone, session: Read) -> schemas.TrialAnswer:
+async def get_trial(trial_id: RowId, _principal: Anyone, session: Read) -> schemas.TrialAnswer:
     row = await repository.get(session, trial_id)
     return schemas.TrialAnswer(trial=(await trial_queries.show(session, [row]))[0])
 
 
 @router.get("/trials/{trial_id}/workloads")
 async def get_workloads(
-    trial_id: int,
+    trial_id: RowId,
     _principal: Anyone,
     session: Read,
     group: str = "",
@@ -58,8 +59,8 @@ async def get_workloads(
     batches: Annotated[bool, Query(alias="includeBatchMetrics")] = False,
     only: Annotated[str, Query(alias="filter")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.WorkloadsAnswer:
     row = await repository.get(session, trial_id)
     groups = [group] if group else _TYPES.get(metric_type, [])
@@ -75,7 +76,7 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: int, user: Owner, session: Write, services: ServicesDep) -> Empty:
+async def kill_trial(trial_id: RowId, user: Owner, session: Write, services: ServicesDep) -> Empty:
     await services.check_trial(session, user, trial_id)
     row = await repository.get(session, trial_id)
     await services.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
@@ -84,7 +85,7 @@ async def kill_trial(trial_id: int, user: Owner, session: Write, services: Servi
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: int, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
     await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
@@ -94,7 +95,7 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: int, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
     await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
@@ -104,7 +105,7 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: int, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
     await services.check_trial(session, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
@@ -124,13 +125,13 @@ async def start_run(
 
 
 @router.get("/runs/{trial_id}/metadata")
-async def get_metadata(trial_id: int, _principal: Anyone, session: Read) -> schemas.MetadataAnswer:
+async def get_metadata(trial_id: RowId, _principal: Anyone, session: Read) -> schemas.MetadataAnswer:
     return schemas.MetadataAnswer(metadata=(await repository.get(session, trial_id)).run_metadata)
 
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: int, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> schemas.MetadataAnswer:
     await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)

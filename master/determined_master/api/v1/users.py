@@ -4,17 +4,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from determined.errors import BadRequest
 from determined_master.api import session_cookie
 from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending
 from determined_master.authentication import COOKIE
 from determined_master.users import repository
 
-router = APIRouter(prefix="/api/v1", tags=["users"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
 
 
 @router.post("/auth/login", dependencies=[NoLogin])
@@ -50,8 +50,8 @@ async def list_users(
     admin: bool | None = None,
     name: str = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.UsersAnswer:
     rows = [
         row
@@ -80,7 +80,7 @@ async def create_user(body: schemas.PostUserBody, admin: Admin, services: Servic
 
 
 @router.get("/users/{user_id}")
-async def get_user(user_id: int, _principal: Anyone, session: Read) -> schemas.UserAnswer:
+async def get_user(user_id: RowId, _principal: Anyone, session: Read) -> schemas.UserAnswer:
     return schemas.UserAnswer(user=schemas.user(await repository.get(session, user_id)))
 
 
@@ -91,9 +91,7 @@ async def get_user_by_name(username: str, _principal: Anyone, services: Services
 
 @router.patch("/users/{user_id}")
 async def change_user(
-    user_id: int, body: schemas.PatchUserBody, user: Self, services: ServicesDep
+    user_id: RowId, body: schemas.PatchUserBody, user: Self, services: ServicesDep
 ) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
-    if changes.get("username") == "":
-        raise BadRequest("a username has 1 to 255 characters and no spaces")
     return schemas.UserAnswer(user=schemas.user(await services.users.change(user, user_id, changes)))

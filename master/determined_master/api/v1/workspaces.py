@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
+from determined_master.api.schemas.base import BoundedInt, ProjectId, RowId
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.users import repository
@@ -21,8 +22,8 @@ async def list_workspaces(
     name: str = "",
     name_case_sensitive: Annotated[str, Query(alias="nameCaseSensitive")] = "",
     archived: bool | None = None,
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.WorkspacesAnswer:
     rows = [
         row
@@ -36,13 +37,18 @@ async def list_workspaces(
 
 
 @router.get("/workspaces/{workspace_id}")
-async def get_workspace(workspace_id: int, _principal: Anyone, session: Read) -> schemas.WorkspaceAnswer:
+async def get_workspace(workspace_id: RowId, _principal: Anyone, session: Read) -> schemas.WorkspaceAnswer:
     return schemas.WorkspaceAnswer(workspace=await _workspace(session, workspace_id))
 
 
 @router.get("/workspaces/{workspace_id}/projects")
 async def list_projects(
-    workspace_id: int, _principal: Anyone, session: Read, name: str = "", offset: int = 0, limit: int = 0
+    workspace_id: RowId,
+    _principal: Anyone,
+    session: Read,
+    name: str = "",
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.ProjectsAnswer:
     await repository.get_workspace(session, workspace_id)
     rows = [r for r in await repository.projects(session, workspace_id) if not name or r.name == name]
@@ -51,7 +57,7 @@ async def list_projects(
 
 
 @router.get("/projects/{project_id}")
-async def get_project(project_id: int, _principal: Anyone, session: Read) -> schemas.ProjectAnswer:
+async def get_project(project_id: ProjectId, _principal: Anyone, session: Read) -> schemas.ProjectAnswer:
     return schemas.ProjectAnswer(project=await _project(session, project_id))
 
 
@@ -63,7 +69,7 @@ async def _workspace(session: ReadSession, workspace_id: int) -> schemas.Workspa
     return schemas.workspace(row, owner.username, sum(total for total, _ in experiments), len(projects))
 
 
-async def _project(session: ReadSession, project_id: int) -> schemas.Project:
+async def _project(session: ReadSession, project_id: ProjectId) -> schemas.Project:
     row = await repository.get_project(session, project_id)
     owner = await repository.get(session, row.user_id)
     home = await repository.get_workspace(session, row.workspace_id)

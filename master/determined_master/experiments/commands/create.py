@@ -79,6 +79,7 @@ class Creator:
         if not config.get("entrypoint"):
             raise BadRequest("the configuration needs an entrypoint")
         _fill(config, self._settings)
+        await self._check_parent(submission)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0), config
         async with self._database.write() as session:
@@ -103,6 +104,12 @@ class Creator:
                 await self._verbs.activate_row(session, row, principal.username)
             await session.refresh(row)
         return row, config
+
+    async def _check_parent(self, submission: Submission) -> None:
+        """Raises NotFound for a parent that does not exist. Forking is allowed to every user."""
+        if submission.parent_id is not None:
+            async with self._database.read() as session:
+                await repository.get(session, submission.parent_id)
 
     async def _context(self, session: Any, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:
