@@ -1,7 +1,7 @@
 """Lists of experiments, their columns and what is done to many at once, as the wire shows them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
@@ -125,12 +125,25 @@ class ColumnValuesAnswer(Wire):
     values: list[str]
 
 
+class BulkFilters(Wire):
+    """Which experiments, of the project that the path names. What is absent does not restrict."""
+
+    archived: bool | None = None
+    description: str | None = None
+    excluded_experiment_ids: list[BoundedInt] | None = None
+    labels: list[str] | None = None
+    name: str | None = None
+    project_id: BoundedInt | None = None
+    states: list[str] | None = None
+    user_ids: list[BoundedInt] | None = None
+
+
 class BulkBody(Wire):
-    experiment_ids: list[int]
+    experiment_ids: list[int] = []
     project_id: BoundedInt = 0
     expected_count: int | None = None
-    filters: dict[str, Any] | None = None
-    """Refused: what a filter selects may have changed since it was looked at."""
+    filters: BulkFilters | None = None
+    """In place of ``experimentIds``: all that a list with this filter shows."""
 
 
 class BulkMoveBody(BulkBody):

@@ -37,8 +37,8 @@ async def search_experiments(
 @router.get("/projects/{project_id}/columns", response_model=schemas.ProjectColumnsAnswer)
 async def get_project_columns(project_id: ProjectId, _principal: Anyone, session: Read) -> Response:
     """Without those of the configuration, which the older page does not know."""
-    await users.get_project(session, project_of(project_id))
-    columns = [schemas.project_column(*one) for one in await column_catalog.every(session, project_id)]
+    project = await _project(session, project_id)
+    columns = [schemas.project_column(*one) for one in await column_catalog.every(session, project)]
     return Response(msgspec.json.encode({"columns": columns}), media_type="application/json")
 
 
@@ -46,8 +46,8 @@ async def get_project_columns(project_id: ProjectId, _principal: Anyone, session
 async def get_project_metric_ranges(
     project_id: ProjectId, _principal: Anyone, session: Read
 ) -> schemas.MetricRangesAnswer:
-    await users.get_project(session, project_of(project_id))
-    found = await column_repository.ranges(session, project_id)
+    project = await _project(session, project_id)
+    found = await column_repository.ranges(session, project)
     return schemas.MetricRangesAnswer(
         ranges=[schemas.MetricsRange(metrics_name=r.name, min=r.minimum, max=r.maximum) for r in found]
     )
@@ -58,3 +58,11 @@ async def get_experiment_labels(
     _principal: Anyone, session: Read, project_id: Annotated[int, Query(alias="projectId")] = 0
 ) -> schemas.ExperimentLabelsAnswer:
     return schemas.ExperimentLabelsAnswer(labels=list(await repository.labels(session, project_of(project_id))))
+
+
+async def _project(session: Read, project_id: int) -> int:
+    """Returns the project's id, 0 for any. Raises NotFound for one that does not exist."""
+    project = project_of(project_id)
+    if project:
+        await users.get_project(session, project)
+    return project

@@ -1,5 +1,8 @@
 """What people do to an experiment: activate, pause, cancel, kill, archive, delete; orders go down by call."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import PreconditionFailed
@@ -16,9 +19,12 @@ from determined_master.trials.service import Trials
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
 
+CANCELED = ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED
+KILLED = ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED
+
 
 class Lifecycle:
-    """Each verb is one transaction; saying it twice changes nothing."""
+    """Each verb is one transaction, or part of the session that is given. Saying it twice changes nothing."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials, authorization: Authorization) -> None:
         self._database = database
@@ -26,8 +32,17 @@ class Lifecycle:
         self._trials = trials
         self._authorization = authorization
 
-    async def activate(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
+    @asynccontextmanager
+    async def _within(self, session: AsyncSession | None) -> AsyncIterator[AsyncSession]:
+        """The given session, or a transaction of its own."""
+        if session is not None:
+            yield session
+            return
+        async with self._database.write() as own:
+            yield own
+
+    async def activate(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             await self.activate_row(session, row, principal.username)
 
@@ -40,8 +55,8 @@ class Lifecycle:
             await self._trials.activate(session, trial, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
-    async def pause(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
+    async def pause(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state.is_stopping:
                 raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
@@ -49,14 +64,16 @@ class Lifecycle:
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.pause(session, trial, principal.username)
 
-    async def cancel(self, experiment_id: int, principal: Principal) -> None:
-        await self._stop(experiment_id, principal, ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED)
+    async def cancel(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        await self._stop(experiment_id, principal, session, *CANCELED)
 
-    async def kill(self, experiment_id: int, principal: Principal) -> None:
-        await self._stop(experiment_id, principal, ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED)
+    async def kill(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        await self._stop(experiment_id, principal, session, *KILLED)
 
-    async def archive(self, experiment_id: int, principal: Principal, *, archived: bool) -> None:
-        async with self._database.write() as session:
+    async def archive(
+        self, experiment_id: int, principal: Principal, session: AsyncSession | None = None, *, archived: bool
+    ) -> None:
+        async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             if not row.state.is_terminal:
                 raise PreconditionFailed(
@@ -78,9 +95,11 @@ class Lifecycle:
         async with self._database.read() as session:
             await self._check_home(session, project_id)
 
-    async def rehome(self, experiment_id: int, principal: Principal, project_id: int) -> None:
+    async def rehome(
+        self, experiment_id: int, principal: Principal, project_id: int, session: AsyncSession | None = None
+    ) -> None:
         """To another project, whatever it is doing."""
-        async with self._database.write() as session:
+        async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             await self._check_home(session, project_id)
             if row.project_id == project_id:
@@ -103,8 +122,8 @@ class Lifecycle:
         if project.archived:
             raise PreconditionFailed(f"project {project.name!r} is archived")
 
-    async def delete(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
+    async def delete(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
             row = await repository.get(session, experiment_id)
             await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
             if not row.state.is_terminal:
@@ -119,8 +138,15 @@ class Lifecycle:
         await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         return row
 
-    async def _stop(self, experiment_id: int, principal: Principal, to: ExperimentState, trials_to: TrialState) -> None:
-        async with self._database.write() as session:
+    async def _stop(
+        self,
+        experiment_id: int,
+        principal: Principal,
+        session: AsyncSession | None,
+        to: ExperimentState,
+        trials_to: TrialState,
+    ) -> None:
+        async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state is to:
                 return
