@@ -13,7 +13,7 @@ from tests.support.cluster import Cluster, cluster
 
 from determined.link.messages import Hello
 from determined_master.api.authorization import Rule, rules
-from determined_master.api.v1.unsupported_operations import OPERATIONS
+from determined_master.api.v1.unsupported_operations import OPERATIONS, PLAIN
 from determined_master.app import ROUTERS
 
 FOREIGN = ("no token", "expired token", "another user", "another trial", "join token")
@@ -87,6 +87,7 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
         if template == "UnsupportedOperations":
             for _name, verb, path in OPERATIONS:
                 yield rule, verb, "/api/v1" + path.replace("{", "").replace("}", ""), {}
+            yield from ((rule, verb, path, None) for _name, verb, path in PLAIN)
         elif template == "Pages":
             yield rule, "GET", "/experiments/1", None
         elif method != "SOCKET":

@@ -99,7 +99,16 @@ class Users:
         notify(session, notifications.SESSIONS)
 
     async def create(
-        self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool
+        self,
+        actor: Principal,
+        username: str,
+        *,
+        admin: bool,
+        display_name: str,
+        password: str,
+        is_hashed: bool,
+        active: bool = True,
+        agent_user_group: dict[str, Any] | None = None,
     ) -> UserRow:
         _check_username(username)
         if password and not is_hashed:
@@ -108,10 +117,13 @@ class Users:
         async with self._database.write() as session:
             if await repository.find_by_name(session, username):
                 raise Conflict(f"user {username!r} exists already")
+            await _check_display_name(session, display_name, None)
             user = await repository.add(
                 session,
                 username=username,
                 admin=admin,
+                active=active,
+                agent_user_group=agent_user_group,
                 display_name=display_name,
                 password_hash=password_hash,
                 modified_at=self._clock.now(),
@@ -139,6 +151,7 @@ class Users:
             namesake = await repository.find_by_name(session, values.get("username", user.username))
             if namesake is not None and namesake.id != user_id:
                 raise Conflict(f"user {namesake.username!r} exists already")
+            await _check_display_name(session, values.get("display_name", ""), user_id)
             await repository.change(session, user_id, modified_at=self._clock.now(), **values)
             if password is not None or changes.get("active") is False:
                 await repository.close_sessions_of(session, user_id, but=actor.session_id if own else None)
@@ -185,6 +198,13 @@ class Users:
         if not self._decoy:
             self._decoy = await self._passwords.hash(secrets.token_hex(16))
         return self._decoy
+
+
+async def _check_display_name(session: AsyncSession, display_name: str, user_id: int | None) -> None:
+    """Raises Conflict for a name under which another user is known."""
+    namesake = await repository.find_namesake(session, display_name, user_id) if display_name.strip() else None
+    if namesake is not None:
+        raise Conflict(f"{display_name!r} is the name of another user, {namesake.username}")
 
 
 def _check_username(username: str) -> None:

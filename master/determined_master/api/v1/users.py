@@ -75,6 +75,8 @@ async def create_user(body: schemas.PostUserBody, admin: Admin, services: Servic
         display_name=body.user.display_name or "",
         password=body.password or "",
         is_hashed=body.is_hashed,
+        active=body.user.active,
+        agent_user_group=body.user.agent_user_group.model_dump(by_alias=False) if body.user.agent_user_group else None,
     )
     return schemas.UserAnswer(user=schemas.user(row))
 
