@@ -55,6 +55,10 @@ Number = Annotated[float, PlainSerializer(outward, return_type=float | str)]
 """A float; a string on the wire where it is not finite."""
 
 
+WIRE_VERSION = "0.38.1"
+"""The version of the older product whose API this is; its clients compare it with their own."""
+
+
 class Empty(Wire):
     """``{}``."""
 

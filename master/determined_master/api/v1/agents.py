@@ -1,8 +1,10 @@
 """Agents and slots: listed, enabled, disabled."""
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
@@ -13,6 +15,7 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import agents as schemas
 from determined_master.api.schemas.base import BoundedInt
+from determined_master.api.sorting import sort
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.services import Services
 
@@ -21,9 +24,20 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["agents"])
 
 @router.get("/agents")
 async def list_agents(
-    _principal: Anyone, session: Read, offset: BoundedInt = 0, limit: BoundedInt = 0
+    _principal: Anyone,
+    session: Read,
+    exclude_slots: Annotated[bool, Query(alias="excludeSlots")] = False,
+    exclude_containers: Annotated[bool, Query(alias="excludeContainers")] = False,
+    sort_by: Annotated[str, Query(alias="sortBy")] = "",
+    order_by: Annotated[str, Query(alias="orderBy")] = "",
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.AgentsAnswer:
-    shown, pagination = page(await _show(session, list(await repository.present(session))), offset, limit)
+    found = await _show(session, list(await repository.present(session)))
+    sort(found, sort_by, order_by, _SORT)
+    shown, pagination = page(found, offset, limit)
+    hidden = [name for name, is_hidden in (("slots", exclude_slots), ("containers", exclude_containers)) if is_hidden]
+    shown = [agent.model_copy(update={name: {} for name in hidden}) for agent in shown]
     return schemas.AgentsAnswer(agents=shown, pagination=pagination)
 
 
@@ -103,3 +117,9 @@ def _slot(agent: schemas.Agent, name: str) -> schemas.Slot:
     if name not in agent.slots:
         raise NotFound(f"agent {agent.id} has no slot {name}")
     return agent.slots[name]
+
+
+_SORT: dict[str, Callable[[schemas.Agent], Any]] = {
+    "SORT_BY_ID": lambda agent: agent.id,
+    "SORT_BY_TIME": lambda agent: (agent.registered_time, agent.id),
+}

@@ -14,12 +14,11 @@ from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep
 from determined_master.api.pagination import page
-from determined_master.api.schemas.base import BoundedInt, Pagination, Wire, rfc3339
+from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
 from determined_master.services import Services
 
-WIRE_VERSION = "0.38.1"
 router = APIRouter(tags=["cluster"])
 
 
@@ -112,8 +111,14 @@ async def get_logs(
 
 @router.get("/api/v1/resource-pools")
 async def get_pools(
-    _principal: Anyone, services: ServicesDep, session: Read, offset: BoundedInt = 0, limit: BoundedInt = 0
+    _principal: Anyone,
+    services: ServicesDep,
+    session: Read,
+    unbound: bool = False,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> PoolsAnswer:
+    """No pool is bound to a workspace, so ``unbound`` leaves none out."""
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
     held = await allocation_rows.held_slots(session)

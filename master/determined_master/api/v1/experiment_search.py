@@ -11,6 +11,7 @@ from determined_master.api.pagination import Window
 from determined_master.api.queries.experiment_search import show
 from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.base import ProjectId
+from determined_master.api.sorting import refuse_given
 from determined_master.experiment_index import column_catalog, column_repository, repository
 from determined_master.experiment_index.search import Question, Search, project_of
 from determined_master.users import repository as users
@@ -35,8 +36,15 @@ async def search_experiments(
 
 
 @router.get("/projects/{project_id}/columns", response_model=schemas.ProjectColumnsAnswer)
-async def get_project_columns(project_id: ProjectId, _principal: Anyone, session: Read) -> Response:
+async def get_project_columns(
+    project_id: ProjectId,
+    _principal: Anyone,
+    session: Read,
+    table_type: Annotated[str, Query(alias="tableType")] = "",
+) -> Response:
     """Without those of the configuration, which the older page does not know."""
+    if table_type not in ("", "TABLE_TYPE_UNSPECIFIED", "TABLE_TYPE_EXPERIMENT"):
+        refuse_given(tableType=table_type)
     project = await _project(session, project_id)
     columns = [schemas.project_column(*one) for one in await column_catalog.every(session, project)]
     return Response(msgspec.json.encode({"columns": columns}), media_type="application/json")

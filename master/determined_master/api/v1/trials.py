@@ -1,6 +1,7 @@
 """Trials: read, kill, progress, metadata; what a task says of itself."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
@@ -14,6 +15,8 @@ from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
+from determined_master.api.sorting import refuse_given, sort
+from determined_master.db.models import TrialRow
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
@@ -35,10 +38,7 @@ async def list_trials(
     await experiment_rows.get(session, experiment_id)
     wanted = states(state_names, TrialState)
     rows = [r for r in await repository.of_experiment(session, experiment_id) if not wanted or r.state in wanted]
-    if sort_by in _SORT:
-        rows.sort(key=_SORT[sort_by])
-    if is_descending(order_by):
-        rows.reverse()
+    sort(rows, sort_by, order_by, _SORT)
     shown, pagination = page(rows, offset, limit)
     return schemas.TrialsAnswer(trials=await trial_queries.show(session, shown), pagination=pagination)
 
@@ -58,17 +58,24 @@ async def get_workloads(
     metric_type: Annotated[str, Query(alias="metricType")] = "",
     batches: Annotated[bool, Query(alias="includeBatchMetrics")] = False,
     only: Annotated[str, Query(alias="filter")] = "",
+    without_deleted: Annotated[bool, Query(alias="removeDeletedCheckpoints")] = False,
+    sort_key: Annotated[str, Query(alias="sortKey")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> schemas.WorkloadsAnswer:
     row = await repository.get(session, trial_id)
-    groups = [group] if group else _TYPES.get(metric_type, [])
+    if sort_key not in ("", "batches"):
+        refuse_given(sortKey=sort_key)
+    if metric_type not in _TYPES:
+        refuse_given(metricType=metric_type)
+    if only not in _KINDS:
+        refuse_given(filter=only)
+    groups = [group] if group else _TYPES[metric_type]
     found = await trial_queries.workloads(session, row, groups=groups, batches=batches)
-    if only == "FILTER_OPTION_VALIDATION":
-        found = [w for w in found if w.validation]
-    elif only == "FILTER_OPTION_CHECKPOINT":
-        found = [w for w in found if w.checkpoint]
+    found = [w for w in found if any(getattr(w, kind) for kind in _KINDS[only])]
+    if without_deleted:
+        found = [w for w in found if w.checkpoint is None or w.checkpoint.state != "STATE_DELETED"]
     if is_descending(order_by):
         found.reverse()
     shown, pagination = page(found, offset, limit)
@@ -139,11 +146,26 @@ async def set_metadata(
     return schemas.MetadataAnswer(metadata=body.metadata)
 
 
-_TYPES = {"METRIC_TYPE_TRAINING": ["training"], "METRIC_TYPE_VALIDATION": ["validation"]}
-_SORT = {
+_TYPES: dict[str, list[str]] = {
+    "": [],
+    "METRIC_TYPE_UNSPECIFIED": [],
+    "METRIC_TYPE_TRAINING": ["training"],
+    "METRIC_TYPE_VALIDATION": ["validation"],
+}
+_KINDS = {
+    "": ("training", "validation", "checkpoint"),
+    "FILTER_OPTION_UNSPECIFIED": ("training", "validation", "checkpoint"),
+    "FILTER_OPTION_VALIDATION": ("validation",),
+    "FILTER_OPTION_CHECKPOINT": ("checkpoint",),
+    "FILTER_OPTION_CHECKPOINT_OR_VALIDATION": ("checkpoint", "validation"),
+}
+_SORT: dict[str, Callable[[TrialRow], Any]] = {
     "SORT_BY_ID": lambda t: t.id,
     "SORT_BY_START_TIME": lambda t: t.start_time,
+    "SORT_BY_END_TIME": lambda t: (t.end_time is None, t.end_time or t.start_time),
     "SORT_BY_STATE": lambda t: t.state.value,
+    "SORT_BY_DURATION": lambda t: (t.end_time is None, (t.end_time or t.start_time) - t.start_time),
+    "SORT_BY_CHECKPOINT_SIZE": lambda t: t.checkpoint_size,
     "SORT_BY_BATCHES_PROCESSED": lambda t: t.steps_completed,
     "SORT_BY_RESTARTS": lambda t: t.restarts,
     "SORT_BY_SEARCHER_METRIC_VAL": lambda t: (t.searcher_metric_value is None, t.searcher_metric_value or 0.0),

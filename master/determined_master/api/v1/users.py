@@ -1,6 +1,7 @@
 """Login, logout, users."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -10,8 +11,9 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
-from determined_master.api.schemas.enums import is_descending
+from determined_master.api.sorting import refuse_given, sort
 from determined_master.authentication import COOKIE
+from determined_master.db.models import UserRow
 from determined_master.users import repository
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
@@ -49,10 +51,13 @@ async def list_users(
     active: bool | None = None,
     admin: bool | None = None,
     name: str = "",
+    role_id: Annotated[list[BoundedInt], Query(alias="roleIdAssignedDirectlyToUser")] = [],  # noqa: B006
+    sort_by: Annotated[str, Query(alias="sortBy")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> schemas.UsersAnswer:
+    refuse_given(roleIdAssignedDirectlyToUser=role_id)
     rows = [
         row
         for row in await repository.all_users(session)
@@ -60,8 +65,7 @@ async def list_users(
         and (admin is None or row.admin == admin)
         and name.lower() in f"{row.username} {row.display_name}".lower()
     ]
-    if is_descending(order_by):
-        rows.reverse()
+    sort(rows, sort_by, order_by, _SORT)
     shown, pagination = page(rows, offset, limit)
     return schemas.UsersAnswer(users=[schemas.user(row) for row in shown], pagination=pagination)
 
@@ -97,3 +101,15 @@ async def change_user(
 ) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
     return schemas.UserAnswer(user=schemas.user(await services.users.change(user, user_id, changes)))
+
+
+_SORT: dict[str, Callable[[UserRow], Any]] = {
+    "SORT_BY_DISPLAY_NAME": lambda row: (row.display_name, row.id),
+    "SORT_BY_USER_NAME": lambda row: (row.username, row.id),
+    "SORT_BY_NAME": lambda row: (row.display_name or row.username, row.id),
+    "SORT_BY_ADMIN": lambda row: (row.admin, row.id),
+    "SORT_BY_ACTIVE": lambda row: (row.active, row.id),
+    "SORT_BY_REMOTE": lambda row: (row.remote, row.id),
+    "SORT_BY_MODIFIED_TIME": lambda row: (row.modified_at, row.id),
+    "SORT_BY_LAST_AUTH_TIME": lambda row: (row.last_auth_at.timestamp() if row.last_auth_at else 0.0, row.id),
+}
