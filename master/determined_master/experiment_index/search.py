@@ -122,10 +122,8 @@ async def known(session: AsyncSession, columns: Collection[str]) -> dict[str, St
 
 
 def project_of(project_id: int | None) -> int:
-    """0 for any, for which -1 is another word."""
+    """0 for any."""
     number = project_id or 0
-    if number == -1:
-        return 0
     if not 0 <= number <= MAX_INT64:
         raise BadRequest(f"{number} is no project")
     return number

@@ -24,7 +24,7 @@ LARGEST_PAGE = 500
 async def search_experiments(
     body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.ExperimentsSearchAnswer:
-    search = Search(session, services.clock.now(), Question(body.project_id, body.filter, body.sort))
+    search = Search(session, services.clock.now(), Question(any_project(body.project_id), body.filter, body.sort))
     total = await search.total()
     window = Window.of(body.offset, body.limit, total)
     limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)
@@ -65,12 +65,19 @@ async def get_project_metric_ranges(
 async def get_experiment_labels(
     _principal: Anyone, session: Read, project_id: Annotated[int, Query(alias="projectId")] = 0
 ) -> schemas.ExperimentLabelsAnswer:
-    return schemas.ExperimentLabelsAnswer(labels=list(await repository.labels(session, project_of(project_id))))
+    return schemas.ExperimentLabelsAnswer(
+        labels=list(await repository.labels(session, project_of(any_project(project_id))))
+    )
 
 
 async def _project(session: Read, project_id: int) -> int:
     """Returns the project's id, 0 for any. Raises NotFound for one that does not exist."""
-    project = project_of(project_id)
+    project = project_of(any_project(project_id))
     if project:
         await users.get_project(session, project)
     return project
+
+
+def any_project(project_id: int | None) -> int:
+    """Clients of the older API say -1 as well as 0 for any project."""
+    return 0 if project_id == -1 else project_id or 0
