@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, PASSWORD, Cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import FILE, live_in
 
 HUGE = 2**64
 EDGES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"]
@@ -14,7 +14,9 @@ EDGES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T0
 
 @pytest.mark.parametrize("parent", ["a", "²", HUGE, -1, 99, [1], {"a": 1}, 1.5, True])
 async def test_a_parent_that_is_none_is_refused_and_lists_go_on(one: Cluster, parent: Any):
-    answer = await one.post("/api/v1/experiments", {"config": CONFIG, "parentId": parent})
+    """With a context of its own, for which the parent need not be read."""
+    body = {"config": CONFIG, "parentId": parent, "modelDefinition": [FILE]}
+    answer = await one.post("/api/v1/experiments", body)
     if parent is not True:
         assert answer.status_code in (400, 404), answer.text
     assert (await one.client.get("/api/v1/experiments")).status_code == 200
