@@ -30,6 +30,7 @@ from determined_master.api.fast.dispatch import FastPath, Handler
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
+from determined_master.api.schemas.base import WIRE_VERSION
 from determined_master.api.v1 import (
     agents,
     allocations,
@@ -124,7 +125,7 @@ def create_app(services: Services) -> FastAPI:
     app = App(
         services,
         title="Detent",
-        version=cluster.WIRE_VERSION,
+        version=WIRE_VERSION,
         lifespan=lifespan,
         redirect_slashes=False,
         docs_url=None,

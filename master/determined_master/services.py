@@ -10,9 +10,12 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from determined.errors import NotFound
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import Forbidden, NotFound
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
+from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
 from determined_master.authentication import COOKIE, Authenticator
@@ -21,6 +24,7 @@ from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.migrate import bring_up
+from determined_master.db.models import AllocationRow
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
 from determined_master.experiments.commands.create import Creator
@@ -37,6 +41,7 @@ from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
+from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
 
 R = TypeVar("R")
@@ -51,6 +56,7 @@ class Services:
     secrets: Secrets
     blobs: Blobs
     authenticator: Authenticator
+    authorization: Authorization
     users: Users
     allocations: Allocations
     agents: Agents
@@ -90,6 +96,25 @@ class Services:
             if len(self._trial_ids) > 10_000:
                 self._trial_ids = {task_id: known}
         return known
+
+    async def check_trial(self, session: AsyncSession, principal: Principal, trial_id: int) -> None:
+        """Raises Forbidden unless a task writes to its own trial, or a user to a trial that they may change."""
+        if not principal.is_task:
+            owner_id = await trial_rows.owner_of(session, trial_id)
+            await self.authorization.check_change(session, principal, owner_id, f"trial {trial_id}")
+        elif await self.trial_of(principal) != trial_id:
+            raise Forbidden(f"this task's token may not write to trial {trial_id}")
+
+    async def checked_allocation(
+        self, session: AsyncSession, principal: Principal, allocation_id: str
+    ) -> AllocationRow:
+        """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""
+        if principal.is_task and principal.allocation_id != allocation_id:
+            raise Forbidden(f"this task's token may not speak for allocation {allocation_id}")
+        row = await allocation_rows.get(session, allocation_id)
+        if not principal.is_task:
+            await self.authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")
+        return row
 
     async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
         """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
@@ -134,7 +159,8 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     trials = Trials(
         clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
     )
-    lifecycle = Lifecycle(database, clock, trials)
+    authorization = Authorization(is_open=settings.authorization == "open")
+    lifecycle = Lifecycle(database, clock, trials, authorization)
     return Services(
         settings=settings,
         clock=clock,
@@ -143,6 +169,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         secrets=secrets,
         blobs=blobs,
         authenticator=authenticator,
+        authorization=authorization,
         users=Users(database, Passwords(), authenticator.forget_sessions, clock),
         allocations=allocations,
         agents=Agents(database, clock, Containers(clock, allocations), settings.agent_reconnect_wait),

@@ -44,6 +44,11 @@ class Settings(BaseModel):
     announce: bool = False
     """Print ``ready: URL`` once it serves."""
     log_level: str = "INFO"
+    authorization: Literal["owner", "open"] = "owner"
+    """Who may change an experiment and what belongs to it: its owner and admins, or (``open``) every user. Deleting is
+    always the owner's or an admin's."""
+    master_logs: Literal["admin", "users"] = "admin"
+    """Who may read the master's own log."""
     base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
     """The path under which a proxy offers this master, where it does not say so by X-Forwarded-Prefix."""
     webui: Path | None = None

@@ -64,13 +64,80 @@ async def test_where_the_number_is_another_nothing_is_done(one: Cluster, verb: s
 
 
 @pytest.mark.parametrize("filters", [{}, {"projectId": 1}, {"excludedExperimentIds": [1]}])
-async def test_filters_are_refused_in_words(one: Cluster, filters: dict[str, Any]):
+async def test_filters_and_ids_exclude_each_other(one: Cluster, filters: dict[str, Any]):
     (done,) = await ended(one, 1)
     for verb in [*VERBS, "delete", "move"]:
         answer = await bulk(one, verb, [done], filters=filters, destinationProjectId=1)
         assert answer.status_code == 400
-        assert "name the experiments" in answer.json()["error"]["error"]
+        assert "exclude each other" in answer.json()["error"]["error"]
     assert await states(one) == [(done, "STATE_COMPLETED", False, [], 1)]
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"projectId": 1},
+    {"name": "ONE", "userIds": [1]},
+    {"labels": ["old", "kept"]},
+    {"labels": ["kept"], "excludedExperimentIds": [2]},
+    {"states": ["STATE_ERROR"]},
+    {"archived": True},
+    {"description": "nobody"},
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+async def test_a_filter_acts_on_exactly_the_ids_that_it_lists(one: Cluster, filters: dict[str, Any]):
+    await ended(one, 2, labels=["kept", "old"], name="one")
+    await ended(one, 1, labels=["kept"], state=ExperimentState.ERROR)
+    await ended(one, 1, archived=True, user_id=2, name="one of another")
+    await ended(one, 1, state=ExperimentState.DELETED)
+    async with one.master.database.write() as session:
+        await add_experiment(session, project_id=await add_project(session))
+    asked = {key: value for key, value in filters.items() if key != "excludedExperimentIds"} | {"projectId": 1}
+    asked = {key: str(value).lower() if isinstance(value, bool) else value for key, value in asked.items()}
+    listed = {each["id"] for each in (await one.get("/api/v1/experiments", **asked))["experiments"]}
+    expected = listed - set(filters.get("excludedExperimentIds", ()))
+    told = await errors(one, "delete", [], filters=filters, expectedCount=len(expected))
+    assert told == dict.fromkeys(sorted(expected), "")
+    left = {row[0] for row in await states(one) if row[1] != "STATE_DELETING"}
+    assert left == {1, 2, 3, 4, 6} - expected
+
+
+async def test_a_filter_whose_number_is_another_changes_nothing(one: Cluster):
+    await ended(one, 2)
+    before = await states(one)
+    assert (await bulk(one, "archive", [], filters={}, expectedCount=3)).status_code == 412
+    assert await states(one) == before
+
+
+async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_change(one: Cluster):
+    live = await one.create(CONFIG, activate=False)
+    done, theirs = await ended(one, 1), await ended(one, 1, user_id=1)
+    await login(one.client, "determined")
+    mine = await ended(one, 1, user_id=2)
+    told = await errors(one, "archive", [], filters={})
+    assert told[mine[0]] == ""
+    assert all("only admin or an admin may" in told[each] for each in (live, *done, *theirs))
+    await login(one.client, "admin")
+    told = await errors(one, "archive", [], filters={"excludedExperimentIds": mine})
+    assert "only one that has ended" in told[live]
+    assert sorted((row[0], row[2]) for row in await states(one)) == [(1, False), (2, True), (3, True), (4, True)]
+
+
+@pytest.mark.parametrize("project", [-1, 0])
+async def test_project_minus_one_means_any(one: Cluster, project: int):
+    async with one.master.database.write() as session:
+        elsewhere = (await add_experiment(session, project_id=await add_project(session))).id
+    (here,) = await ended(one, 1)
+    await one.master.indexer.catch_up(at_once=True)
+    assert await errors(one, "archive", [here, elsewhere], project=project) == {here: "", elsewhere: ""}
+    assert await errors(one, "unarchive", [], project=project, filters={}) == {here: "", elsewhere: ""}
+    assert await errors(one, "archive", [here], project=project, projectId=project) == {here: ""}
+    assert (await one.get("/api/v1/experiments", projectId=project))["pagination"]["total"] == 2
+    for path in ("columns", "experiments/metric-ranges"):
+        assert await one.get(f"/api/v1/projects/{project}/{path}")
+    found = await one.post("/api/v1/experiments-search", {"projectId": project})
+    assert found.json()["pagination"]["total"] == 1
 
 
 async def test_only_those_of_the_project_are_there(one: Cluster):

@@ -159,7 +159,7 @@ async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(
     await ship(one, task_id, long, "\x1b[31mred\x1b[0m\x00\x07")
     first, second = (await page(one))["lines"]
     assert (first["text"], first["length"]) == (long[:10_000], 10_000_000)
-    assert second["text"] == "\x1b[31mred\x1b[0m\x00\x07"
+    assert second["text"] == "\x1b[31mred\x1b[0m\u2400\x07"
     whole = await one.get(f"/detent/logs/lines/{first['id']}")
     assert whole["line"]["text"] == long
 

@@ -1,9 +1,10 @@
 """Login, roles, tokens: who may do what, and what is kept of secrets."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
-from tests.support.cluster import PASSWORD, Cluster, login
+from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
 from determined_master.passwords import client_hash
 
@@ -121,3 +122,56 @@ async def test_whoever_holds_the_data_folder_may_drain(one: Cluster):
 async def test_files_with_secrets_are_their_owners_alone(one: Cluster):
     for name in ("secret", "agent-token"):
         assert (one.master.settings.data / name).stat().st_mode & 0o777 == 0o600
+
+
+GROUP = {"agentUid": 1001, "agentUser": "ada", "agentGid": 1002, "agentGroup": "lab"}
+
+
+async def test_the_link_with_an_agents_user_is_stored_and_returned(one: Cluster):
+    answer = await one.post("/api/v1/users", {"user": {"username": "ada", "active": False, "agentUserGroup": GROUP}})
+    assert answer.json()["user"]["agentUserGroup"] == GROUP
+    assert answer.json()["user"]["active"] is False
+    user_id = answer.json()["user"]["id"]
+    assert (await one.get(f"/api/v1/users/{user_id}"))["user"]["agentUserGroup"] == GROUP
+    changed = GROUP | {"agentUid": 7}
+    answer = await one.client.patch(f"/api/v1/users/{user_id}", json={"agentUserGroup": changed})
+    assert answer.json()["user"]["agentUserGroup"] == changed
+    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] is None
+    await login(one.client, "determined")
+    assert (await one.client.patch("/api/v1/users/2", json={"agentUserGroup": GROUP})).status_code == 403
+
+
+async def test_the_log_of_a_linked_users_task_warns_that_it_runs_as_somebody_else(one: Cluster):
+    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
+    agent = await one.join()
+    await one.create()
+    await agent.wished()
+    log = (await one.client.get("/api/v1/trials/1/logs")).text
+    assert "admin is linked with uid 1001 (ada); this task does not run as that user yet" in log
+
+
+@pytest.mark.parametrize("name", ["admin", "ADMIN", " Ada L. "])
+async def test_a_display_name_of_another_user_is_refused(one: Cluster, name: str):
+    assert (await one.client.patch("/api/v1/users/1", json={"displayName": "Ada L."})).status_code == 200
+    assert (await one.client.patch("/api/v1/users/1", json={"displayName": "ada l."})).status_code == 200
+    answer = await one.client.patch("/api/v1/users/2", json={"displayName": name})
+    assert answer.status_code == 409
+    assert "another user" in answer.json()["error"]["error"]
+    answer = await one.post("/api/v1/users", {"user": {"username": "new", "displayName": name}})
+    assert answer.status_code == 409
+
+
+@pytest.mark.parametrize(("setting", "status"), [("admin", 403), ("users", 200)])
+async def test_the_masters_log_is_for_users_where_a_setting_says_so(tmp_path: Path, setting: str, status: int):
+    async with cluster(tmp_path, master_logs=setting) as one:
+        await login(one.client, "determined")
+        assert (await one.client.get("/api/v1/master/logs")).status_code == status
+
+
+@pytest.mark.parametrize("path", ["raw", "aggregated", "allocations-csv"])
+async def test_the_use_of_resources_is_not_offered_yet(one: Cluster, path: str):
+    for start in ("/resources/allocation/", "/api/v1/resources/allocation/"):
+        if path != "allocations-csv" or start.startswith("/resources"):
+            answer = await one.client.get(start + path)
+            assert answer.status_code == 501
+            assert "does not offer" in answer.json()["error"]["error"]

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import Forbidden
-from determined_master.authentication import Authenticator
+from determined.errors import Forbidden, Unauthenticated
+from determined_master.authentication import Authenticator, bearer
 from determined_master.db.session import ReadSession
 from determined_master.principal import Principal
 from determined_master.services import Services
@@ -36,13 +36,17 @@ Read = Annotated[ReadSession, Depends(read_session, scope="function")]
 Write = Annotated[AsyncSession, Depends(write_session, scope="function")]
 
 
+async def nobody() -> None:
+    """Declares that a route needs no login."""
+
+
 async def current_principal(request: Request) -> Principal:
     authenticator: Authenticator = request.app.state.services.authenticator
     return await authenticator.principal(request.headers, request.cookies)
 
 
 async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person; a task's token is refused where this is asked for."""
+    """A person. Raises Forbidden for a task's token."""
     if principal.is_task:
         raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
     return principal
@@ -54,6 +58,67 @@ async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Pr
     return user
 
 
+async def owner(user: Annotated[Principal, Depends(current_user)]) -> Principal:
+    """A person who has to be an experiment's owner; the command checks that in its transaction."""
+    return user
+
+
+async def self_or_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
+    """A person who changes themselves, or an admin; the command checks that."""
+    return user
+
+
+async def task_or_owner(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
+    """A task that writes to its own trial, or that trial's owner; ``services.check_trial`` and others check that."""
+    return principal
+
+
+async def task_or_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
+    """A person, or a task that reads what is its own; the route checks that."""
+    return principal
+
+
+async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
+    """A task that reports of itself. Raises Forbidden for a person."""
+    if not principal.is_task:
+        raise Forbidden("this is reported by the trial's own task, with that task's token")
+    return principal
+
+
+async def agent(request: Request, services: ServicesDep) -> None:
+    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        raise Unauthenticated("the join token is not this cluster's")
+
+
+async def admin_or_agent(request: Request, services: ServicesDep) -> None:
+    """An admin, or whoever holds the data folder: its supervisor must be able to end the cluster in good order even
+    after every password was changed."""
+    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        await current_admin(await current_user(await current_principal(request)))
+
+
+async def user_or_agent(request: Request, services: ServicesDep) -> Principal | None:
+    """The user; None for whoever holds the data folder."""
+    if services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+        return None
+    return await current_user(await current_principal(request))
+
+
+async def log_reader(user: Annotated[Principal, Depends(current_user)], services: ServicesDep) -> Principal:
+    """An admin; every user where the setting ``master_logs`` says so."""
+    if services.settings.master_logs == "admin" and not user.admin:
+        raise Forbidden("this needs an admin; the master's setting `master_logs: users` opens its log to every user")
+    return user
+
+
+NoLogin = Depends(nobody)
 Anyone = Annotated[Principal, Depends(current_principal)]
 User = Annotated[Principal, Depends(current_user)]
+Owner = Annotated[Principal, Depends(owner)]
+Self = Annotated[Principal, Depends(self_or_admin)]
+TaskOrOwner = Annotated[Principal, Depends(task_or_owner)]
+TaskOrUser = Annotated[Principal, Depends(task_or_user)]
+Task = Annotated[Principal, Depends(task)]
 Admin = Annotated[Principal, Depends(current_admin)]
+UserOrAgent = Annotated[Principal | None, Depends(user_or_agent)]
+LogReader = Annotated[Principal, Depends(log_reader)]

@@ -1,11 +1,12 @@
 """Converts errors to responses: one format and one handler for everything that can go wrong in a request."""
 
+import json
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from determined.errors import (
     ApiError,
@@ -46,7 +47,9 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 def response_of(error: ApiError) -> Response:
-    return JSONResponse(error_body(error), status_code=error.status)
+    content = json.dumps(error_body(error), ensure_ascii=False, separators=(",", ":"))
+    # A message may quote what a request sent, and that need not be text.
+    return Response(content.encode("utf-8", "replace"), error.status, media_type="application/json")
 
 
 def translate(error: Exception) -> ApiError:

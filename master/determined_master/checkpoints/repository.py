@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, func, select, true, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from determined.errors import NotFound
+from determined.errors import NotFound, NotImplementedYet
 from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
@@ -107,13 +107,20 @@ async def page(
 
 @dataclass(frozen=True)
 class Order:
-    """How a list of checkpoints is sorted: by a wire name of a column, or by a metric of the validation at its step."""
+    """How a list of checkpoints is sorted: by a wire name of a column, or by a metric of the validation at its step.
+
+    Raises NotImplementedYet for a column that is not offered.
+    """
 
     column: str = ""
     metric: str = ""
     """The searcher's metric if empty and the column asks for it."""
     larger_is_better: bool = False
     is_descending: bool = False
+
+    def __post_init__(self) -> None:
+        if self.column not in ("", "SORT_BY_UNSPECIFIED", "SORT_BY_SEARCHER_METRIC", *_SORT_COLUMNS):
+            raise NotImplementedYet(f"sorting by {self.column[:100]} is not offered")
 
 
 def of_experiment(experiment_id: int) -> ColumnElement[bool]:

@@ -57,10 +57,17 @@ def to_micros(value: datetime) -> int:
 
 
 def from_micros(value: int) -> datetime:
+    """Times that earlier versions stored beyond the bounds come back as the bound."""
+    value = min(_LATEST_MICROS, max(_EARLIEST_MICROS, value))
     return datetime.fromtimestamp(value // 1_000_000, UTC).replace(microsecond=value % 1_000_000)
 
 
+MAX_INT64 = 2**63 - 1
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""The bounds of stored times: each has a date in every time zone, and room for a difference."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 
 
 class Base(DeclarativeBase):

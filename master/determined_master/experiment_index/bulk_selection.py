@@ -4,7 +4,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from determined.errors import ApiError, BadRequest
+from determined_master.db.base import MAX_INT64
 from determined_master.db.session import Database
 from determined_master.errors import SelectionChanged, unexpected
 from determined_master.experiment_index import repository
@@ -13,10 +16,11 @@ from determined_master.users import repository as users
 logger = logging.getLogger(__name__)
 
 MAX_EXPERIMENTS = 10_000
-LARGEST_ID = 2**63 - 1
 MAX_LABEL_LENGTH = 255
 
-Verb = Callable[[int], Awaitable[Any]]
+Verb = Callable[[int, AsyncSession | None], Awaitable[Any]]
+"""Gets the session to work in; None for a transaction of its own."""
+Listed = Callable[[AsyncSession], Awaitable[Sequence[int]]]
 
 
 class Result(NamedTuple):
@@ -34,24 +38,25 @@ class Selected:
         *,
         project_id: int = 0,
         expected_count: int | None = None,
-        filters: object | None = None,
+        listed: Listed | None = None,
     ) -> None:
-        if filters is not None:
-            raise BadRequest(
-                "filters are not taken: what they select may have changed since it was looked at; "
-                "name the experiments in experimentIds"
-            )
+        """``listed`` returns the experiments that a filter lists, in the transaction that changes them."""
+        if listed is not None and ids:
+            raise BadRequest("experimentIds and filters exclude each other")
         if len(ids) > MAX_EXPERIMENTS:
             raise BadRequest(f"{len(ids)} experiments at once; {MAX_EXPERIMENTS} are the most")
-        if not 0 <= project_id <= LARGEST_ID:
+        if not 0 <= project_id <= MAX_INT64:
             raise BadRequest(f"{project_id} is no project")
         self.ids = list(dict.fromkeys(ids))
         self._project_id = project_id
         self._expected_count = expected_count
+        self._listed = listed
 
     async def each(self, database: Database, verb: Verb) -> list[Result]:
         """Raises SelectionChanged, with nothing done, where other than the expected number are there. What goes wrong
         with one is said of that one; only where nothing could be done for the master's own fault that is raised."""
+        if self._listed is not None:
+            return await self._each_listed(database, verb, self._listed)
         there = await self._there(database)
         if self._expected_count is not None and self._expected_count != len(there):
             raise SelectionChanged(
@@ -65,7 +70,7 @@ class Selected:
                 results.append(Result(experiment_id, f"experiment {experiment_id} not found{self._where}"))
                 continue
             try:
-                await verb(experiment_id)
+                await verb(experiment_id, None)
                 results.append(Result(experiment_id, ""))
             except ApiError as error:
                 results.append(Result(experiment_id, error.message))
@@ -76,11 +81,34 @@ class Selected:
             raise faults[0]
         return results
 
+    async def _each_listed(self, database: Database, verb: Verb, listed: Listed) -> list[Result]:
+        """Selects and changes in one transaction; what one experiment refuses is rolled back for that one."""
+        results: list[Result] = []
+        async with database.write() as session:
+            if self._project_id:
+                await users.get_project(session, self._project_id)
+            found = await listed(session)
+            if len(found) > MAX_EXPERIMENTS:
+                raise BadRequest(f"the filter lists {len(found)} experiments; {MAX_EXPERIMENTS} are the most")
+            if self._expected_count is not None and self._expected_count != len(found):
+                raise SelectionChanged(
+                    f"{self._expected_count} experiments were to be changed, and the filter lists {len(found)}; "
+                    "nothing was done, look again"
+                )
+            for experiment_id in found:
+                try:
+                    async with session.begin_nested():
+                        await verb(experiment_id, session)
+                    results.append(Result(experiment_id, ""))
+                except ApiError as error:
+                    results.append(Result(experiment_id, error.message))
+        return results
+
     async def _there(self, database: Database) -> set[int]:
         async with database.read() as session:
             if self._project_id:
                 await users.get_project(session, self._project_id)
-            possible = [i for i in self.ids if 0 < i <= LARGEST_ID]
+            possible = [i for i in self.ids if 0 < i <= MAX_INT64]
             return set(await repository.existing(session, possible, self._project_id))
 
     @property
@@ -89,7 +117,8 @@ class Selected:
 
 
 def project_of(path: int, body: int) -> int:
-    """Both say it, and the body may leave it out."""
+    """Returns the project of path and body; 0, for which -1 is another word, means any. The body may leave it out."""
+    path, body = max(0, path), max(0, body)
     if body and body != path:
         raise BadRequest(f"the path says project {path}, the body project {body}")
     return path

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.config.findings import nearest
 from determined.errors import BadRequest
+from determined_master.db.base import MAX_INT64
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, readings
@@ -17,7 +18,6 @@ from determined_master.experiment_index.repository import ListedExperiment
 from determined_master.json_numbers import outward
 
 MAX_COMPARED = 2000
-LARGEST_ID = 2**63 - 1
 _BOUND_TO_ALL = frozenset({"startTime", "endTime"})
 
 Cells = dict[str, float | str | bool | None]
@@ -124,6 +124,6 @@ async def known(session: AsyncSession, columns: Collection[str]) -> dict[str, St
 def project_of(project_id: int | None) -> int:
     """0 for any."""
     number = project_id or 0
-    if not 0 <= number <= LARGEST_ID:
+    if not 0 <= number <= MAX_INT64:
         raise BadRequest(f"{number} is no project")
     return number

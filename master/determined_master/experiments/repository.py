@@ -32,6 +32,13 @@ class Selection:
     project_id: int = 0
     owners: Collection[int] | None = None
     """None: anybody's. Empty: nobody's."""
+    labels: Collection[str] = ()
+    """An experiment has all of them."""
+    ids: Collection[int] | None = None
+    excluded: Collection[int] = ()
+    above: int | None = None
+    below: int | None = None
+    """Bounds of the id, excluded themselves."""
 
     def where(self) -> list[ColumnElement[bool]]:
         found: list[ColumnElement[bool]] = [ExperimentRow.state != ExperimentState.DELETED]
@@ -47,6 +54,22 @@ class Selection:
             found.append(ExperimentRow.project_id == self.project_id)
         if self.owners is not None:
             found.append(ExperimentRow.user_id.in_(self.owners))
+        for label in self.labels:
+            cut = label[: ExperimentLabelRow.MAX_CHARACTERS]
+            with_it = select(ExperimentLabelRow.experiment_id).where(ExperimentLabelRow.label == cut)
+            found.append(ExperimentRow.id.in_(with_it))
+        return found + self._ids_where()
+
+    def _ids_where(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = []
+        if self.ids is not None:
+            found.append(ExperimentRow.id.in_(self.ids))
+        if self.excluded:
+            found.append(ExperimentRow.id.not_in(self.excluded))
+        if self.above is not None:
+            found.append(ExperimentRow.id > self.above)
+        if self.below is not None:
+            found.append(ExperimentRow.id < self.below)
         return found
 
 
@@ -115,6 +138,10 @@ async def move(
         session, notifications.deleted(row.id) if to is ExperimentState.DELETED else notifications.experiment(row.id)
     )
     return True
+
+
+async def ids(session: AsyncSession, wanted: Selection) -> Sequence[int]:
+    return (await session.scalars(select(ExperimentRow.id).where(*wanted.where()).order_by(ExperimentRow.id))).all()
 
 
 async def page(

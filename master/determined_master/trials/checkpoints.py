@@ -11,13 +11,14 @@ from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
+from determined_master.db.base import MAX_INT64
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
+from determined_master.users.authorization import Authorization
 
-MAX_INT64 = 2**63 - 1
 MAX_CHECKPOINT_BYTES = 2**53
 
 
@@ -81,6 +82,32 @@ async def report(session: AsyncSession, clock: Clock, body: CheckpointReport, pr
         payload={"trial": trial.id, "steps": steps},
     )
     notify(session, notifications.COLUMNS)
+
+
+async def check_delete(
+    session: AsyncSession, authorization: Authorization, row: CheckpointRow, principal: Principal
+) -> None:
+    """Raises Forbidden for anyone but the owner of the checkpoint's experiment and admins."""
+    if not principal.admin:
+        await authorization.check_delete(session, principal, await _owner_of(session, row), f"checkpoint {row.uuid}")
+
+
+async def check_change(
+    session: AsyncSession, authorization: Authorization, row: CheckpointRow, principal: Principal
+) -> None:
+    """Raises Forbidden unless a task changes its own checkpoint, or a user one that they may change."""
+    if principal.is_task:
+        if row.task_id != principal.task_id:
+            raise Forbidden("this task's token may not change another task's checkpoint")
+    elif not principal.admin:
+        await authorization.check_change(session, principal, await _owner_of(session, row), f"checkpoint {row.uuid}")
+
+
+async def _owner_of(session: AsyncSession, row: CheckpointRow) -> int:
+    trial = await repository.find_by_task(session, row.task_id)
+    if trial is None:
+        raise Forbidden(f"the experiment of checkpoint {row.uuid} is deleted; only an admin may change what is left")
+    return await repository.owner_of(session, trial.id)
 
 
 async def mark_deleted(session: AsyncSession, clock: Clock, row: CheckpointRow) -> None:

@@ -56,6 +56,19 @@ async def get_by_task(session: AsyncSession, task_id: str) -> TrialRow:
     return row
 
 
+async def owner_of(session: AsyncSession, trial_id: int) -> int:
+    """Returns the id of the user who owns the trial's experiment."""
+    query = (
+        select(ExperimentRow.user_id)
+        .join(TrialRow, TrialRow.experiment_id == ExperimentRow.id)
+        .where(TrialRow.id == trial_id)
+    )
+    owner_id = (await session.scalars(query)).one_or_none()
+    if owner_id is None:
+        raise NotFound(f"trial {trial_id} not found")
+    return owner_id
+
+
 async def find_by_task(session: AsyncSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
 

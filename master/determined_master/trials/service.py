@@ -1,6 +1,6 @@
 """Life cycle of trials: create, pause, activate, stop, request slots, settle ended attempts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import after_commit, notify
+from determined_master.logs import repository as logs
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
@@ -87,7 +88,8 @@ class Trials:
 
     async def request_slots(self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow) -> None:
         """A new attempt, from the newest whole checkpoint."""
-        owner = (await users.get(session, experiment.user_id)).username
+        user = await users.get(session, experiment.user_id)
+        owner = user.username
         newest = await checkpoints.newest_completed(session, row.task_id)
         steps = newest.steps_completed if newest else 0
         await repository.change(
@@ -105,7 +107,7 @@ class Trials:
         )
         resources = experiment.config["resources"]
         timeout = experiment.config.get("preemption_timeout")
-        await self._allocations.request(
+        allocation = await self._allocations.request(
             session,
             task_id=row.task_id,
             run_id=row.run_id,
@@ -119,6 +121,9 @@ class Trials:
             spec=spec,
             preemption_timeout=3600 if timeout is None else timeout,
         )
+        if user.agent_user_group:
+            text = f"{owner} is linked with {_linked(user.agent_user_group)}; this task does not run as that user yet"
+            await logs.say(session, row.task_id, allocation.id, text, self._clock.now(), "WARNING")
 
     async def settle(
         self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
@@ -167,3 +172,7 @@ class Trials:
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is not None and live.state is not AllocationState.TERMINATED:
             await self._allocations.terminate(session, live)
+
+
+def _linked(group: Mapping[str, Any]) -> str:
+    return f"uid {group.get('agent_uid')} ({group.get('agent_user') or 'no name'})"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
@@ -20,8 +20,18 @@ async def get(session: AsyncSession, user_id: int) -> UserRow:
 
 
 async def find_by_name(session: AsyncSession, username: str) -> UserRow | None:
+    """Capitals do not matter. Of users whom an earlier version let differ by them alone, the one spelled like this."""
     query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
-    return (await session.execute(query)).scalar_one_or_none()
+    return (await session.scalars(query.order_by((UserRow.username == username).desc(), UserRow.id))).first()
+
+
+async def find_namesake(session: AsyncSession, display_name: str, but: int | None) -> UserRow | None:
+    """Returns a user other than ``but`` who is known by this name: as display name or to sign in."""
+    name = display_name.strip().lower()
+    query = select(UserRow).where(or_(func.lower(UserRow.display_name) == name, func.lower(UserRow.username) == name))
+    if but is not None:
+        query = query.where(UserRow.id != but)
+    return (await session.scalars(query.order_by(UserRow.id))).first()
 
 
 async def all_users(session: AsyncSession) -> Sequence[UserRow]:

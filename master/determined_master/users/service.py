@@ -99,20 +99,31 @@ class Users:
         notify(session, notifications.SESSIONS)
 
     async def create(
-        self, actor: Principal, username: str, *, admin: bool, display_name: str, password: str, is_hashed: bool
+        self,
+        actor: Principal,
+        username: str,
+        *,
+        admin: bool,
+        display_name: str,
+        password: str,
+        is_hashed: bool,
+        active: bool = True,
+        agent_user_group: dict[str, Any] | None = None,
     ) -> UserRow:
-        if not username or len(username) > 255 or any(c.isspace() for c in username):
-            raise BadRequest("a username has 1 to 255 characters and no spaces")
+        _check_username(username)
         if password and not is_hashed:
             _check_strength(password)
         password_hash = await self._hash(password, is_hashed=is_hashed)
         async with self._database.write() as session:
             if await repository.find_by_name(session, username):
                 raise Conflict(f"user {username!r} exists already")
+            await _check_display_name(session, display_name, None)
             user = await repository.add(
                 session,
                 username=username,
                 admin=admin,
+                active=active,
+                agent_user_group=agent_user_group,
                 display_name=display_name,
                 password_hash=password_hash,
                 modified_at=self._clock.now(),
@@ -126,8 +137,10 @@ class Users:
         """``changes``: absent keys stay. A user may change their own display name and password; admins all."""
         own = actor.user_id == user_id
         if not actor.admin and (not own or set(changes) - {"display_name", "password", "is_hashed"}):
-            raise Forbidden("only an admin may change that")
+            raise Forbidden("only an admin may change that; of oneself, one may change display name and password")
         values = {k: v for k, v in changes.items() if k not in ("password", "is_hashed") and v is not None}
+        if "username" in values:
+            _check_username(values["username"])
         password = changes.get("password")
         if password is not None:
             if not changes.get("is_hashed"):
@@ -135,6 +148,10 @@ class Users:
             values["password_hash"] = await self._hash(password, is_hashed=bool(changes.get("is_hashed")))
         async with self._database.write() as session:
             user = await repository.get(session, user_id)
+            namesake = await repository.find_by_name(session, values.get("username", user.username))
+            if namesake is not None and namesake.id != user_id:
+                raise Conflict(f"user {namesake.username!r} exists already")
+            await _check_display_name(session, values.get("display_name", ""), user_id)
             await repository.change(session, user_id, modified_at=self._clock.now(), **values)
             if password is not None or changes.get("active") is False:
                 await repository.close_sessions_of(session, user_id, but=actor.session_id if own else None)
@@ -181,6 +198,18 @@ class Users:
         if not self._decoy:
             self._decoy = await self._passwords.hash(secrets.token_hex(16))
         return self._decoy
+
+
+async def _check_display_name(session: AsyncSession, display_name: str, user_id: int | None) -> None:
+    """Raises Conflict for a name under which another user is known."""
+    namesake = await repository.find_namesake(session, display_name, user_id) if display_name.strip() else None
+    if namesake is not None:
+        raise Conflict(f"{display_name!r} is the name of another user, {namesake.username}")
+
+
+def _check_username(username: str) -> None:
+    if not username or len(username) > 255 or any(c.isspace() or not c.isprintable() for c in username):
+        raise BadRequest("a username has 1 to 255 printable characters and no spaces")
 
 
 def _check_strength(password: str) -> None:

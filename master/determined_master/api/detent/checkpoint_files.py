@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
 from determined_master.api.dependencies import Anyone, Read
-from determined_master.api.schemas.base import Number, Time, Wire
+from determined_master.api.schemas.base import Number, RowId, Time, Wire
 from determined_master.api.schemas.enums import states
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.repository import Listed
@@ -18,7 +18,6 @@ from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import number
 from determined_master.metrics import repository as metric_rows
-from determined_master.trials.checkpoints import MAX_INT64
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -51,7 +50,6 @@ class CheckpointList(Wire):
 
 Before = Annotated[str, Query(max_length=128)]
 Limit = Annotated[int, Query(ge=1, le=500)]
-RowId = Annotated[int, Path(ge=0, le=MAX_INT64)]
 States = Annotated[list[str], Query(alias="state")]
 
 
@@ -74,14 +72,14 @@ async def list_checkpoints(
     session: Read,
     before: Before = "",
     limit: Limit = 100,
-    experiment_id: Annotated[int | None, Query(alias="experimentId", ge=0, le=MAX_INT64)] = None,
+    experiment_id: Annotated[RowId | None, Query(alias="experimentId")] = None,
     state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
     return await _list(session, experiment_id, before, limit, state_names)
 
 
 async def _list(
-    session: ReadSession, experiment_id: int | None, before: str, limit: int, state_names: list[str]
+    session: ReadSession, experiment_id: RowId | None, before: str, limit: int, state_names: list[str]
 ) -> CheckpointList:
     found = await repository.page(
         session,

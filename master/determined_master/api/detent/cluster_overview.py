@@ -12,7 +12,7 @@ from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
-from determined_master.api.schemas.base import Time, Wire, answered, utc
+from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
 from determined_master.db.session import ReadSession
@@ -107,8 +107,8 @@ class SlotUsage(Wire):
     buckets: list[UsageBucket]
 
 
-From = Annotated[datetime | None, Query(alias="from")]
-To = Annotated[datetime | None, Query(alias="to")]
+From = Annotated[Moment | None, Query(alias="from")]
+To = Annotated[Moment | None, Query(alias="to")]
 MAX_QUEUED = 1000
 MAX_HOLDS = 3000
 DISPLAYED_PERIOD = timedelta(days=1)

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse
 
-from determined.errors import Unauthenticated
-from determined_master.api.dependencies import Anyone, ServicesDep, User
-from determined_master.authentication import bearer
+from determined_master.api.dependencies import Anyone, ServicesDep, User, agent
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -25,8 +23,6 @@ async def put_context(digest: str, request: Request, _user: User, services: Serv
     return {}
 
 
-@router.get("/contexts/{digest}")
-async def get_context(digest: str, request: Request, services: ServicesDep) -> FileResponse:
-    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        raise Unauthenticated("the join token is not this cluster's")
+@router.get("/contexts/{digest}", dependencies=[Depends(agent)])
+async def get_context(digest: str, services: ServicesDep) -> FileResponse:
     return FileResponse(services.blobs.path(digest), media_type="application/zstd")

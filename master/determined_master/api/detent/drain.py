@@ -3,32 +3,25 @@
 import logging
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Read, ServicesDep, current_admin, current_principal, current_user
+from determined_master.api.dependencies import Read, ServicesDep, admin_or_agent
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
-from determined_master.authentication import bearer
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
-router = APIRouter(prefix="/detent", tags=["cluster"])
-
-
-async def operator(request: Request, services: ServicesDep) -> None:
-    """An admin, or whoever holds the data folder: its supervisor must be able to end the cluster in good order even
-    after every password was changed."""
-    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        await current_admin(await current_user(await current_principal(request)))
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["cluster"])
 
 
 class DrainBody(Wire):
     kill: bool = False
 
 
-@router.post("/drain", dependencies=[Depends(operator)])
+@router.post("/drain", dependencies=[Depends(admin_or_agent)])
 async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
     services.draining = True
@@ -54,7 +47,7 @@ async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
         await (services.allocations.kill(session, row) if kill else services.allocations.terminate(session, row))
 
 
-@router.get("/drain", dependencies=[Depends(operator)])
+@router.get("/drain", dependencies=[Depends(admin_or_agent)])
 async def still_live(session: Read) -> dict[str, Any]:
     """Who holds slots yet."""
     names = []

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from determined_master.api.dependencies import Anyone, Read
-from determined_master.api.schemas.base import Json, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Json, Time, Wire
 from determined_master.events import repository
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import sentence
@@ -35,7 +35,7 @@ class EventList(Wire):
 async def list_events(
     _principal: Anyone,
     session: Read,
-    before: int | None = None,
+    before: BoundedInt | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     kind: str = "",
     actor: str = "",

@@ -8,11 +8,13 @@ from fastapi import APIRouter
 from determined.config import Checked, Diagnostic, check
 from determined.config.masking import masked, masked_text
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
+from determined_master.api.schemas.base import RowId
 from determined_master.experiments import repository
 
-router = APIRouter(prefix="/detent", tags=["detent"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
 
 NO_ENTRYPOINT = Diagnostic(
     "error", "E202", "the configuration needs an entrypoint", "entrypoint", 1, 1, "entrypoint: python3 train.py"
@@ -21,7 +23,7 @@ NO_ENTRYPOINT = Diagnostic(
 
 @router.get("/experiments/{experiment_id}/config")
 async def get_effective_config(
-    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = services.creator.defaults()

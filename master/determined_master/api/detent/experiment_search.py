@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas import experiment_search as schemas
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind
 from determined_master.experiment_index.search import Question, Search
 
-router = APIRouter(prefix="/detent", tags=["finding"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["finding"])
 
 
 @router.post("/experiments/search")

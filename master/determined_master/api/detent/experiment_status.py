@@ -12,35 +12,42 @@ from determined_master.api.queries import experiment_status as status_queries
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.api.schemas import experiment_status as schemas
-from determined_master.api.schemas.base import answered, utc
+from determined_master.api.schemas.base import Moment, RowId, answered, utc
 from determined_master.db.models import ExperimentRow
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
+from determined_master.users import repository as user_rows
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
+Verbs = tuple[schemas.AllowedVerbs, schemas.RefusedVerbs]
 MAX_LISTED_TRIALS, MAX_DRAWN_TRIALS = 500, 200
 
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
 async def get_experiment_status(
-    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, principal: Anyone, session: Read, services: ServicesDep
 ) -> Response:
     """Of a large search those trials that live and the newest of the others."""
     row = await repository.get(session, experiment_id)
-    return answered(await status_of(session, row, services.clock.now()))
+    owner = (await user_rows.get(session, row.user_id)).username
+    why = f"it belongs to {owner}; only {owner} or an admin may"
+    foreign = "" if services.authorization.may_change(principal, row.user_id) else why
+    undeletable = "" if services.authorization.may_delete(principal, row.user_id) else why
+    verbs = status_queries.verbs_of(row, foreign, undeletable)
+    return answered(await status_of(session, row, services.clock.now(), verbs))
 
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
 async def get_experiment_timeline(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     services: ServicesDep,
-    start: Annotated[datetime | None, Query(alias="from")] = None,
-    end: Annotated[datetime | None, Query(alias="to")] = None,
+    start: Annotated[Moment | None, Query(alias="from")] = None,
+    end: Annotated[Moment | None, Query(alias="to")] = None,
 ) -> Response:
     """What touches the time between; of a large search the live and the newest trials."""
     await repository.get(session, experiment_id)
@@ -62,7 +69,7 @@ async def get_experiment_timeline(
     return answered(timeline)
 
 
-async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) -> schemas.ExperimentStatus:
+async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, verbs: Verbs) -> schemas.ExperimentStatus:
     told = await trial_rows.most_telling(session, row.id, MAX_LISTED_TRIALS)
     total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
     going = [trial.task_id for trial in told if trial.state.is_live]
@@ -77,7 +84,7 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime) ->
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
     progress = told[0].progress if total == 1 and row.state.is_live else row.progress
     spans = await trial_rows.spans(session, row.id) if state == "STATE_RUNNING" else []
-    can, why = status_queries.verbs_of(row)
+    can, why = verbs
     return schemas.ExperimentStatus(
         id=row.id,
         state=state,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
-from determined_master.api.schemas.base import Wire
+from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
 from determined_master.logs import log_queries
@@ -34,7 +34,7 @@ class PageQuery(Wire):
     around: LineId | None = None
     limit: Annotated[int, Field(ge=1, le=2000)] = 500
     levels: Annotated[list[str], Query()] = []
-    rank_ids: Annotated[list[int], Query()] = []
+    rank_ids: Annotated[list[BoundedInt], Query()] = []
     """-1: lines without a rank."""
     sources: Annotated[list[str], Query()] = []
     stdtypes: Annotated[list[str], Query()] = []
@@ -60,7 +60,7 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: int, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
     found = await page(session, services.matchers, row.task_id, asked.asked())
@@ -75,14 +75,14 @@ async def log_page(
 
 
 @router.get("/trials/{trial_id}/logs/first-error")
-async def log_first_error(trial_id: int, _principal: Anyone, session: Read) -> FirstError:
+async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) -> FirstError:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.first_error(session, row.task_id)
     return FirstError(line=line_of(found) if found is not None else None)
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> LogExtent:
+async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
     count = await services.log_counts.of(session, row.task_id, found.last_id)
@@ -90,7 +90,7 @@ async def log_extent(trial_id: int, _principal: Anyone, session: Read, services:
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> StreamingResponse:
+async def log_download(trial_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
         _texts(services, row.task_id),
@@ -100,7 +100,7 @@ async def log_download(trial_id: int, _principal: Anyone, session: Read, service
 
 
 @router.get("/logs/lines/{line_id}")
-async def log_line(line_id: int, _principal: Anyone, session: Read) -> WholeLine:
+async def log_line(line_id: RowId, _principal: Anyone, session: Read) -> WholeLine:
     found = await log_queries.one(session, line_id)
     if found is None:
         raise NotFound(f"line {line_id} not found")

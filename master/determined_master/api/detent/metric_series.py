@@ -7,8 +7,10 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from determined_master.api.dependencies import Anyone, Read
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.queries.metric_names import named, summarised
+from determined_master.api.schemas.base import RowId
 from determined_master.api.schemas.metrics import (
     NamedMetrics,
     SeriesAnswer,
@@ -24,7 +26,7 @@ from determined_master.metric_series.series import Found, Question, known_and_mi
 from determined_master.metric_series.series_points import Points
 from determined_master.trials import repository as trial_rows
 
-router = APIRouter(prefix="/detent", tags=["series"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["series"])
 MICROS = 1_000_000
 MIN_POINTS = 10
 MAX_POINTS = 250_000
@@ -69,7 +71,7 @@ def _epochs(points: Points) -> Sequence[float | None] | None:
 
 
 @router.get("/experiments/{experiment_id}/metric-names")
-async def experiment_metric_names(experiment_id: int, _principal: Anyone, session: Read) -> NamedMetrics:
+async def experiment_metric_names(experiment_id: RowId, _principal: Anyone, session: Read) -> NamedMetrics:
     experiment = await experiment_rows.get(session, experiment_id)
     trials = await trial_rows.of_experiment(session, experiment_id)
     metrics = named(trial.summary_metrics for trial in trials)
@@ -77,7 +79,7 @@ async def experiment_metric_names(experiment_id: int, _principal: Anyone, sessio
 
 
 @router.get("/trials/{trial_id}/metric-names")
-async def trial_metric_names(trial_id: int, _principal: Anyone, session: Read) -> NamedMetrics:
+async def trial_metric_names(trial_id: RowId, _principal: Anyone, session: Read) -> NamedMetrics:
     trial = await trial_rows.get(session, trial_id)
     experiment = await experiment_rows.get(session, trial.experiment_id)
     return NamedMetrics(metrics=named([trial.summary_metrics]), searcher_metric=experiment.searcher_metric)

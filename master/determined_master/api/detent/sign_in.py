@@ -5,33 +5,32 @@ from fastapi import APIRouter, Request, Response
 from determined import __version__
 from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, current_principal, current_user
+from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrAgent
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.users import user as shown
-from determined_master.authentication import bearer
 from determined_master.db.models import UserRow
 from determined_master.services import Services
 from determined_master.users import repository as users
 
-router = APIRouter(prefix="/detent", tags=["page"])
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["page"])
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @router.post("/sign-in/links")
 async def make_sign_in_link(
-    body: schemas.SignInLinkBody, request: Request, services: ServicesDep
+    body: schemas.SignInLinkBody, request: Request, user: UserOrAgent, services: ServicesDep
 ) -> schemas.SignInLink:
     """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
-    if services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+    if user is None:
         _from_this_machine(request)
         if not body.username:
             raise BadRequest("username is missing: whom is the link to sign in?")
         username, actor = body.username, "the data folder's owner"
     else:
-        user = await current_user(await current_principal(request))
         if body.username not in (None, user.username):
             raise Forbidden("a link can be made for oneself alone")
         username = actor = user.username
@@ -39,7 +38,7 @@ async def make_sign_in_link(
     return schemas.SignInLink(path=f"/sign-in#{token}", expires_at=expires_at)
 
 
-@router.post("/sign-in")
+@router.post("/sign-in", dependencies=[NoLogin])
 async def sign_in(
     body: schemas.SignInBody, request: Request, response: Response, services: ServicesDep
 ) -> schemas.SignInAnswer:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read
-from determined_master.api.schemas.base import Json, Number, Time, Wire
+from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
 from determined_master.display_state import display_state
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
@@ -46,7 +46,7 @@ class Curves(Wire):
 
 
 @router.get("/trials/{trial_id}/progress")
-async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress:
+async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progress:
     row = await trial_rows.get(session, trial_id)
     experiment = await experiment_rows.get(session, row.experiment_id)
     live = await allocation_rows.live_of_task(session, row.task_id)
@@ -69,7 +69,7 @@ async def progress(trial_id: int, _principal: Anyone, session: Read) -> Progress
 
 @router.get("/experiments/{experiment_id}/curve")
 async def curve(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     group: Annotated[str, Query()] = "validation",

@@ -15,7 +15,7 @@ async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
     body = await request.body()
     try:
         return decoder.decode(body or b"{}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadRequest(f"the body cannot be read: {error}") from error
 
 

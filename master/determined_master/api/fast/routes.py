@@ -1,25 +1,35 @@
 """Routes of the fast path: plain Starlette, answered after the group commit."""
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import response_of, translate
 from determined_master.api.fast.bodies import decode, either
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, bearer
+from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.json_numbers import inward
 from determined_master.logs.store import Line, Lines
 from determined_master.metrics.report import Report
 from determined_master.principal import Principal
 from determined_master.services import Services
+from determined_master.trials import repository as trial_rows
 
 _EMPTY = b"{}"
+NUL_SYMBOL = "\u2400"
+"""Stands for a NUL, which not every database keeps in a text."""
+
+
+_Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
 
 
 class _Inner(msgspec.Struct, rename=None):
@@ -31,12 +41,12 @@ class _Inner(msgspec.Struct, rename=None):
 
 class _TrialMetrics(msgspec.Struct):
     metrics: _Inner
-    trialId: int | None = None
-    trial_id: int | None = None
-    trialRunId: int | None = None
-    trial_run_id: int | None = None
-    stepsCompleted: int | None = None
-    steps_completed: int | None = None
+    trialId: _Int | None = None
+    trial_id: _Int | None = None
+    trialRunId: _Int | None = None
+    trial_run_id: _Int | None = None
+    stepsCompleted: _Int | None = None
+    steps_completed: _Int | None = None
     reportTime: str | None = None
     report_time: str | None = None
 
@@ -58,8 +68,8 @@ class _LogLine(msgspec.Struct):
     agent_id: str | None = None
     containerId: str | None = None
     container_id: str | None = None
-    rankId: int | None = None
-    rank_id: int | None = None
+    rankId: _Int | None = None
+    rank_id: _Int | None = None
     level: str | None = None
     timestamp: str | None = None
     source: str | None = None
@@ -79,10 +89,15 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 async def report_metrics(request: Request) -> Response:
     services: Services = request.app.state.services
     try:
-        trial_id = int(request.path_params["trial_id"])
+        trial_id = _trial_id(request.path_params["trial_id"])
         await _may_report(request, services, trial_id)
         body = await decode(request, _METRICS)
-        await services.writer.write(services.metrics, _report(trial_id, body))
+        report = _report(trial_id, body)
+        # Looked for in the bytes first: nearly no report has any.
+        if b"\\u0000" in await request.body():
+            names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
+            report = replace(names, batch_metrics=visible(report.batch_metrics))
+        await services.writer.write(services.metrics, report)
     except Exception as error:
         return response_of(translate(error))
     return Response(_EMPTY, media_type="application/json")
@@ -96,9 +111,8 @@ async def post_logs(request: Request) -> Response:
         by_task: dict[str, list[Line]] = {}
         for raw in body.logs:
             line = _line(raw)
-            if principal.is_task and line.task_id != principal.task_id:
-                raise Forbidden("this task's token may not write another task's log")
             by_task.setdefault(line.task_id, []).append(line)
+        await _may_log(services, principal, by_task)
         for task_id, lines in by_task.items():
             await services.writer.write(services.logs, Lines(task_id, lines))
     except Exception as error:
@@ -121,7 +135,13 @@ async def post_output(request: Request) -> Response:
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
 
 
-async def _may_report(request: Request, services: Services, trial_id: int) -> Principal:
+def _trial_id(digits: str) -> int:
+    if len(digits) > len(str(MAX_INT64)) or int(digits) > MAX_INT64:
+        raise NotFound(f"trial {digits[:60]} not found")
+    return int(digits)
+
+
+async def _may_report(request: Request, services: Services, trial_id: int) -> None:
     """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = services.authenticator.known_task(token) if token else None
@@ -129,7 +149,32 @@ async def _may_report(request: Request, services: Services, trial_id: int) -> Pr
         principal = await services.authenticator.principal(request.headers, request.cookies)
     if principal.is_task and await services.trial_of(principal) != trial_id:
         raise Forbidden(f"this task's token may not report for trial {trial_id}")
-    return principal
+    if not principal.is_task:
+        async with services.database.read() as session:
+            await services.check_trial(session, principal, trial_id)
+
+
+async def _may_log(services: Services, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
+    """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
+    if principal.is_task:
+        if by_task.keys() - {principal.task_id}:
+            raise Forbidden("this task's token may not write another task's log")
+        named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
+        if named - {principal.allocation_id}:
+            raise Forbidden("this task's token may not write the log of another allocation")
+        return
+    async with services.database.read() as session:
+        for task_id in by_task:
+            await services.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
+
+
+def visible(value: Any) -> Any:
+    """The same value with each NUL of its names and texts as the symbol for it."""
+    if isinstance(value, str):
+        return value.replace("\0", NUL_SYMBOL)
+    if isinstance(value, dict):
+        return {visible(key): visible(item) for key, item in value.items()}
+    return [visible(item) for item in value] if isinstance(value, list) else value
 
 
 def _report(trial_id: int, body: MetricsBody) -> Report:
@@ -157,7 +202,7 @@ def _line(raw: _LogLine) -> Line:
         raise BadRequest("logs[].taskId is missing")
     return Line(
         task_id=task_id,
-        log=raw.log,
+        log=raw.log.replace("\0", NUL_SYMBOL),
         timestamp=_time(raw.timestamp),
         level=plain_level(raw.level),
         allocation_id=either(raw.allocation_id, raw.allocationId),
@@ -173,8 +218,8 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
     lines = [
         Line(
             task_id=batch.task_id,
-            log=line.log,
-            timestamp=datetime.fromtimestamp(line.timestamp, UTC),
+            log=line.log.replace("\0", NUL_SYMBOL),
+            timestamp=_agents_time(line.timestamp),
             level=plain_level(line.level),
             allocation_id=batch.allocation_id,
             agent_id=agent_id,
@@ -188,11 +233,21 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
     return Lines(batch.task_id, lines, agent_id, batch.container_id, batch.start, batch.end)
 
 
+def _agents_time(seconds: float) -> datetime:
+    """An agent would send a refused line again for ever, so a clock that is out of its mind counts as the bound."""
+    if math.isnan(seconds):
+        return EARLIEST
+    return datetime.fromtimestamp(min(LATEST.timestamp(), max(EARLIEST.timestamp(), seconds)), UTC)
+
+
 def _time(text: str | None) -> datetime:
     if not text:
         return datetime.now(UTC)
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadRequest(f"not an RFC 3339 time: {text!r}") from error
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+        raise BadRequest(f"not an RFC 3339 time: {text[:60]!r}") from error
+    value = value if value.tzinfo else value.replace(tzinfo=UTC)
+    if not EARLIEST <= value <= LATEST:
+        raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
+    return value

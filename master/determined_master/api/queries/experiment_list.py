@@ -2,20 +2,25 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from fastapi import Query
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest
 from determined.states import ExperimentState
 from determined_master.api.pagination import Window
-from determined_master.api.schemas.base import Pagination, Wire
+from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
 from determined_master.api.schemas.enums import is_descending
 from determined_master.db.models import ExperimentRow
 from determined_master.experiments import repository
 from determined_master.experiments.repository import Selection
 from determined_master.users import repository as users
+
+MAX_ID = 2**62
+"""Beyond any id; a bound may be moved by one."""
+FilterId = Annotated[int, Field(ge=-MAX_ID, le=MAX_ID)]
 
 
 class Filters(Wire):
@@ -27,13 +32,19 @@ class Filters(Wire):
     labels: Annotated[list[str], Query()] = []
     states: Annotated[list[str], Query()] = []
     users: Annotated[list[str], Query()] = []
-    user_ids: Annotated[list[int], Query()] = []
-    project_id: int = 0
-    offset: int = 0
-    limit: int = 0
+    user_ids: Annotated[list[BoundedInt], Query()] = []
+    project_id: BoundedInt = 0
+    offset: BoundedInt = 0
+    limit: BoundedInt = 0
     order_by: str = ""
     sort_by: str = ""
     show_trial_data: bool = False
+    id_lt: Annotated[FilterId | None, Field(alias="experimentIdFilter.lt")] = None
+    id_lte: Annotated[FilterId | None, Field(alias="experimentIdFilter.lte")] = None
+    id_gt: Annotated[FilterId | None, Field(alias="experimentIdFilter.gt")] = None
+    id_gte: Annotated[FilterId | None, Field(alias="experimentIdFilter.gte")] = None
+    id_incl: Annotated[list[FilterId], Field(alias="experimentIdFilter.incl")] = []
+    id_not_in: Annotated[list[FilterId], Field(alias="experimentIdFilter.notIn")] = []
 
 
 _SORT = {
@@ -63,22 +74,39 @@ async def find(
     by = _SORT.get(filters.sort_by or "SORT_BY_ID")
     if by is None:
         raise BadRequest(f"cannot sort by {filters.sort_by}; {', '.join(sorted(_SORT))} are possible")
-    wanted = Selection(filters.archived, filters.name, filters.description, states, filters.project_id, owners)
+    wanted = Selection(
+        archived=filters.archived,
+        name=filters.name,
+        description=filters.description,
+        states=states,
+        project_id=max(0, filters.project_id),
+        owners=owners,
+        labels=filters.labels,
+        **_of_ids(filters),
+    )
     page = partial(repository.page, session, wanted, by=by, descending=is_descending(filters.order_by))
-    if filters.labels:
-        rows, _ = await page(offset=0, limit=None)
-        return _with_labels(rows, filters)
     _, total = await page(offset=0, limit=0)
     window = Window.of(filters.offset, filters.limit, total)
     rows, _ = await page(offset=window.offset, limit=window.limit)
     return rows, window.pagination(total, len(rows), filters.limit)
 
 
-def _with_labels(rows: Sequence[ExperimentRow], filters: Filters) -> tuple[Sequence[ExperimentRow], Pagination]:
-    """Labels are few words in JSON; those are compared here, not by the database."""
-    wanted = set(filters.labels)
-    found = [row for row in rows if wanted <= set(row.labels)]
-    window = Window.of(filters.offset, filters.limit, len(found))
-    end = len(found) if window.limit is None else window.offset + window.limit
-    shown = found[window.offset : end]
-    return shown, window.pagination(len(found), len(shown), filters.limit)
+class _OfIds(TypedDict):
+    ids: Sequence[int] | None
+    excluded: Sequence[int]
+    above: int | None
+    below: int | None
+
+
+def _of_ids(filters: Filters) -> _OfIds:
+    return {
+        "ids": filters.id_incl or None,
+        "excluded": filters.id_not_in,
+        "above": max(_given(filters.id_gt, filters.id_gte, -1), default=None),
+        "below": min(_given(filters.id_lt, filters.id_lte, 1), default=None),
+    }
+
+
+def _given(bound: int | None, inclusive: int | None, step: int) -> list[int]:
+    """The bounds that were given; the inclusive one is moved by ``step``, which makes it exclusive."""
+    return [*([] if bound is None else [bound]), *([] if inclusive is None else [inclusive + step])]

@@ -136,21 +136,22 @@ def running_seconds(spans: Sequence[Span], now: datetime) -> float:
     return total
 
 
-def verbs_of(row: ExperimentRow) -> tuple[AllowedVerbs, RefusedVerbs]:
-    """The same as the verbs themselves would say, asked before."""
+def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tuple[AllowedVerbs, RefusedVerbs]:
+    """Returns what the verbs themselves would answer. ``foreign`` says why this user may not change the experiment,
+    ``undeletable`` why they may not delete it; empty where they may."""
     state = row.state
     is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
     ended = f"it has ended ({state.value})" if state.is_terminal else None
     stopping = "it is being stopped" if state.is_stopping else None
     lives = None if state.is_terminal else f"it is {state.value}; only one that has ended can be"
     why = RefusedVerbs(
-        pause=ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
-        activate=ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),
-        cancel=ended or stopping,
-        kill=ended or (None if ExperimentState.STOPPING_KILLED in ALLOWED[state] else stopping),
-        archive=(lives and f"{lives} archived") or ("it is archived" if row.archived else _going(is_going)),
-        unarchive=None if row.archived else "it is not archived",
-        delete=(lives and f"{lives} deleted") or _going(is_going),
+        pause=foreign or ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
+        activate=foreign or ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),
+        cancel=foreign or ended or stopping,
+        kill=foreign or ended or (None if ExperimentState.STOPPING_KILLED in ALLOWED[state] else stopping),
+        archive=foreign or (lives and f"{lives} archived") or ("it is archived" if row.archived else _going(is_going)),
+        unarchive=foreign or (None if row.archived else "it is not archived"),
+        delete=undeletable or (lives and f"{lives} deleted") or _going(is_going),
         fork=_going(is_going),
     )
     can = AllowedVerbs(**{name: reason is None for name, reason in why.model_dump(by_alias=False).items()})

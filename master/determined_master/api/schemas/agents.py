@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from determined_master.api.schemas.base import Pagination, Time, Wire
+from determined_master.api.schemas.base import WIRE_VERSION, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
 
@@ -43,6 +43,7 @@ class Agent(Wire):
     resource_pools: list[str] = []
     slots: dict[str, Slot] = {}
     version: str = ""
+    """The one that clients expect of the older product; ``/detent/cluster/overview`` has the agent's own."""
 
 
 class AgentAnswer(Wire):
@@ -102,7 +103,7 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
         registered_time=row.registered_at,
         resource_pools=[row.pool],
         slots=shown,
-        version=row.version,
+        version=WIRE_VERSION,
     )
 
 

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.json_numbers import outward
 
 
@@ -31,12 +32,31 @@ def utc(value: datetime | None) -> datetime | None:
     return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
+def _clamped(value: datetime) -> datetime:
+    try:
+        return min(LATEST, max(EARLIEST, (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)))
+    except OverflowError:
+        return EARLIEST if value.year < EARLIEST.year else LATEST
+
+
+RowId = Annotated[int, Field(gt=0, le=MAX_INT64)]
+"""The id of a row."""
+ProjectId = Annotated[int, Field(ge=-1, le=MAX_INT64)]
+"""The id of a project; 0 and -1 mean any."""
+BoundedInt = Annotated[int, Field(ge=-MAX_INT64, le=MAX_INT64)]
+"""A number that fits into 64 bits."""
+Moment = Annotated[datetime, AfterValidator(_clamped)]
+"""A time that a query asks for. No row is older or newer than the bounds to which it is moved."""
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 Int64 = Annotated[int, BeforeValidator(int), PlainSerializer(str, return_type=str)]
 """A string on the wire; either is taken."""
 Json = Annotated[dict[str, Any], PlainSerializer(outward, return_type=dict[str, Any])]
 Number = Annotated[float, PlainSerializer(outward, return_type=float | str)]
 """A float; a string on the wire where it is not finite."""
+
+
+WIRE_VERSION = "0.38.1"
+"""The version of the older product whose API this is; its clients compare it with their own."""
 
 
 class Empty(Wire):

@@ -38,6 +38,9 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
 
 
 def is_descending(order_by: str | None) -> bool:
+    """Raises BadRequest for a word that is no order."""
+    if order_by not in (None, "", "ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC"):
+        raise BadRequest(f"no such order: {order_by[:100]}; ORDER_BY_ASC and ORDER_BY_DESC are")
     return order_by == "ORDER_BY_DESC"
 
 
@@ -46,6 +49,14 @@ LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 def log_level(level: str) -> str:
     return f"LOG_LEVEL_{level}" if level in LOG_LEVELS else "LOG_LEVEL_UNSPECIFIED"
+
+
+def asked_level(level: str) -> str:
+    """As ``plain_level``, for a filter. Raises BadRequest for a word that is no level."""
+    found = plain_level(level)
+    if not found and level not in ("", "LOG_LEVEL_UNSPECIFIED"):
+        raise BadRequest(f"no such level: {level[:100]}; {', '.join(LOG_LEVELS)} are")
+    return found
 
 
 def plain_level(level: str | None) -> str:

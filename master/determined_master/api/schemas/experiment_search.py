@@ -1,14 +1,15 @@
 """Wire models of lists of experiments, their columns and bulk actions."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from determined_master.api.schemas.base import Number, Pagination, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
+from determined_master.db.base import MAX_INT64
 from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
 from determined_master.experiment_index.repository import ListedExperiment
 
@@ -35,7 +36,7 @@ ShownState = Literal[
 
 
 class SearchIdsBody(Wire):
-    project_id: int | None = None
+    project_id: BoundedInt | None = None
     filter: str | None = None
     sort: str | None = None
     show_archived: bool = False
@@ -43,12 +44,12 @@ class SearchIdsBody(Wire):
 
 class SearchBody(SearchIdsBody):
     columns: Annotated[list[str], Field(max_length=200)] = []
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Annotated[int, Field(ge=0, le=MAX_INT64)] = 0
     limit: Annotated[int, Field(ge=1, le=500)] = 50
 
 
 class SearchGroupsBody(Wire):
-    project_id: int | None = None
+    project_id: BoundedInt | None = None
     filter: str | None = None
     show_archived: bool = False
     by: str
@@ -124,16 +125,29 @@ class ColumnValuesAnswer(Wire):
     values: list[str]
 
 
+class BulkFilters(Wire):
+    """Which experiments, of the project that the path names. What is absent does not restrict."""
+
+    archived: bool | None = None
+    description: str | None = None
+    excluded_experiment_ids: list[BoundedInt] | None = None
+    labels: list[str] | None = None
+    name: str | None = None
+    project_id: BoundedInt | None = None
+    states: list[str] | None = None
+    user_ids: list[BoundedInt] | None = None
+
+
 class BulkBody(Wire):
-    experiment_ids: list[int]
-    project_id: int = 0
+    experiment_ids: list[int] = []
+    project_id: BoundedInt = 0
     expected_count: int | None = None
-    filters: dict[str, Any] | None = None
-    """Refused: what a filter selects may have changed since it was looked at."""
+    filters: BulkFilters | None = None
+    """In place of ``experimentIds``: all that a list with this filter shows."""
 
 
 class BulkMoveBody(BulkBody):
-    destination_project_id: int
+    destination_project_id: RowId
 
 
 class BulkLabelsBody(Wire):
@@ -154,9 +168,9 @@ class BulkAnswer(Wire):
 
 
 class ExperimentsSearchBody(Wire):
-    project_id: int | None = None
-    offset: int | None = None
-    limit: int | None = None
+    project_id: BoundedInt | None = None
+    offset: BoundedInt | None = None
+    limit: BoundedInt | None = None
     sort: str | None = None
     filter: str | None = None
 

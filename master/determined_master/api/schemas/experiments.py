@@ -1,11 +1,14 @@
 """Wire models of experiments."""
 
 from collections.abc import Collection
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from pydantic import Field
 
 from determined.config.masking import masked, masked_text
-from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state, wire_state
+from determined_master.db.base import MAX_INT64
 from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.experiments.commands.edit import ExperimentChanges
 
@@ -81,15 +84,18 @@ class LabelsAnswer(Wire):
 
 
 class ExperimentResourcesPatch(Wire):
-    max_slots: int | None = None
-    priority: int | None = None
+    max_slots: BoundedInt | None = None
+    priority: BoundedInt | None = None
     weight: float | None = None
 
 
+OptionalRowId = Annotated[int, Field(ge=0, le=MAX_INT64)] | None
+
+
 class PatchStorage(Wire):
-    save_experiment_best: int | None = None
-    save_trial_best: int | None = None
-    save_trial_latest: int | None = None
+    save_experiment_best: BoundedInt | None = None
+    save_trial_best: BoundedInt | None = None
+    save_trial_latest: BoundedInt | None = None
 
 
 class PatchExperimentBody(Wire):
@@ -103,6 +109,20 @@ class PatchExperimentBody(Wire):
     def changes(self) -> ExperimentChanges:
         """Returns the fields that were sent, nulls included."""
         return cast("ExperimentChanges", self.model_dump(exclude_unset=True, by_alias=False))
+
+
+class CreateBody(Wire):
+    """Without ``modelDefinition``, whose files are stored apart. Zero and null mean absent."""
+
+    config: Annotated[str, Field(min_length=1, pattern=r"\S")]
+    config_name: str | None = None
+    context_hash: str | None = None
+    parent_id: OptionalRowId = None
+    project_id: OptionalRowId = None
+    activate: bool | None = None
+    validate_only: bool | None = None
+    template: str | None = None
+    unmanaged: bool | None = None
 
 
 class BestMetricAnswer(Wire):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
+from determined_master.api.schemas.base import Int64, Json, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
@@ -94,7 +94,7 @@ class MetadataAnswer(Wire):
 
 
 class RunStartBody(Wire):
-    run_id: int
+    run_id: RowId
     checkpoint_storage: dict[str, Any] | None = None
 
 

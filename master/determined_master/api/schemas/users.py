@@ -1,9 +1,23 @@
 """Wire models of users, workspaces and projects."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from determined_master.api.schemas.base import Pagination, Time, Wire
 from determined_master.db.models import ProjectRow, UserRow, WorkspaceRow
+
+SystemId = Annotated[int, Field(ge=0, lt=2**32)]
+DisplayName = Annotated[str, Field(max_length=255)]
+
+
+class AgentUserGroup(Wire):
+    """A user and a group of the agents' machines."""
+
+    agent_uid: SystemId | None = None
+    agent_user: Annotated[str, Field(max_length=255)] | None = None
+    agent_gid: SystemId | None = None
+    agent_group: Annotated[str, Field(max_length=255)] | None = None
 
 
 class User(Wire):
@@ -11,7 +25,7 @@ class User(Wire):
     username: str
     admin: bool
     active: bool
-    agent_user_group: dict[str, Any] | None = None
+    agent_user_group: AgentUserGroup | None = None
     display_name: str = ""
     modified_at: Time | None = None
     last_auth_at: Time | None = None
@@ -42,7 +56,8 @@ class NewUser(Wire):
     username: str
     admin: bool = False
     active: bool = True
-    display_name: str | None = None
+    display_name: DisplayName | None = None
+    agent_user_group: AgentUserGroup | None = None
 
 
 class PostUserBody(Wire):
@@ -54,7 +69,8 @@ class PostUserBody(Wire):
 class PatchUserBody(Wire):
     active: bool | None = None
     admin: bool | None = None
-    display_name: str | None = None
+    agent_user_group: AgentUserGroup | None = None
+    display_name: DisplayName | None = None
     password: str | None = None
     is_hashed: bool = False
     remote: bool | None = None
@@ -135,6 +151,7 @@ def user(row: UserRow) -> User:
         username=row.username,
         admin=row.admin,
         active=row.active,
+        agent_user_group=AgentUserGroup.model_validate(row.agent_user_group) if row.agent_user_group else None,
         display_name=row.display_name,
         modified_at=row.modified_at,
         last_auth_at=row.last_auth_at,

@@ -1,25 +1,43 @@
 """Agents and slots: list, enable, disable."""
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined_master.agents import repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import agents as schemas
+from determined_master.api.schemas.base import BoundedInt
+from determined_master.api.sorting import sort
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.services import Services
 
-router = APIRouter(prefix="/api/v1", tags=["agents"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["agents"])
 
 
 @router.get("/agents")
-async def list_agents(_principal: Anyone, session: Read, offset: int = 0, limit: int = 0) -> schemas.AgentsAnswer:
-    shown, pagination = page(await _show(session, list(await repository.present(session))), offset, limit)
+async def list_agents(
+    _principal: Anyone,
+    session: Read,
+    exclude_slots: Annotated[bool, Query(alias="excludeSlots")] = False,
+    exclude_containers: Annotated[bool, Query(alias="excludeContainers")] = False,
+    sort_by: Annotated[str, Query(alias="sortBy")] = "",
+    order_by: Annotated[str, Query(alias="orderBy")] = "",
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
+) -> schemas.AgentsAnswer:
+    found = await _show(session, list(await repository.present(session)))
+    sort(found, sort_by, order_by, _SORT)
+    shown, pagination = page(found, offset, limit)
+    hidden = [name for name, is_hidden in (("slots", exclude_slots), ("containers", exclude_containers)) if is_hidden]
+    shown = [agent.model_copy(update={name: {} for name in hidden}) for agent in shown]
     return schemas.AgentsAnswer(agents=shown, pagination=pagination)
 
 
@@ -49,7 +67,7 @@ async def list_slots(agent_id: str, _principal: Anyone, session: Read) -> schema
 
 @router.get("/agents/{agent_id}/slots/{slot_id}")
 async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Read) -> schemas.SlotAnswer:
-    return schemas.SlotAnswer(slot=(await _one(session, agent_id)).slots[_slot_name(slot_id)])
+    return schemas.SlotAnswer(slot=_slot(await _one(session, agent_id), _slot_name(slot_id)))
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
@@ -69,7 +87,7 @@ async def _set_slot(
 ) -> schemas.SlotAnswer:
     name = _slot_name(slot_id)
     await services.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
-    return schemas.SlotAnswer(slot=(await _answer(services, agent_id)).agent.slots[name])
+    return schemas.SlotAnswer(slot=_slot((await _answer(services, agent_id)).agent, name))
 
 
 async def _answer(services: Services, agent_id: str) -> schemas.AgentAnswer:
@@ -90,6 +108,18 @@ async def _show(session: AsyncSession, rows: list[AgentRow]) -> list[schemas.Age
 
 def _slot_name(slot_id: str) -> str:
     """Both ``0`` and ``000`` name the first slot."""
-    if not slot_id.isdigit():
-        raise NotFound(f"no slot {slot_id!r}")
+    if not slot_id.isascii() or not slot_id.isdecimal() or len(slot_id) > 9:
+        raise NotFound(f"no slot {slot_id[:60]!r}")
     return schemas.slot_name(int(slot_id))
+
+
+def _slot(agent: schemas.Agent, name: str) -> schemas.Slot:
+    if name not in agent.slots:
+        raise NotFound(f"agent {agent.id} has no slot {name}")
+    return agent.slots[name]
+
+
+_SORT: dict[str, Callable[[schemas.Agent], Any]] = {
+    "SORT_BY_ID": lambda agent: agent.id,
+    "SORT_BY_TIME": lambda agent: (agent.registered_time, agent.id),
+}

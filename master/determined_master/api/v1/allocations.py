@@ -5,19 +5,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from determined.errors import Forbidden, MasterUnreachable, NotFound, Unauthenticated
+from determined.errors import MasterUnreachable, NotFound, Unauthenticated
 from determined.states import ContainerState
 from determined_master import notifications
 from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
-from determined_master.api.dependencies import Anyone, ServicesDep, Write
+from determined_master.api.dependencies import Read, ServicesDep, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.db.models import ContainerRow
 from determined_master.logs import repository as logs
-from determined_master.principal import Principal
 from determined_master.services import Services
 
-router = APIRouter(prefix="/api/v1", tags=["allocations"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["allocations"])
 MAX_POLL_SECONDS = 90
 
 
@@ -35,22 +35,16 @@ class PreemptionAnswer(Wire):
     preempt: bool
 
 
-def own_allocation(principal: Principal, allocation_id: str) -> None:
-    if principal.is_task and principal.allocation_id != allocation_id:
-        raise Forbidden(f"this task's token may not speak for allocation {allocation_id}")
-
-
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
 async def rendezvous(
-    allocation_id: str, resources_id: str, principal: Anyone, services: ServicesDep
+    allocation_id: str, resources_id: str, principal: TaskOrOwner, services: ServicesDep
 ) -> RendezvousAnswer:
     """Blocks until every container of the allocation runs; then the allocation is ready."""
-    own_allocation(principal, allocation_id)
     late_at: float | None = services.clock.now().timestamp() + LATE_SECONDS
     async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         while True:
             async with services.database.read() as session:
-                row = await repository.get(session, allocation_id)
+                row = await services.checked_allocation(session, principal, allocation_id)
                 containers = await repository.containers_of(session, allocation_id)
             if row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
@@ -94,18 +88,17 @@ async def _name_the_late(
 @router.get("/allocations/{allocation_id}/signals/preemption")
 async def preemption(
     allocation_id: str,
-    principal: Anyone,
+    principal: TaskOrOwner,
     services: ServicesDep,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
 ) -> PreemptionAnswer:
     """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
-    own_allocation(principal, allocation_id)
     seconds = max(0, min(timeout_seconds, MAX_POLL_SECONDS))
     async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         deadline = services.clock.now().timestamp() + seconds
         while True:
             async with services.database.read() as session:
-                row = await repository.get(session, allocation_id)
+                row = await services.checked_allocation(session, principal, allocation_id)
             if row.preempt_requested_at is not None:
                 return PreemptionAnswer(preempt=True)
             if row.state.is_terminal:
@@ -117,22 +110,24 @@ async def preemption(
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
-async def acknowledge(allocation_id: str, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
+async def acknowledge(allocation_id: str, principal: TaskOrOwner, session: Write, services: ServicesDep) -> Empty:
     """From now on exit 0 means "not finished, place me again"."""
-    own_allocation(principal, allocation_id)
-    await services.allocations.acknowledge_preemption(session, await repository.get(session, allocation_id))
+    row = await services.checked_allocation(session, principal, allocation_id)
+    await services.allocations.acknowledge_preemption(session, row)
     return Empty()
 
 
 @router.post("/allocations/{allocation_id}/ready")
-async def ready(allocation_id: str, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
-    own_allocation(principal, allocation_id)
-    await services.allocations.mark_ready(session, await repository.get(session, allocation_id))
+async def ready(allocation_id: str, principal: TaskOrOwner, session: Write, services: ServicesDep) -> Empty:
+    row = await services.checked_allocation(session, principal, allocation_id)
+    await services.allocations.mark_ready(session, row)
     return Empty()
 
 
 @router.post("/allocations/{allocation_id}/acceleratorData")
-async def accelerator_data(allocation_id: str, body: dict[str, Any], principal: Anyone) -> Empty:
+async def accelerator_data(
+    allocation_id: str, body: dict[str, Any], principal: TaskOrOwner, session: Read, services: ServicesDep
+) -> Empty:
     """Taken and not kept: slots are known from the agent."""
-    own_allocation(principal, allocation_id)
+    await services.checked_allocation(session, principal, allocation_id)
     return Empty()

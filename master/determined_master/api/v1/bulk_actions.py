@@ -1,95 +1,118 @@
-"""Actions on many experiments."""
+"""Actions on many experiments, which are named one by one or listed by a filter."""
+
+from functools import partial
 
 from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined_master.api.dependencies import ServicesDep, User
+from determined.states import ExperimentState
+from determined_master.api.dependencies import Owner, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas.base import ProjectId
+from determined_master.api.schemas.enums import states
 from determined_master.experiment_index import bulk_selection
 from determined_master.experiment_index.bulk_selection import Selected, Verb
+from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
+from determined_master.experiments.repository import Selection
 
-router = APIRouter(tags=["many experiments"])
+router = APIRouter(route_class=JsonRoute, tags=["many experiments"])
 _OF_PROJECT = "/api/v1/projects/{project_id}/experiments"
 
 
 @router.post(f"{_OF_PROJECT}/activate")
 async def activate_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.activate(i, user))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.activate(i, user, s))
 
 
 @router.post(f"{_OF_PROJECT}/pause")
 async def pause_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.pause(i, user))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.pause(i, user, s))
 
 
 @router.post(f"{_OF_PROJECT}/cancel")
 async def cancel_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.cancel(i, user))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.cancel(i, user, s))
 
 
 @router.post(f"{_OF_PROJECT}/kill")
 async def kill_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.kill(i, user))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.kill(i, user, s))
 
 
 @router.post(f"{_OF_PROJECT}/archive")
 async def archive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=True))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.archive(i, user, s, archived=True))
 
 
 @router.post(f"{_OF_PROJECT}/unarchive")
 async def unarchive_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.archive(i, user, archived=False))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.archive(i, user, s, archived=False))
 
 
 @router.delete(f"{_OF_PROJECT}/delete")
 async def delete_experiments(
-    project_id: int, body: schemas.BulkBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
-    return await _each(services, project_id, body, lambda i: services.lifecycle.delete(i, user))
+    return await _each(services, project_id, body, lambda i, s: services.lifecycle.delete(i, user, s))
 
 
 @router.post(f"{_OF_PROJECT}/move")
 async def move_experiments(
-    project_id: int, body: schemas.BulkMoveBody, user: User, services: ServicesDep
+    project_id: ProjectId, body: schemas.BulkMoveBody, user: Owner, services: ServicesDep
 ) -> schemas.BulkAnswer:
     await services.lifecycle.check_home(body.destination_project_id)
     return await _each(
-        services, project_id, body, lambda i: services.lifecycle.rehome(i, user, body.destination_project_id)
+        services, project_id, body, lambda i, s: services.lifecycle.rehome(i, user, body.destination_project_id, s)
     )
 
 
 @router.post("/detent/experiments/labels")
-async def label_experiments(body: schemas.BulkLabelsBody, user: User, services: ServicesDep) -> schemas.BulkAnswer:
+async def label_experiments(body: schemas.BulkLabelsBody, user: Owner, services: ServicesDep) -> schemas.BulkAnswer:
     add, remove = bulk_selection.labels(body.add), bulk_selection.labels(body.remove)
     chosen = Selected(body.experiment_ids, expected_count=body.expected_count)
 
-    async def relabel(experiment_id: int) -> None:
-        await edit.relabel(services.database, services.clock, experiment_id, user, add=add, remove=remove)
+    async def relabel(experiment_id: int, _session: AsyncSession | None) -> None:
+        await edit.relabel(
+            services.database, services.clock, services.authorization, experiment_id, user, add=add, remove=remove
+        )
 
     return _answer(await chosen.each(services.database, relabel))
 
 
 async def _each(services: ServicesDep, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
-    chosen = Selected(
-        body.experiment_ids,
-        project_id=bulk_selection.project_of(project_id, body.project_id),
-        expected_count=body.expected_count,
-        filters=body.filters,
-    )
+    project = bulk_selection.project_of(project_id, body.project_id)
+    listed = None if body.filters is None else partial(repository.ids, wanted=_selection(body.filters, project))
+    chosen = Selected(body.experiment_ids, project_id=project, expected_count=body.expected_count, listed=listed)
     return _answer(await chosen.each(services.database, verb))
+
+
+def _selection(filters: schemas.BulkFilters, project: int) -> Selection:
+    """The experiments of the path's project that a list with this filter shows."""
+    other = max(0, filters.project_id or 0)
+    return Selection(
+        archived=filters.archived,
+        name=filters.name or "",
+        description=filters.description or "",
+        states=states(filters.states or (), ExperimentState),
+        project_id=bulk_selection.project_of(project, other) if project else other,
+        owners=filters.user_ids or None,
+        labels=filters.labels or (),
+        excluded=filters.excluded_experiment_ids or (),
+    )
 
 
 def _answer(results: list[bulk_selection.Result]) -> schemas.BulkAnswer:

@@ -10,25 +10,27 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import ApiError, BadRequest, Forbidden, NotFound
+from determined.errors import ApiError, BadRequest, NotFound
 from determined.states import CheckpointState
 from determined.storage.base import is_checkpoint_id
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
+from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, Task, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.schemas import checkpoints as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
 from determined_master.checkpoints import archive, repository, storage
 from determined_master.checkpoints.repository import Order
 from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
+from determined_master.principal import Principal
 from determined_master.services import Services
 from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
-router = APIRouter(tags=["checkpoints"])
+router = APIRouter(route_class=JsonRoute, tags=["checkpoints"])
 States = Annotated[list[str], Query(alias="states")]
 OrderBy = Annotated[str, Query(alias="orderBy")]
 SortBy = Annotated[str, Query(alias="sortByAttr")]
@@ -43,11 +45,10 @@ async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "
 
 
 CheckpointId = Annotated[str, Depends(checkpoint_id)]
-RowId = Annotated[int, Path(ge=0, le=trial_checkpoints.MAX_INT64)]
 
 
 @router.post("/api/v1/checkpoints")
-async def report(body: schemas.ReportBody, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
+async def report(body: schemas.ReportBody, principal: Task, session: Write, services: ServicesDep) -> Empty:
     reported = trial_checkpoints.CheckpointReport(
         body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id
     )
@@ -96,16 +97,18 @@ async def of_trial(
 
 
 @router.delete("/api/v1/checkpoints")
-async def delete(body: schemas.DeleteBody, _user: User, services: ServicesDep) -> Empty:
+async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -> Empty:
     """All or none are marked as deleted; their files go after the commit. May be repeated where files were left."""
     roots = storage.allowed_roots(services.settings)
-    places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)))
+    places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
         if where is not None:
             await storage.in_thread(storage.refuse_out_of_reach, where, uuid, roots)
     async with services.database.write() as session:
         for uuid in places:
-            await trial_checkpoints.mark_deleted(session, services.clock, await repository.get(session, uuid))
+            row = await repository.get(session, uuid)
+            await trial_checkpoints.check_delete(session, services.authorization, row, user)
+            await trial_checkpoints.mark_deleted(session, services.clock, row)
     failures = [await _remove(where, uuid, roots) for uuid, where in places.items() if where is not None]
     if any(failures):
         raise ApiError("; ".join(filter(None, failures)))
@@ -113,12 +116,13 @@ async def delete(body: schemas.DeleteBody, _user: User, services: ServicesDep) -
 
 
 @router.patch("/api/v1/checkpoints")
-async def patch(body: schemas.PatchCheckpointsBody, principal: Anyone, session: Write, services: ServicesDep) -> Empty:
+async def patch(
+    body: schemas.PatchCheckpointsBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+) -> Empty:
     """What is left of checkpoints after files were removed."""
     for one in body.checkpoints:
         row = await repository.get(session, one.uuid)
-        if principal.is_task and row.task_id != principal.task_id:
-            raise Forbidden("this task's token may not change another task's checkpoint")
+        await trial_checkpoints.check_change(session, services.authorization, row, principal)
         if one.resources is not None and one.resources.resources is not None:
             await repository.set_resources(session, services.clock, row, one.resources.resources)
     return Empty()
@@ -139,12 +143,14 @@ async def download(
     return await archive.respond(opened, request.headers.get("accept", ""))
 
 
-async def _places(services: Services, uuids: list[str]) -> dict[str, dict[str, Any] | None]:
+async def _places(services: Services, uuids: list[str], user: Principal) -> dict[str, dict[str, Any] | None]:
     """Returns the storage of each checkpoint; None for one whose trial is gone, of which no file is touched."""
     found: dict[str, dict[str, Any] | None] = {}
     async with services.database.read() as session:
         for uuid in uuids:
-            trial = await trial_rows.find_by_task(session, (await repository.get(session, uuid)).task_id)
+            row = await repository.get(session, uuid)
+            await trial_checkpoints.check_delete(session, services.authorization, row, user)
+            trial = await trial_rows.find_by_task(session, row.task_id)
             found[uuid] = await trial_rows.storage_of(session, trial) if trial else None
     return found
 

@@ -13,14 +13,13 @@ from determined import __version__
 from determined.config.masking import masked
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep
 from determined_master.api.pagination import page
-from determined_master.api.schemas.base import Pagination, Wire, rfc3339
+from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
 from determined_master.services import Services
 
-WIRE_VERSION = "0.38.1"
 router = APIRouter(tags=["cluster"])
 
 
@@ -53,7 +52,7 @@ class PoolsAnswer(Wire):
     pagination: Pagination
 
 
-@router.get("/info")
+@router.get("/info", dependencies=[NoLogin])
 async def info(services: ServicesDep) -> dict[str, Any]:
     """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
     return {
@@ -66,13 +65,13 @@ async def info(services: ServicesDep) -> dict[str, Any]:
     }
 
 
-@router.get("/health")
+@router.get("/health", dependencies=[NoLogin])
 async def health(session: Read) -> dict[str, Any]:
     await repository.ask(session)
     return {"status": "up", "database": "up", "resource_managers": [{"cluster_name": "", "status": "up"}]}
 
 
-@router.get("/api/v1/master")
+@router.get("/api/v1/master", dependencies=[NoLogin])
 async def get_master(services: ServicesDep) -> MasterAnswer:
     return MasterAnswer(
         master_id=services.master_id,
@@ -106,15 +105,21 @@ async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
 
 @router.get("/api/v1/master/logs")
 async def get_logs(
-    _admin: Admin, services: ServicesDep, offset: int = 0, limit: int = 0, follow: bool = False
+    _reader: LogReader, services: ServicesDep, offset: BoundedInt = 0, limit: BoundedInt = 0, follow: bool = False
 ) -> StreamingResponse:
     return StreamingResponse(_log_lines(services, offset, limit, follow), media_type="application/json")
 
 
 @router.get("/api/v1/resource-pools")
 async def get_pools(
-    _principal: Anyone, services: ServicesDep, session: Read, offset: int = 0, limit: int = 0
+    _principal: Anyone,
+    services: ServicesDep,
+    session: Read,
+    unbound: bool = False,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> PoolsAnswer:
+    """No pool is bound to a workspace, so ``unbound`` leaves none out."""
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
     held = await allocation_rows.held_slots(session)

@@ -13,11 +13,12 @@ from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
 from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
-from determined_master.api.schemas.base import Time, Wire
+from determined_master.api.json_body import JsonRoute
+from determined_master.api.schemas.base import RowId, Time, Wire
 from determined_master.experiments import repository
 from determined_master.services import Services
 
-router = APIRouter(tags=["files"])
+router = APIRouter(route_class=JsonRoute, tags=["files"])
 MAX_TEXT_BYTES = 1_000_000
 TEXT = "text/plain; charset=utf-8"
 BINARY = "application/octet-stream"
@@ -59,7 +60,7 @@ class ContextFile(Wire):
 
 
 @router.get("/api/v1/experiments/{experiment_id}/file_tree")
-async def file_tree(experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep) -> FileTree:
+async def file_tree(experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> FileTree:
     archive = await _archive(session, services, experiment_id)
     if archive is None:
         return FileTree(files=[])
@@ -68,7 +69,7 @@ async def file_tree(experiment_id: int, _principal: Anyone, session: Read, servi
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
 async def model_def_file(
-    experiment_id: int, body: FileBody, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, body: FileBody, _principal: Anyone, session: Read, services: ServicesDep
 ) -> FileAnswer:
     archive = await _archive(session, services, experiment_id)
     data, _size = await asyncio.to_thread(_content, archive, body.path, None)
@@ -77,7 +78,7 @@ async def model_def_file(
 
 @router.get("/detent/experiments/{experiment_id}/file")
 async def context_file(
-    experiment_id: int, path: Annotated[str, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, path: Annotated[str, Query()], _principal: Anyone, session: Read, services: ServicesDep
 ) -> ContextFile:
     archive = await _archive(session, services, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)

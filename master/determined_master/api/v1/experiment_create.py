@@ -1,18 +1,20 @@
 """``POST /experiments``. Large bodies are spooled to disk and read by another process, not on the event loop."""
 
 import asyncio
-import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
 from determined.config.masking import masked
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
 from determined_master.api.dependencies import ServicesDep, User
+from determined_master.api.json_body import JsonRoute, parse_json
 from determined_master.api.queries.experiments import show
 from determined_master.api.request_normalizer import camel
 from determined_master.api.schemas import experiments as schemas
@@ -20,7 +22,7 @@ from determined_master.blobs import Blobs
 from determined_master.experiments.commands.create import Submission
 from determined_master.services import Services
 
-router = APIRouter(prefix="/api/v1", tags=["experiments"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
 BODY_LIMIT = 256 * 1024 * 1024
 
@@ -28,17 +30,20 @@ BODY_LIMIT = 256 * 1024 * 1024
 @router.post("/experiments", openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}})
 async def create_experiment(request: Request, user: User, services: ServicesDep) -> schemas.CreateAnswer:
     """``modelDefinition`` is the official client's list of files; ``contextHash`` names a context sent before."""
-    body = await _read(request, services)
+    try:
+        body = schemas.CreateBody.model_validate(await _read(request, services))
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
     submission = Submission(
-        config=_text(body, "config"),
-        config_name=body.get("configName") or "config.yaml",
-        context_hash=body.get("contextHash"),
-        parent_id=body.get("parentId") or None,
-        project_id=body.get("projectId") or None,
-        activate=bool(body.get("activate")),
-        validate_only=bool(body.get("validateOnly")),
-        template=body.get("template") or None,
-        unmanaged=bool(body.get("unmanaged")),
+        config=body.config,
+        config_name=body.config_name or "config.yaml",
+        context_hash=body.context_hash or None,
+        parent_id=body.parent_id or None,
+        project_id=body.project_id or None,
+        activate=bool(body.activate),
+        validate_only=bool(body.validate_only),
+        template=body.template or None,
+        unmanaged=bool(body.unmanaged),
     )
     row, config = await services.creator.submit(submission, user)
     if submission.validate_only:
@@ -48,13 +53,6 @@ async def create_experiment(request: Request, user: User, services: ServicesDep)
     async with services.database.read() as session:
         shown = (await show(session, [row]))[0]
     return schemas.CreateAnswer(experiment=shown, config=masked(config))
-
-
-def _text(body: dict[str, Any], key: str) -> str:
-    value = body.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise BadRequest(f"{key} is missing")
-    return value
 
 
 async def _read(request: Request, services: Services) -> dict[str, Any]:
@@ -84,10 +82,7 @@ def _digest_file(path: str, blobs: Path, limit: int) -> dict[str, Any]:
 
 def _digest(data: bytes, blobs: Path, limit: int) -> dict[str, Any]:
     """The body without its files, which are stored as one blob named by ``contextHash``."""
-    try:
-        body = json.loads(data or b"{}")
-    except ValueError as error:
-        raise BadRequest(f"the body is not JSON: {error}") from error
+    body = parse_json(data or b"{}")
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
     body = {camel(str(key)): value for key, value in body.items()}

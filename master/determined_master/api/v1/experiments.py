@@ -6,18 +6,19 @@ from fastapi import APIRouter, Query
 
 from determined.errors import NotFound
 from determined.states import ExperimentState
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
+from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import experiment_list
 from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas import experiments as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import states
 from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
 from determined_master.trials import repository as trial_rows
 
-router = APIRouter(prefix="/api/v1", tags=["experiments"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 
 
 @router.get("/experiments")
@@ -29,7 +30,7 @@ async def list_experiments(
 
 
 @router.get("/experiments/{experiment_id}")
-async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) -> schemas.ExperimentAnswer:
+async def get_experiment(experiment_id: RowId, _principal: Anyone, session: Read) -> schemas.ExperimentAnswer:
     row = await repository.get(session, experiment_id)
     shown = (await experiment_queries.show(session, [row]))[0]
     queued = shown.state == "STATE_QUEUED"
@@ -40,80 +41,84 @@ async def get_experiment(experiment_id: int, _principal: Anyone, session: Read) 
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def activate(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.activate(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def pause(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.pause(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def cancel(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.cancel(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def kill(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.kill(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def archive(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.archive(experiment_id, user, archived=True)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def unarchive(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.archive(experiment_id, user, archived=False)
     return Empty()
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(experiment_id: int, user: User, services: ServicesDep) -> Empty:
+async def delete(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
     await services.lifecycle.delete(experiment_id, user)
     return Empty()
 
 
 @router.patch("/experiments/{experiment_id}")
 async def patch(
-    experiment_id: int, body: schemas.PatchExperimentBody, user: User, services: ServicesDep
+    experiment_id: RowId, body: schemas.PatchExperimentBody, user: Owner, services: ServicesDep
 ) -> schemas.ExperimentAnswer:
     changes = body.changes()
-    await edit.patch(services.database, services.clock, experiment_id, changes, user)
+    await edit.patch(services.database, services.clock, services.authorization, experiment_id, changes, user)
     async with services.database.read() as session:
         row = await repository.get(session, experiment_id)
         return schemas.ExperimentAnswer(experiment=(await experiment_queries.show(session, [row]))[0])
 
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
-async def add_label(experiment_id: int, label: str, user: User, services: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(services.database, services.clock, experiment_id, user, add=[label])
+async def add_label(experiment_id: RowId, label: str, user: Owner, services: ServicesDep) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(
+        services.database, services.clock, services.authorization, experiment_id, user, add=[label]
+    )
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
-async def remove_label(experiment_id: int, label: str, user: User, services: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(services.database, services.clock, experiment_id, user, remove=[label])
+async def remove_label(experiment_id: RowId, label: str, user: Owner, services: ServicesDep) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(
+        services.database, services.clock, services.authorization, experiment_id, user, remove=[label]
+    )
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(
-    experiment_id: int, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.ModelDefAnswer:
     row = await repository.get(session, experiment_id)
     return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services.blobs, row.context_hash))
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
-async def best_metric(experiment_id: int, _principal: Anyone, session: Read) -> schemas.BestMetricAnswer:
+async def best_metric(experiment_id: RowId, _principal: Anyone, session: Read) -> schemas.BestMetricAnswer:
     row = await repository.get(session, experiment_id)
     best = schemas.best_trial(row, await trial_rows.of_experiment(session, experiment_id))
     if best is None:

@@ -1,19 +1,20 @@
 """Logs of trials and tasks as streams."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator
 
 from determined.errors import BadRequest
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
-from determined_master.api.schemas.base import Wire, rfc3339
-from determined_master.api.schemas.enums import is_descending, log_level, plain_level
+from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
+from determined_master.api.schemas.enums import asked_level, is_descending, log_level
 from determined_master.api.schemas.logs import message
+from determined_master.api.sorting import refuse_given
 from determined_master.db.models import LogRow
 from determined_master.logs import repository
 from determined_master.logs.repository import Selection
@@ -22,21 +23,24 @@ from determined_master.trials import repository as trial_rows
 router = APIRouter(prefix="/api/v1", tags=["logs"])
 
 
+AskedLevel = Annotated[str, AfterValidator(asked_level)]
+
+
 class LogQuery(Wire):
     """The query of every log stream."""
 
     allocation_ids: Annotated[list[str], Query()] = []
     agent_ids: Annotated[list[str], Query()] = []
     container_ids: Annotated[list[str], Query()] = []
-    rank_ids: Annotated[list[int], Query()] = []
-    levels: Annotated[list[str], Query()] = []
+    rank_ids: Annotated[list[BoundedInt], Query()] = []
+    levels: Annotated[list[AskedLevel], Query()] = []
     sources: Annotated[list[str], Query()] = []
     stdtypes: Annotated[list[str], Query()] = []
-    timestamp_before: datetime | None = None
-    timestamp_after: datetime | None = None
+    timestamp_before: Moment | None = None
+    timestamp_after: Moment | None = None
     search_text: str = ""
     enable_regex: bool = False
-    limit: int = 0
+    limit: BoundedInt = 0
     order_by: str = ""
     follow: bool = False
 
@@ -46,7 +50,7 @@ class LogQuery(Wire):
             agent_ids=tuple(self.agent_ids),
             container_ids=tuple(self.container_ids),
             rank_ids=tuple(self.rank_ids),
-            levels=tuple("" if level == "LOG_LEVEL_UNSPECIFIED" else plain_level(level) for level in self.levels),
+            levels=tuple(self.levels),
             sources=tuple(self.sources),
             stdtypes=tuple(self.stdtypes),
             before=self.timestamp_before,
@@ -60,7 +64,7 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: int, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return json_lines(_shown(services, row.task_id, asked, trial_id))
@@ -75,13 +79,15 @@ async def task_logs(
 
 
 @router.get("/trials/{trial_id}/logs/fields")
-async def trial_fields(trial_id: int, _principal: Anyone, session: Read) -> StreamingResponse:
+async def trial_fields(trial_id: RowId, _principal: Anyone, session: Read, follow: bool = False) -> StreamingResponse:
+    refuse_given(follow=follow)
     row = await trial_rows.get(session, trial_id)
     return json_lines(_once(await repository.distinct(session, row.task_id)))
 
 
 @router.get("/tasks/{task_id}/logs/fields")
-async def task_fields(task_id: str, _principal: Anyone, session: Read) -> StreamingResponse:
+async def task_fields(task_id: str, _principal: Anyone, session: Read, follow: bool = False) -> StreamingResponse:
+    refuse_given(follow=follow)
     await trial_rows.get_by_task(session, task_id)
     return json_lines(_once(await repository.distinct(session, task_id)))
 

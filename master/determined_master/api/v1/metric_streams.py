@@ -21,7 +21,7 @@ from determined_master.api.queries.metric_samples import (
     sample,
     snapshot,
 )
-from determined_master.api.schemas.base import Wire
+from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.metrics import (
     BatchesPart,
     DownsampledMetrics,
@@ -47,13 +47,13 @@ class CompareAnswer(Wire):
 
 
 class CompareQuery(Wire):
-    trial_ids: Annotated[list[int], Query()] = []
-    max_datapoints: int = 0
+    trial_ids: Annotated[list[RowId], Query()] = []
+    max_datapoints: BoundedInt = 0
     metric_names: Annotated[list[str], Query()] = []
     metric_ids: Annotated[list[str], Query()] = []
     """``<group>.<name>``"""
-    start_batches: int = 0
-    end_batches: int = 0
+    start_batches: BoundedInt = 0
+    end_batches: BoundedInt = 0
     metric_type: str = ""
     group: str = ""
 
@@ -64,19 +64,19 @@ class StreamQuery(Wire):
     metric_name: str = ""
     metric_type: str = ""
     group: str = ""
-    period_seconds: int = 0
+    period_seconds: BoundedInt = 0
 
 
 class SampleQuery(StreamQuery):
-    max_trials: int = 0
-    max_datapoints: int = 0
-    start_batches: int = 0
-    end_batches: int = 0
+    max_trials: BoundedInt = 0
+    max_datapoints: BoundedInt = 0
+    start_batches: BoundedInt = 0
+    end_batches: BoundedInt = 0
 
 
 class SnapshotQuery(StreamQuery):
-    batches_processed: int = 0
-    batches_margin: int = 0
+    batches_processed: BoundedInt = 0
+    batches_margin: BoundedInt = 0
 
 
 @router.get("/trials/time-series")
@@ -110,7 +110,7 @@ async def stream_metric_names(
     _principal: Anyone,
     session: Read,
     services: ServicesDep,
-    ids: Annotated[list[int], Query()] = [],  # noqa: B006
+    ids: Annotated[list[RowId], Query()] = [],  # noqa: B006
     period_seconds: Annotated[int, Query(alias="periodSeconds")] = 0,
 ) -> StreamingResponse:
     for experiment_id in ids:
@@ -120,7 +120,11 @@ async def stream_metric_names(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches", response_model=Streamed[BatchesPart])
 async def stream_metric_batches(
-    experiment_id: int, asked: Annotated[StreamQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId,
+    asked: Annotated[StreamQuery, Query()],
+    _principal: Anyone,
+    session: Read,
+    services: ServicesDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     return json_lines(
@@ -135,7 +139,11 @@ async def stream_metric_batches(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample", response_model=Streamed[SamplePart])
 async def stream_trials_sample(
-    experiment_id: int, asked: Annotated[SampleQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId,
+    asked: Annotated[SampleQuery, Query()],
+    _principal: Anyone,
+    session: Read,
+    services: ServicesDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     question = bounded(asked.start_batches, asked.end_batches, asked.max_datapoints)
@@ -145,7 +153,7 @@ async def stream_trials_sample(
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", response_model=Streamed[SnapshotPart])
 async def stream_trials_snapshot(
-    experiment_id: int,
+    experiment_id: RowId,
     asked: Annotated[SnapshotQuery, Query()],
     _principal: Anyone,
     session: Read,

@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_lines import json_lines
+from determined_master.api.schemas.base import RowId
 from determined_master.api.schemas.metrics import metrics_report
 from determined_master.metrics import repository
 from determined_master.services import Services
@@ -15,7 +16,7 @@ from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/api/v1", tags=["metrics"])
 PAGE = 1000
-TrialIds = Annotated[list[int], Query(alias="trialIds")]
+TrialIds = Annotated[list[RowId], Query(alias="trialIds")]
 
 
 @router.get("/trials/metrics/training_metrics")

@@ -9,7 +9,7 @@ from determined.errors import Forbidden
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, Read, ServicesDep, TaskOrUser
 from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
@@ -82,7 +82,7 @@ async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswe
 
 
 @router.get("/api/v1/tasks/{task_id}/context_directory")
-async def context_directory(task_id: str, principal: Anyone, session: Read, services: ServicesDep) -> ContextAnswer:
+async def context_directory(task_id: str, principal: TaskOrUser, session: Read, services: ServicesDep) -> ContextAnswer:
     if principal.is_task and principal.task_id != task_id:
         raise Forbidden("this task's token may not read another task's context")
     trial = await repository.get_by_task(session, task_id)

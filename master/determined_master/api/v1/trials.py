@@ -1,81 +1,81 @@
 """Trials: get, kill, progress, metadata, and reports of the task itself."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from determined.errors import BadRequest, Forbidden
+from determined.errors import BadRequest
 from determined.states import TrialState
 from determined_master import notifications
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User, Write
+from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, TaskOrOwner, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
-from determined_master.api.schemas.base import Empty
+from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
+from determined_master.api.sorting import refuse_given, sort
+from determined_master.db.models import TrialRow
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
-from determined_master.principal import Principal
-from determined_master.services import Services
 from determined_master.trials import repository
 
-router = APIRouter(prefix="/api/v1", tags=["trials"])
-
-
-async def own_trial(services: Services, principal: Principal, trial_id: int) -> None:
-    """A task may write to its own trial alone."""
-    if principal.is_task and await services.trial_of(principal) != trial_id:
-        raise Forbidden(f"this task's token may not write to trial {trial_id}")
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["trials"])
 
 
 @router.get("/experiments/{experiment_id}/trials")
 async def list_trials(
-    experiment_id: int,
+    experiment_id: RowId,
     _principal: Anyone,
     session: Read,
     state_names: Annotated[list[str], Query(alias="states")] = [],  # noqa: B006
     sort_by: Annotated[str, Query(alias="sortBy")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.TrialsAnswer:
     await experiment_rows.get(session, experiment_id)
     wanted = states(state_names, TrialState)
     rows = [r for r in await repository.of_experiment(session, experiment_id) if not wanted or r.state in wanted]
-    if sort_by in _SORT:
-        rows.sort(key=_SORT[sort_by])
-    if is_descending(order_by):
-        rows.reverse()
+    sort(rows, sort_by, order_by, _SORT)
     shown, pagination = page(rows, offset, limit)
     return schemas.TrialsAnswer(trials=await trial_queries.show(session, shown), pagination=pagination)
 
 
 @router.get("/trials/{trial_id}")
-async def get_trial(trial_id: int, _principal: Anyone, session: Read) -> schemas.TrialAnswer:
+async def get_trial(trial_id: RowId, _principal: Anyone, session: Read) -> schemas.TrialAnswer:
     row = await repository.get(session, trial_id)
     return schemas.TrialAnswer(trial=(await trial_queries.show(session, [row]))[0])
 
 
 @router.get("/trials/{trial_id}/workloads")
 async def get_workloads(
-    trial_id: int,
+    trial_id: RowId,
     _principal: Anyone,
     session: Read,
     group: str = "",
     metric_type: Annotated[str, Query(alias="metricType")] = "",
     batches: Annotated[bool, Query(alias="includeBatchMetrics")] = False,
     only: Annotated[str, Query(alias="filter")] = "",
+    without_deleted: Annotated[bool, Query(alias="removeDeletedCheckpoints")] = False,
+    sort_key: Annotated[str, Query(alias="sortKey")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.WorkloadsAnswer:
     row = await repository.get(session, trial_id)
-    groups = [group] if group else _TYPES.get(metric_type, [])
+    if sort_key not in ("", "batches"):
+        refuse_given(sortKey=sort_key)
+    if metric_type not in _TYPES:
+        refuse_given(metricType=metric_type)
+    if only not in _KINDS:
+        refuse_given(filter=only)
+    groups = [group] if group else _TYPES[metric_type]
     found = await trial_queries.workloads(session, row, groups=groups, batches=batches)
-    if only == "FILTER_OPTION_VALIDATION":
-        found = [w for w in found if w.validation]
-    elif only == "FILTER_OPTION_CHECKPOINT":
-        found = [w for w in found if w.checkpoint]
+    found = [w for w in found if any(getattr(w, kind) for kind in _KINDS[only])]
+    if without_deleted:
+        found = [w for w in found if w.checkpoint is None or w.checkpoint.state != "STATE_DELETED"]
     if is_descending(order_by):
         found.reverse()
     shown, pagination = page(found, offset, limit)
@@ -83,7 +83,8 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: int, user: User, session: Write, services: ServicesDep) -> Empty:
+async def kill_trial(trial_id: RowId, user: Owner, session: Write, services: ServicesDep) -> Empty:
+    await services.check_trial(session, user, trial_id)
     row = await repository.get(session, trial_id)
     await services.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
     return Empty()
@@ -91,9 +92,9 @@ async def kill_trial(trial_id: int, user: User, session: Write, services: Servic
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: int, body: schemas.ProgressBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
     return Empty()
@@ -101,9 +102,9 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: int, body: schemas.RunnerBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, runner_state=body.state[:64])
     return Empty()
@@ -111,9 +112,9 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: int, body: schemas.EarlyExitBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
@@ -123,33 +124,48 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, services: ServicesDep
 ) -> schemas.RunStartAnswer:
-    await own_trial(services, principal, body.run_id)
+    await services.check_trial(session, principal, body.run_id)
     await repository.get(session, body.run_id)
     return schemas.RunStartAnswer()
 
 
 @router.get("/runs/{trial_id}/metadata")
-async def get_metadata(trial_id: int, _principal: Anyone, session: Read) -> schemas.MetadataAnswer:
+async def get_metadata(trial_id: RowId, _principal: Anyone, session: Read) -> schemas.MetadataAnswer:
     return schemas.MetadataAnswer(metadata=(await repository.get(session, trial_id)).run_metadata)
 
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: int, body: schemas.MetadataBody, principal: Anyone, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> schemas.MetadataAnswer:
-    await own_trial(services, principal, trial_id)
+    await services.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, run_metadata=body.metadata)
     return schemas.MetadataAnswer(metadata=body.metadata)
 
 
-_TYPES = {"METRIC_TYPE_TRAINING": ["training"], "METRIC_TYPE_VALIDATION": ["validation"]}
-_SORT = {
+_TYPES: dict[str, list[str]] = {
+    "": [],
+    "METRIC_TYPE_UNSPECIFIED": [],
+    "METRIC_TYPE_TRAINING": ["training"],
+    "METRIC_TYPE_VALIDATION": ["validation"],
+}
+_KINDS = {
+    "": ("training", "validation", "checkpoint"),
+    "FILTER_OPTION_UNSPECIFIED": ("training", "validation", "checkpoint"),
+    "FILTER_OPTION_VALIDATION": ("validation",),
+    "FILTER_OPTION_CHECKPOINT": ("checkpoint",),
+    "FILTER_OPTION_CHECKPOINT_OR_VALIDATION": ("checkpoint", "validation"),
+}
+_SORT: dict[str, Callable[[TrialRow], Any]] = {
     "SORT_BY_ID": lambda t: t.id,
     "SORT_BY_START_TIME": lambda t: t.start_time,
+    "SORT_BY_END_TIME": lambda t: (t.end_time is None, t.end_time or t.start_time),
     "SORT_BY_STATE": lambda t: t.state.value,
+    "SORT_BY_DURATION": lambda t: (t.end_time is None, (t.end_time or t.start_time) - t.start_time),
+    "SORT_BY_CHECKPOINT_SIZE": lambda t: t.checkpoint_size,
     "SORT_BY_BATCHES_PROCESSED": lambda t: t.steps_completed,
     "SORT_BY_RESTARTS": lambda t: t.restarts,
     "SORT_BY_SEARCHER_METRIC_VAL": lambda t: (t.searcher_metric_value is None, t.searcher_metric_value or 0.0),

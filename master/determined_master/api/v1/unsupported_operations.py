@@ -10,6 +10,7 @@ from determined.errors import NotImplementedYet
 from determined_master.api.errors import response_of
 
 PREFIX = "/api/v1"
+_STARTS = (PREFIX, "/resources/", "/allocation/")
 
 
 class UnsupportedOperations(BaseRoute):
@@ -17,14 +18,14 @@ class UnsupportedOperations(BaseRoute):
 
     def __init__(self) -> None:
         self._by_shape: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
-        for name, method, path in OPERATIONS:
+        for name, method, path in (*((name, method, PREFIX + path) for name, method, path in OPERATIONS), *PLAIN):
             parts = path.split("/")
             self._by_shape.setdefault((method, len(parts)), []).append((name, parts))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         path: str = scope["path"]
-        if scope["type"] == "http" and path.startswith(PREFIX):
-            parts = path.removeprefix(PREFIX).split("/")
+        if scope["type"] == "http" and path.startswith(_STARTS):
+            parts = path.split("/")
             for name, pattern in self._by_shape.get((scope["method"], len(parts)), ()):
                 if all(part == wanted or wanted[:1] == "{" for part, wanted in zip(parts, pattern, strict=True)):
                     return Match.FULL, {"operation": name}
@@ -210,3 +211,10 @@ PostProject POST /workspaces/{workspaceId}/projects
 """
 OPERATIONS: tuple[tuple[str, str, str], ...] = tuple(_operations())
 """Name, method, and path below ``/api/v1``."""
+PLAIN: tuple[tuple[str, str, str], ...] = (
+    ("ResourceAllocationRaw", "GET", "/resources/allocation/raw"),
+    ("ResourceAllocationAggregated", "GET", "/resources/allocation/aggregated"),
+    ("ResourceAllocations", "GET", "/resources/allocation/allocations-csv"),
+    ("ResourceAllocations", "GET", "/allocation/allocations-csv"),
+)
+"""The same for operations outside of ``/api/v1``: name, method, path."""

@@ -4,11 +4,12 @@ from fastapi import APIRouter
 
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master.api.dependencies import Read, User, Write
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.users import repository
 
-router = APIRouter(prefix="/api/v1/users/setting", tags=["users"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1/users/setting", tags=["users"])
 MAX_BYTES = 64 * 1024
 MAX_SETTINGS = 1000
 

@@ -1,23 +1,25 @@
 """Login, logout and users."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from determined.errors import BadRequest
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep, User
+from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep
+from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.schemas import users as schemas
-from determined_master.api.schemas.base import Empty
-from determined_master.api.schemas.enums import is_descending
+from determined_master.api.schemas.base import BoundedInt, Empty, RowId
+from determined_master.api.sorting import refuse_given, sort
 from determined_master.authentication import COOKIE
+from determined_master.db.models import UserRow
 from determined_master.users import repository
 
-router = APIRouter(prefix="/api/v1", tags=["users"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
 
 
-@router.post("/auth/login")
+@router.post("/auth/login", dependencies=[NoLogin])
 async def login(
     body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
 ) -> schemas.LoginAnswer:
@@ -49,10 +51,13 @@ async def list_users(
     active: bool | None = None,
     admin: bool | None = None,
     name: str = "",
+    role_id: Annotated[list[BoundedInt], Query(alias="roleIdAssignedDirectlyToUser")] = [],  # noqa: B006
+    sort_by: Annotated[str, Query(alias="sortBy")] = "",
     order_by: Annotated[str, Query(alias="orderBy")] = "",
-    offset: int = 0,
-    limit: int = 0,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
 ) -> schemas.UsersAnswer:
+    refuse_given(roleIdAssignedDirectlyToUser=role_id)
     rows = [
         row
         for row in await repository.all_users(session)
@@ -60,8 +65,7 @@ async def list_users(
         and (admin is None or row.admin == admin)
         and name.lower() in f"{row.username} {row.display_name}".lower()
     ]
-    if is_descending(order_by):
-        rows.reverse()
+    sort(rows, sort_by, order_by, _SORT)
     shown, pagination = page(rows, offset, limit)
     return schemas.UsersAnswer(users=[schemas.user(row) for row in shown], pagination=pagination)
 
@@ -75,12 +79,14 @@ async def create_user(body: schemas.PostUserBody, admin: Admin, services: Servic
         display_name=body.user.display_name or "",
         password=body.password or "",
         is_hashed=body.is_hashed,
+        active=body.user.active,
+        agent_user_group=body.user.agent_user_group.model_dump(by_alias=False) if body.user.agent_user_group else None,
     )
     return schemas.UserAnswer(user=schemas.user(row))
 
 
 @router.get("/users/{user_id}")
-async def get_user(user_id: int, _principal: Anyone, session: Read) -> schemas.UserAnswer:
+async def get_user(user_id: RowId, _principal: Anyone, session: Read) -> schemas.UserAnswer:
     return schemas.UserAnswer(user=schemas.user(await repository.get(session, user_id)))
 
 
@@ -91,9 +97,19 @@ async def get_user_by_name(username: str, _principal: Anyone, services: Services
 
 @router.patch("/users/{user_id}")
 async def change_user(
-    user_id: int, body: schemas.PatchUserBody, user: User, services: ServicesDep
+    user_id: RowId, body: schemas.PatchUserBody, user: Self, services: ServicesDep
 ) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
-    if changes.get("username") == "":
-        raise BadRequest("a username has 1 to 255 characters and no spaces")
     return schemas.UserAnswer(user=schemas.user(await services.users.change(user, user_id, changes)))
+
+
+_SORT: dict[str, Callable[[UserRow], Any]] = {
+    "SORT_BY_DISPLAY_NAME": lambda row: (row.display_name, row.id),
+    "SORT_BY_USER_NAME": lambda row: (row.username, row.id),
+    "SORT_BY_NAME": lambda row: (row.display_name or row.username, row.id),
+    "SORT_BY_ADMIN": lambda row: (row.admin, row.id),
+    "SORT_BY_ACTIVE": lambda row: (row.active, row.id),
+    "SORT_BY_REMOTE": lambda row: (row.remote, row.id),
+    "SORT_BY_MODIFIED_TIME": lambda row: (row.modified_at, row.id),
+    "SORT_BY_LAST_AUTH_TIME": lambda row: (row.last_auth_at.timestamp() if row.last_auth_at else 0.0, row.id),
+}

@@ -1,8 +1,9 @@
 """Tables of users, sessions, workspaces, projects and user settings."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import JSON, ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined_master.db.base import Base, BigId
@@ -18,6 +19,8 @@ class UserRow(Base):
     admin: Mapped[bool] = mapped_column(default=False)
     active: Mapped[bool] = mapped_column(default=True)
     remote: Mapped[bool] = mapped_column(default=False)
+    agent_user_group: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """``agent_uid``, ``agent_user``, ``agent_gid``, ``agent_group``: as whom tasks of this user shall run."""
     modified_at: Mapped[datetime]
     last_auth_at: Mapped[datetime | None]
 

@@ -81,6 +81,7 @@ class Creator:
         if not config.get("entrypoint"):
             raise BadRequest("the configuration needs an entrypoint")
         _fill(config, self._settings)
+        await self._check_parent(submission)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0), config
         async with self._database.write() as session:
@@ -124,6 +125,12 @@ class Creator:
             return replace(submission, config=unmasked_text(submission.config, parent.config, parent.original_config))
         except StillMasked as error:
             raise BadRequest(f"{error.path} is masked, and experiment {parent.id} has no value for it") from error
+
+    async def _check_parent(self, submission: Submission) -> None:
+        """Raises NotFound for a parent that does not exist. Forking is allowed to every user."""
+        if submission.parent_id is not None:
+            async with self._database.read() as session:
+                await repository.get(session, submission.parent_id)
 
     async def _context(self, session: Any, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:

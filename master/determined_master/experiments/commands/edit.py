@@ -10,6 +10,7 @@ from determined_master.db.session import Database, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
+from determined_master.users.authorization import Authorization
 
 
 class ExperimentChanges(TypedDict, total=False):
@@ -26,11 +27,17 @@ class ExperimentChanges(TypedDict, total=False):
 
 
 async def patch(
-    database: Database, clock: Clock, experiment_id: int, changes: ExperimentChanges, principal: Principal
+    database: Database,
+    clock: Clock,
+    authorization: Authorization,
+    experiment_id: int,
+    changes: ExperimentChanges,
+    principal: Principal,
 ) -> None:
     """Applies ``changes``. Raises BadRequest for a bad value and PreconditionFailed for an archived experiment."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
+        await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         if row.archived:
             raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
         values: dict[str, Any] = {}
@@ -69,6 +76,7 @@ async def patch(
 async def relabel(
     database: Database,
     clock: Clock,
+    authorization: Authorization,
     experiment_id: int,
     principal: Principal,
     *,
@@ -78,6 +86,7 @@ async def relabel(
     """The labels that it then has."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
+        await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         labels = (set(row.labels) | set(add)) - set(remove)
         if labels != set(row.labels):
             await repository.change(session, row, labels=sorted(labels))

@@ -1,5 +1,8 @@
 """Actions on an experiment: activate, pause, cancel, kill, archive, delete."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import PreconditionFailed
@@ -14,19 +17,33 @@ from determined_master.principal import Principal
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
+from determined_master.users.authorization import Authorization
+
+CANCELED = ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED
+KILLED = ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED
 
 
 class Lifecycle:
-    """Each verb is one transaction; saying it twice changes nothing."""
+    """Each verb is one transaction, or part of the session that is given. Saying it twice changes nothing."""
 
-    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+    def __init__(self, database: Database, clock: Clock, trials: Trials, authorization: Authorization) -> None:
         self._database = database
         self._clock = clock
         self._trials = trials
+        self._authorization = authorization
 
-    async def activate(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+    @asynccontextmanager
+    async def _within(self, session: AsyncSession | None) -> AsyncIterator[AsyncSession]:
+        """The given session, or a transaction of its own."""
+        if session is not None:
+            yield session
+            return
+        async with self._database.write() as own:
+            yield own
+
+    async def activate(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
+            row = await self._changeable(session, experiment_id, principal)
             await self.activate_row(session, row, principal.username)
 
     async def activate_row(self, session: AsyncSession, row: ExperimentRow, actor: str) -> None:
@@ -38,24 +55,26 @@ class Lifecycle:
             await self._trials.activate(session, trial, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
-    async def pause(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+    async def pause(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
+            row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state.is_stopping:
                 raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.pause(session, trial, principal.username)
 
-    async def cancel(self, experiment_id: int, principal: Principal) -> None:
-        await self._stop(experiment_id, principal, ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED)
+    async def cancel(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        await self._stop(experiment_id, principal, session, *CANCELED)
 
-    async def kill(self, experiment_id: int, principal: Principal) -> None:
-        await self._stop(experiment_id, principal, ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED)
+    async def kill(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        await self._stop(experiment_id, principal, session, *KILLED)
 
-    async def archive(self, experiment_id: int, principal: Principal, *, archived: bool) -> None:
-        async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+    async def archive(
+        self, experiment_id: int, principal: Principal, session: AsyncSession | None = None, *, archived: bool
+    ) -> None:
+        async with self._within(session) as session:
+            row = await self._changeable(session, experiment_id, principal)
             if not row.state.is_terminal:
                 raise PreconditionFailed(
                     f"experiment {row.id} is {row.state.value}; only one that has ended can be archived"
@@ -76,10 +95,12 @@ class Lifecycle:
         async with self._database.read() as session:
             await self._check_home(session, project_id)
 
-    async def rehome(self, experiment_id: int, principal: Principal, project_id: int) -> None:
+    async def rehome(
+        self, experiment_id: int, principal: Principal, project_id: int, session: AsyncSession | None = None
+    ) -> None:
         """To another project, whatever it is doing."""
-        async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+        async with self._within(session) as session:
+            row = await self._changeable(session, experiment_id, principal)
             await self._check_home(session, project_id)
             if row.project_id == project_id:
                 return
@@ -101,9 +122,10 @@ class Lifecycle:
         if project.archived:
             raise PreconditionFailed(f"project {project.name!r} is archived")
 
-    async def delete(self, experiment_id: int, principal: Principal) -> None:
-        async with self._database.write() as session:
+    async def delete(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+        async with self._within(session) as session:
             row = await repository.get(session, experiment_id)
+            await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
             if not row.state.is_terminal:
                 raise PreconditionFailed(
                     f"experiment {row.id} is {row.state.value}; cancel or kill it before deleting it"
@@ -111,9 +133,21 @@ class Lifecycle:
             await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
             notify(session, notifications.DELETE)
 
-    async def _stop(self, experiment_id: int, principal: Principal, to: ExperimentState, trials_to: TrialState) -> None:
-        async with self._database.write() as session:
-            row = await repository.get(session, experiment_id)
+    async def _changeable(self, session: AsyncSession, experiment_id: int, principal: Principal) -> ExperimentRow:
+        row = await repository.get(session, experiment_id)
+        await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
+        return row
+
+    async def _stop(
+        self,
+        experiment_id: int,
+        principal: Principal,
+        session: AsyncSession | None,
+        to: ExperimentState,
+        trials_to: TrialState,
+    ) -> None:
+        async with self._within(session) as session:
+            row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state is to:
                 return
             if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:

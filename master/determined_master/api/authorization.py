@@ -1,0 +1,54 @@
+"""The rule of every route: who may call it. A route declares its rule by the dependency that it asks for."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from determined_master.api import dependencies
+
+
+class Rule(Enum):
+    """Who may call a route. Rules about an object are checked in the transaction that changes it."""
+
+    PUBLIC = "anybody, without a login"
+    SIGNED_IN = "every user; a task, which reads as its owner does"
+    USER = "every user"
+    SELF = "the user in question, or an admin"
+    OWNER = "the owner of the experiment, or an admin"
+    TASK = "the task itself; the owner of its experiment, or an admin"
+    TASK_OR_USER = "the task itself; every user"
+    TASK_ONLY = "the task itself"
+    ADMIN = "an admin"
+    AGENT = "whoever holds the join token"
+    ADMIN_OR_AGENT = "an admin, or whoever holds the join token"
+    USER_OR_AGENT = "every user, or whoever holds the join token"
+
+
+RULES: Mapping[Callable[..., Any], Rule] = {
+    dependencies.nobody: Rule.PUBLIC,
+    dependencies.current_principal: Rule.SIGNED_IN,
+    dependencies.current_user: Rule.USER,
+    dependencies.self_or_admin: Rule.SELF,
+    dependencies.owner: Rule.OWNER,
+    dependencies.task_or_owner: Rule.TASK,
+    dependencies.task_or_user: Rule.TASK_OR_USER,
+    dependencies.task: Rule.TASK_ONLY,
+    dependencies.current_admin: Rule.ADMIN,
+    dependencies.agent: Rule.AGENT,
+    dependencies.admin_or_agent: Rule.ADMIN_OR_AGENT,
+    dependencies.user_or_agent: Rule.USER_OR_AGENT,
+    dependencies.log_reader: Rule.ADMIN,
+}
+
+
+def rules(router: APIRouter) -> Iterator[tuple[str, str, list[Rule]]]:
+    """Yields method, path and the declared rules of each route. A correct route declares exactly one."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            asked = [each.call for each in route.dependant.dependencies]
+            declared = [RULES[call] for call in asked if call is not None and call in RULES]
+            for method in sorted(route.methods or ()):
+                yield method, route.path, declared

@@ -1,0 +1,47 @@
+"""Parses JSON bodies: what is no JSON, nests too deep or holds a lone surrogate is refused with 400."""
+
+import json
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def parse_json(data: bytes) -> Any:
+    """Raises HTTPException, the one error that FastAPI passes on from the parsing of a body."""
+    try:
+        value = json.loads(data)
+        # A pair of surrogates was made one character above; what is left of them is no text and cannot be stored.
+        if _SURROGATE_ESCAPE.search(data):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise HTTPException(400, "the body holds a lone surrogate, which is not text") from error
+    except RecursionError as error:
+        raise HTTPException(400, "the body is nested too deep") from error
+    except ValueError as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    return value
+
+
+class JsonRequest(Request):
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = parse_json(await self.body())
+        return self._json
+
+
+class JsonRoute(APIRoute):
+    """The class of every route with a JSON body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(JsonRequest(request.scope, request.receive))
+
+        return handle

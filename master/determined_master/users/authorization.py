@@ -1,0 +1,42 @@
+"""Decides who may change an experiment and what belongs to it: trials, checkpoints, labels, notes."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from determined.errors import Forbidden
+from determined_master.principal import Principal
+from determined_master.users import repository
+
+
+class Authorization:
+    """The owner or an admin may change and delete. On an open cluster every user may change; deletion stays restricted.
+
+    Checks run in the session that applies the change, so that the object checked is the object changed.
+    """
+
+    def __init__(self, *, is_open: bool) -> None:
+        self._is_open = is_open
+
+    def may_change(self, principal: Principal, owner_id: int) -> bool:
+        return not principal.is_task and (self._is_open or _is_owner(principal, owner_id))
+
+    def may_delete(self, principal: Principal, owner_id: int) -> bool:
+        return not principal.is_task and _is_owner(principal, owner_id)
+
+    async def check_change(self, session: AsyncSession, principal: Principal, owner_id: int, what: str) -> None:
+        """``what`` names the object, such as ``experiment 3``. Raises Forbidden, which names who may."""
+        if not self.may_change(principal, owner_id):
+            raise await _refusal(session, owner_id, what, "change")
+
+    async def check_delete(self, session: AsyncSession, principal: Principal, owner_id: int, what: str) -> None:
+        """Raises Forbidden for anyone but the owner and admins, on an open cluster too."""
+        if not self.may_delete(principal, owner_id):
+            raise await _refusal(session, owner_id, what, "delete")
+
+
+def _is_owner(principal: Principal, owner_id: int) -> bool:
+    return principal.admin or principal.user_id == owner_id
+
+
+async def _refusal(session: AsyncSession, owner_id: int, what: str, verb: str) -> Forbidden:
+    owner = (await repository.get(session, owner_id)).username
+    return Forbidden(f"{what} belongs to {owner}; only {owner} or an admin may {verb} it")

@@ -1,0 +1,168 @@
+"""Every query parameter of the older API does what it says or answers 501; none is ignored in silence."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cluster import PASSWORD, Cluster
+from tests.support.makers import add_experiment, add_project, add_trial
+from tests.support.seeded_cluster import CHECKPOINT, live_in
+
+from determined import __version__
+from determined.states import CheckpointState
+from determined_master.checkpoints import repository as checkpoints
+
+
+def asked() -> list[tuple[str, str, list[str]]]:
+    """Method, path and query parameters of each operation, as the older API's reference names them."""
+    lines = (Path(__file__).parent / "wire_queries.txt").read_text().splitlines()
+    return [(method, path, names) for method, path, *names in map(str.split, lines)]
+
+
+def shape(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
+
+
+async def test_each_parameter_of_a_served_operation_is_known(one: Cluster):
+    document = (await one.client.get("/detent/openapi.json")).json()
+    served = {
+        (method.upper(), shape(path)): {each["name"] for each in operation.get("parameters", ())}
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    unknown = {
+        f"{method} {path}": sorted(set(names) - served[method, shape(path)])
+        for method, path, names in asked()
+        if (method, shape(path)) in served and set(names) - served[method, shape(path)]
+    }
+    assert unknown == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"experimentIdFilter.gt": 2}, [3, 4]),
+        ({"experimentIdFilter.gte": 2}, [2, 3, 4]),
+        ({"experimentIdFilter.lt": 2}, [1]),
+        ({"experimentIdFilter.lte": 2}, [1, 2]),
+        ({"experimentIdFilter.incl": [1, 4, 9]}, [1, 4]),
+        ({"experimentIdFilter.notIn": [1, 4]}, [2, 3]),
+        ({"experimentIdFilter.gt": 1, "experimentIdFilter.lte": 3, "experimentIdFilter.notIn": 2}, [3]),
+    ],
+)
+async def test_experiments_are_filtered_by_id(one: Cluster, query: dict[str, Any], expected: list[int]):
+    async with one.master.database.write() as session:
+        for _ in range(4):
+            await add_experiment(session)
+    shown = await one.get("/api/v1/experiments", **query)
+    assert [each["id"] for each in shown["experiments"]] == expected
+    assert shown["pagination"]["total"] == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/api/v1/experiments/1/trials", {"sortBy": "SORT_BY_LOG_RETENTION_DAYS"}),
+        ("/api/v1/experiments/1/checkpoints", {"sortByAttr": "SORT_BY_COLOUR"}),
+        ("/api/v1/agents", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/users", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/users", {"roleIdAssignedDirectlyToUser": 1}),
+        ("/api/v1/workspaces", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/workspaces/1/projects", {"sortBy": "SORT_BY_LAST_EXPERIMENT_START_TIME"}),
+        ("/api/v1/projects/1/columns", {"tableType": "TABLE_TYPE_RUN"}),
+        ("/api/v1/trials/1/workloads", {"sortKey": "loss"}),
+        ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_PROFILING"}),
+        ("/api/v1/trials/1/workloads", {"filter": "FILTER_OPTION_COLOUR"}),
+        ("/api/v1/trials/1/logs/fields", {"follow": "true"}),
+    ],
+)
+async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: dict[str, Any]):
+    async with one.master.database.write() as session:
+        await add_trial(session, await add_experiment(session))
+    answer = await one.client.get(path, params=query)
+    assert answer.status_code == 501, answer.text
+    assert "not offered" in answer.json()["error"]["error"]
+
+
+async def test_an_order_or_a_level_that_is_none_is_refused(one: Cluster):
+    await live_in(one)
+    assert (await one.client.get("/api/v1/users?orderBy=DOWN")).status_code == 400
+    assert (await one.client.get("/api/v1/trials/1/logs?levels=LOUD")).status_code == 400
+    assert "hello" in (await one.client.get("/api/v1/trials/1/logs?levels=LOG_LEVEL_INFO")).text
+
+
+async def test_agents_are_sorted_and_slots_and_containers_left_out(one: Cluster):
+    await one.join("b")
+    await one.join("a")
+    shown = await one.get("/api/v1/agents", sortBy="SORT_BY_ID", orderBy="ORDER_BY_DESC", excludeSlots="true")
+    assert [(each["id"], each["slots"]) for each in shown["agents"]] == [("b", {}), ("a", {})]
+    await one.create()
+    shown = (await one.get("/api/v1/agents"))["agents"]
+    assert all(each["slots"] for each in shown)
+    shown = (await one.get("/api/v1/agents", excludeContainers="true"))["agents"]
+    assert [each["containers"] for each in shown] == [{}, {}]
+
+
+async def test_users_are_sorted(one: Cluster):
+    await one.post("/api/v1/users", {"user": {"username": "zoe", "displayName": "Aa"}, "password": PASSWORD})
+    shown = await one.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
+    assert [each["username"] for each in shown["users"]] == ["zoe", "determined", "admin"]
+    shown = await one.get("/api/v1/users", sortBy="SORT_BY_NAME")
+    assert [each["username"] for each in shown["users"]] == ["zoe", "admin", "determined"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, ["Uncategorized", "beta", "alpha"]),
+        ({"sortBy": "SORT_BY_NAME", "orderBy": "ORDER_BY_DESC"}, ["beta", "alpha", "Uncategorized"]),
+        ({"archived": "true"}, ["alpha"]),
+        ({"users": "determined"}, ["beta"]),
+        ({"userIds": 1}, ["Uncategorized", "alpha"]),
+    ],
+)
+async def test_projects_are_filtered_and_sorted(one: Cluster, query: dict[str, Any], expected: list[str]):
+    async with one.master.database.write() as session:
+        await add_project(session, "beta", user_id=2)
+        await add_project(session, "alpha", archived=True)
+    shown = await one.get("/api/v1/workspaces/1/projects", **query)
+    assert [each["name"] for each in shown["projects"]] == expected
+
+
+async def test_workspaces_are_filtered_by_owner_and_pin(one: Cluster):
+    for query, count in (({"userIds": 1}, 1), ({"users": "determined"}, 0), ({"pinned": "true"}, 0), ({}, 1)):
+        assert len((await one.get("/api/v1/workspaces", **query))["workspaces"]) == count
+
+
+async def test_workloads_leave_out_what_is_asked(one: Cluster):
+    await live_in(one)
+    shown = (await one.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))["workloads"]
+    assert [kind for each in shown for kind, value in each.items() if value] == ["validation", "checkpoint"]
+    async with one.master.database.write() as session:
+        row = await checkpoints.get(session, CHECKPOINT)
+        await checkpoints.change(session, row, state=CheckpointState.DELETED)
+    shown = (await one.get("/api/v1/trials/1/workloads", removeDeletedCheckpoints="true"))["workloads"]
+    assert [kind for each in shown for kind, value in each.items() if value] == ["training", "validation"]
+
+
+async def test_an_agents_version_is_the_one_that_clients_expect(one: Cluster):
+    agent = await one.join()
+    assert (await one.get(f"/api/v1/agents/{agent.id}"))["agent"]["version"] == (await one.get("/info"))["version"]
+    assert (await one.get("/info"))["detent_version"] == __version__
+
+
+async def test_a_nul_is_kept_as_its_symbol(one: Cluster):
+    lived_in = await live_in(one)
+    task = one.as_task(lived_in.allocation)
+    line = {"taskId": lived_in.task, "log": "be\0fore"}
+    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 200
+    lines = (await one.get("/detent/trials/1/logs"))["lines"]
+    assert lines[-1]["text"] == "be␀fore"
+    metrics = {"lo\0ss": 1.0, "nested": {"a\0": "b\0"}}
+    report = {"trialRunId": 1, "stepsCompleted": 3, "metrics": {"avgMetrics": metrics, "batchMetrics": [{"\0": 1}]}}
+    assert (await one.post("/api/v1/trials/1/metrics", {"group": "t\0", "metrics": report}, **task)).status_code == 200
+    shown = (await one.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
+    (found,) = [each["training"]["metrics"] for each in shown if each["training"]]
+    assert found["avgMetrics"] == {"lo␀ss": 1.0, "nested": {"a␀": "b␀"}}
+    assert found["batchMetrics"] == [{"␀": 1}]

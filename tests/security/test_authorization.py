@@ -1,0 +1,248 @@
+"""Every route has one rule, and every rule holds: each route is called by each kind of caller that it must refuse."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from starlette.routing import Route, WebSocketRoute
+from tests.support.callers import VICTIM, Callers, callers, everything
+from tests.support.cluster import Cluster, cluster
+
+from determined.link.messages import Hello
+from determined_master.api.authorization import Rule, rules
+from determined_master.api.v1.unsupported_operations import OPERATIONS, PLAIN
+from determined_master.app import ROUTERS
+
+FOREIGN = ("no token", "expired token", "another user", "another trial", "join token")
+ALLOWED = 0
+EXPECTED: dict[Rule, tuple[int, int, int, int, int]] = {
+    Rule.PUBLIC: (ALLOWED, ALLOWED, ALLOWED, ALLOWED, ALLOWED),
+    Rule.SIGNED_IN: (401, 401, ALLOWED, ALLOWED, 401),
+    Rule.USER: (401, 401, ALLOWED, 403, 401),
+    Rule.SELF: (401, 401, 403, 403, 401),
+    Rule.OWNER: (401, 401, 403, 403, 401),
+    Rule.TASK: (401, 401, 403, 403, 401),
+    Rule.TASK_OR_USER: (401, 401, ALLOWED, 403, 401),
+    Rule.TASK_ONLY: (401, 401, 403, 403, 401),
+    Rule.ADMIN: (401, 401, 403, 403, 401),
+    Rule.AGENT: (401, 401, 401, 401, ALLOWED),
+    Rule.ADMIN_OR_AGENT: (401, 401, 403, 403, ALLOWED),
+    Rule.USER_OR_AGENT: (401, 401, ALLOWED, 403, ALLOWED),
+}
+"""Status by caller, in the order of FOREIGN."""
+NEVER_ALLOWED_HERE = ("/detent/stream", "/detent/drain", "/api/v1/auth/logout", "/detent/sign-out")
+"""Never ends, stops the cluster, or ends the login: these are only called by those whom they refuse."""
+
+
+class Declared(NamedTuple):
+    rule: Rule
+    method: str
+    path: str
+
+
+def table() -> list[Declared]:
+    lines = (Path(__file__).parent / "routes.txt").read_text().splitlines()
+    return [Declared(Rule[rule], method, path) for rule, method, path in map(str.split, lines)]
+
+
+def bodies(them: Callers) -> dict[str, Any]:
+    """Bodies that would change something of the victim's, by the end of ``METHOD path``."""
+    lived_in = them.lived_in
+    metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9.0}}}
+    return {
+        "DELETE /api/v1/checkpoints": {"checkpointUuids": [lived_in.checkpoint]},
+        "PATCH /api/v1/checkpoints": {"checkpoints": [{"uuid": lived_in.checkpoint, "resources": {"resources": {}}}]},
+        "POST /api/v1/checkpoints": {
+            "uuid": "11111111-8a54-4a86-a47b-3a3d1f0a4f2b",
+            "taskId": lived_in.task,
+            "metadata": {"steps_completed": 1},
+        },
+        "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
+        "POST /api/v1/runs/start": {"runId": lived_in.trial},
+        "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {"taken": True}},
+        "POST /api/v1/trials/{trial_id}/early_exit": {"reason": "EXITED_REASON_INVALID_HP"},
+        "POST /api/v1/trials/{trial_id}/progress": {"progress": 0.9},
+        "POST /api/v1/trials/{trial_id}/metrics": {"group": "validation", "metrics": metrics},
+        "POST /api/v1/task/logs": {"logs": [{"taskId": lived_in.task, "log": "taken"}]},
+        "POST /detent/experiments/labels": {
+            "experimentIds": [lived_in.experiment],
+            "expectedCount": 1,
+            "add": ["taken"],
+        },
+        "PATCH /api/v1/users/{user_id}": {"displayName": "taken"},
+        "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
+        "POST /api/v1/users/setting": {"settings": []},
+        "POST /detent/agents/{agent_id}/output": {},
+        "BULK": {"experimentIds": [lived_in.experiment], "destinationProjectId": 1},
+    }
+
+
+def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
+    """Rule, method, path and body of every HTTP route, the operations that answer 501 and the page included."""
+    sent = bodies(them)
+    for rule, method, template in table():
+        if template == "UnsupportedOperations":
+            for _name, verb, path in OPERATIONS:
+                yield rule, verb, "/api/v1" + path.replace("{", "").replace("}", ""), {}
+            yield from ((rule, verb, path, None) for _name, verb, path in PLAIN)
+        elif template == "Pages":
+            yield rule, "GET", "/experiments/1", None
+        elif method != "SOCKET":
+            path = template.replace(":int", "")
+            key = "BULK" if "/projects/{project_id}/experiments/" in path and method != "GET" else f"{method} {path}"
+            yield rule, method, them.path(path), sent.get(key, None if method == "GET" else {})
+
+
+async def status(one: Cluster, them: Callers, caller: str, method: str, path: str, body: Any) -> int:
+    """As answered; 403 too where a bulk action refuses each of its experiments."""
+    answer = await one.client.request(method, path, json=body, headers=them.headers[caller])
+    if answer.status_code == 200 and answer.text.startswith('{"results"'):
+        errors = [result["error"] for result in answer.json()["results"]]
+        if errors and all(f"only {VICTIM} or an admin may" in error for error in errors):
+            return 403
+    if answer.status_code == 403 and caller == "another user":
+        assert "admin" in answer.json()["error"]["error"] or "token" in answer.json()["error"]["error"], answer.text
+    return answer.status_code
+
+
+def test_every_route_declares_the_rule_of_the_table(tmp_path: Path):
+    found: list[tuple[Rule, str, str]] = []
+    for router in ROUTERS:
+        for method, path, declared in rules(router):
+            assert len(declared) == 1, f"{method} {path} declares {declared}; a route declares one rule"
+            found.append((declared[0], method, path))
+    in_table = [each for each in table() if each.method not in ("SOCKET", "*")]
+    declared_paths = {(method, path) for _rule, method, path in found}
+    others = {(each.method, each.path) for each in in_table} - declared_paths
+    assert sorted(found, key=str) == sorted((e for e in in_table if (e.method, e.path) not in others), key=str)
+    assert len(table()) == len(set(table()))
+
+
+async def test_every_route_of_the_app_is_in_the_table(one: Cluster):
+    served: set[tuple[str, str]] = set()
+    for route in one.app.router.routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            served |= {(method, path) for method, path, _declared in rules(included)}
+        elif isinstance(route, Route):
+            served |= {(method, route.path) for method in (route.methods or ()) if method != "HEAD"}
+        elif isinstance(route, WebSocketRoute):
+            served.add(("SOCKET", route.path))
+        else:
+            served.add(("*", type(route).__name__))
+    assert served == {(each.method, each.path) for each in table()}
+
+
+@pytest.mark.parametrize("caller", FOREIGN)
+async def test_no_route_lets_a_caller_do_what_its_rule_forbids(one: Cluster, caller: str):
+    them = await callers(one)
+    before = await everything(one)
+    wrong: list[str] = []
+    called = 0
+    for rule, method, path, body in routes(them):
+        expected = EXPECTED[rule][FOREIGN.index(caller)]
+        if expected == ALLOWED and path in NEVER_ALLOWED_HERE:
+            continue
+        called += 1
+        got = await status(one, them, caller, method, path, body)
+        is_right = got == expected if expected else got not in ((401, 403) if rule is not Rule.PUBLIC else (403,))
+        if not is_right:
+            wrong.append(f"{method} {path} ({rule.name}): {got} instead of {expected or 'an answer'}")
+    print(f"{caller}: {called} routes called")
+    assert wrong == []
+    after = await everything(one)
+    assert [name for name, rows in before.items() if after[name] != rows] == [], f"{caller} changed rows"
+
+
+@pytest.mark.parametrize("caller", ["victim", "admin"])
+async def test_the_owner_and_an_admin_are_not_refused(one: Cluster, caller: str):
+    them = await callers(one)
+    wrong = []
+    for rule, method, path, body in routes(them):
+        if rule in (Rule.OWNER, Rule.TASK, Rule.SELF):
+            got = await status(one, them, caller, method, path, body)
+            if got in (401, 403):
+                wrong.append(f"{method} {path} ({rule.name}): {got}")
+    assert wrong == []
+
+
+async def test_a_task_may_write_what_is_its_own(one: Cluster):
+    them = await callers(one)
+    for rule, method, path, body in routes(them):
+        if rule in (Rule.TASK, Rule.TASK_ONLY, Rule.TASK_OR_USER):
+            assert await status(one, them, "the trial", method, path, body) in (200, 404), (method, path)
+
+
+async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Path):
+    async with cluster(tmp_path, authorization="open") as one:
+        them = await callers(one)
+        refused = set()
+        for rule, method, path, body in routes(them):
+            if rule in (Rule.OWNER, Rule.TASK):
+                if await status(one, them, "another user", method, path, body) == 403:
+                    refused.add((method, path))
+            elif rule in (Rule.ADMIN, Rule.SELF) and not path.endswith("/master/logs"):
+                assert await status(one, them, "another user", method, path, body) == 403, path
+        assert refused == {
+            ("DELETE", "/api/v1/checkpoints"),
+            ("DELETE", f"/api/v1/experiments/{them.lived_in.experiment}"),
+            ("DELETE", "/api/v1/projects/1/experiments/delete"),
+        }
+
+
+async def test_a_task_logs_for_its_own_allocation_only(one: Cluster):
+    them = await callers(one)
+    line = {"taskId": them.lived_in.task, "log": "taken", "allocationId": f"{them.lived_in.task}.9"}
+    answer = await one.post("/api/v1/task/logs", {"logs": [line]}, **them.headers["the trial"])
+    assert answer.status_code == 403
+    assert "another allocation" in answer.json()["error"]["error"]
+
+
+async def test_everybody_signed_in_may_fork(one: Cluster):
+    them = await callers(one)
+    body = {"config": "{name: fork, entrypoint: x, searcher: {name: single, metric: m}}", "parentId": 1}
+    answer = await one.post("/api/v1/experiments", body, **them.headers["another user"])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["experiment"]["username"] == "determined"
+
+
+@pytest.mark.parametrize("caller", FOREIGN)
+async def test_the_agents_link_takes_the_join_token_alone(one: Cluster, caller: str):
+    them = await callers(one)
+    headers = [(name.lower().encode(), value.encode()) for name, value in them.headers[caller].items()]
+    scope = {"type": "websocket", "path": "/agents", "raw_path": b"/agents", "query_string": b"", "headers": headers}
+    scope |= {"subprotocols": [], "scheme": "ws", "server": ("master", 80), "client": ("127.0.0.1", 1), "app": one.app}
+    hello = Hello(agent_id="stranger", slots=[], protocol=1).model_dump_json()
+    sent: list[Any] = []
+    received = [
+        {"type": "websocket.connect"},
+        {"type": "websocket.receive", "text": hello},
+        {"type": "websocket.disconnect", "code": 1000},
+    ]
+
+    async def receive() -> Any:
+        return received.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async with asyncio.timeout(10):
+        await one.app(scope, receive, send)
+    texts = [json.loads(message["text"]) for message in sent if "text" in message]
+    kinds = {text.get("kind") or text.get("type") for text in texts}
+    is_refused = any("join token" in str(text.get("reason")) for text in texts)
+    assert is_refused == (caller != "join token"), kinds
+    agents = (await one.get("/api/v1/agents"))["agents"]
+    assert ("stranger" in {each["id"] for each in agents}) == (caller == "join token")
+
+
+async def test_the_page_offers_only_what_its_user_may_do(one: Cluster):
+    them = await callers(one)
+    path = f"/detent/experiments/{them.lived_in.experiment}/status"
+    theirs = (await one.client.get(path, headers=them.headers["another user"])).json()
+    assert [verb for verb, can in theirs["can"].items() if can] == ["fork"]
+    assert theirs["why"]["kill"] == theirs["why"]["delete"] == "it belongs to ada; only ada or an admin may"
+    assert (await one.client.get(path, headers=them.headers["victim"])).json()["can"]["kill"]

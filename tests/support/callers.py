@@ -1,0 +1,90 @@
+"""A cluster with a victim, and the callers that must not be able to touch what is the victim's."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from sqlalchemy import update
+from tests.support.cluster import PASSWORD, Cluster, login
+from tests.support.seeded_cluster import LivedIn, live_in
+
+from determined_master.db.models import SessionRow
+
+VICTIM = "ada"
+
+
+@dataclass
+class Callers:
+    """Headers by caller. ``victim`` owns everything in ``lived_in``."""
+
+    lived_in: LivedIn
+    user_id: int
+    headers: Mapping[str, Mapping[str, str]]
+
+    def path(self, template: str) -> str:
+        return template.format_map(
+            {
+                "experiment_id": self.lived_in.experiment,
+                "trial_id": self.lived_in.trial,
+                "task_id": self.lived_in.task,
+                "allocation_id": self.lived_in.allocation,
+                "resources_id": self.lived_in.container,
+                "uuid": self.lived_in.checkpoint,
+                "agent_id": self.lived_in.agent,
+                "slot_id": 0,
+                "user_id": self.user_id,
+                "username": VICTIM,
+                "project_id": 1,
+                "workspace_id": 1,
+                "label": "taken",
+                "line_id": 1,
+                "digest": "0" * 64,
+            }
+        )
+
+
+async def callers(one: Cluster) -> Callers:
+    """The victim has a running trial; another trial of theirs runs too. Ends with the client logged in as the victim."""
+    answer = await one.post("/api/v1/users", {"user": {"username": VICTIM}, "password": PASSWORD})
+    user_id = answer.json()["user"]["id"]
+    headers = {"no token": {"Authorization": ""}, "admin": {"Authorization": one.client.headers["Authorization"]}}
+    headers["expired token"] = await _expired(one)
+    headers["another user"] = await _logged_in(one.client, "determined")
+    headers["victim"] = await _logged_in(one.client, VICTIM)
+    lived_in = await live_in(one)
+    await one.create()
+    wishes = await lived_in.played.wished(2)
+    other = next(wish for wish in wishes if wish.allocation_id != lived_in.allocation)
+    headers["another trial"] = one.as_task(other.allocation_id)
+    headers["the trial"] = one.as_task(lived_in.allocation)
+    headers["join token"] = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    return Callers(lived_in, user_id, headers)
+
+
+async def _logged_in(client: httpx.AsyncClient, username: str) -> dict[str, str]:
+    await login(client, username)
+    return {"Authorization": client.headers["Authorization"]}
+
+
+async def _expired(one: Cluster) -> dict[str, str]:
+    headers = await _logged_in(one.client, VICTIM)
+    async with one.master.database.write() as session:
+        principal = await one.master.authenticator.principal({"authorization": headers["Authorization"]}, {})
+        late = update(SessionRow).where(SessionRow.id == principal.session_id)
+        await session.execute(late.values(expires_at=datetime(2020, 1, 1, tzinfo=UTC)))
+    one.master.authenticator.forget_sessions()
+    return headers
+
+
+async def everything(one: Cluster) -> dict[str, list[Any]]:
+    """The rows that nobody but the victim, an agent or an admin may change; the index has caught up with them."""
+    await one.master.indexer.catch_up(at_once=True)
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    kept = sorted(names - {"sessions", "events", "user_settings", "sign_in_links", "alembic_version"})
+    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in kept}
+    connection.close()
+    return found
