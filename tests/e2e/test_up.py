@@ -136,6 +136,8 @@ def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_pat
         if "training" in line:
             break
     assert up.stop() == 0
+    assert following.poll() is None  # the trial has not ended: it waits for the master
+    following.kill()
     following.communicate(timeout=30)
     up.start()
     assert up.det("experiment", "wait", "1").returncode == 0
