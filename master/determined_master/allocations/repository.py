@@ -21,12 +21,11 @@ from determined_master.events.state_machine import Event, StateMachine
 _LIVE = [s for s in AllocationState if s.is_live]
 
 
-ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, AllocationRow.state, ALLOWED)
+ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, ALLOWED)
 CONTAINERS = StateMachine(
     "container",
     ContainerRow,
     ContainerRow.id,
-    ContainerRow.state,
     CONTAINER_ALLOWED,
     is_recorded=False,  # the allocation's events tell what happens
 )

@@ -18,7 +18,7 @@ from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow,
 from determined_master.db.session import notify
 from determined_master.events.state_machine import StateMachine
 
-MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, CheckpointRow.state, ALLOWED)
+MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)
 
 
 async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:

@@ -15,6 +15,8 @@ from determined_master.events import repository as events
 from determined_master.transitions import S, Table, reverse
 
 R = TypeVar("R", bound=Base)
+_STATE = "state"
+"""The column of every such table."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,6 @@ class StateMachine(Generic[R, S]):
     name: str
     model: type[R]
     key: InstrumentedAttribute[Any]
-    state: InstrumentedAttribute[S]
     allowed: Table[S]
     refusal: type[ApiError] = Conflict
     describe: Callable[[R], Mapping[str, Any]] = lambda _row: {}
@@ -61,17 +62,18 @@ class StateMachine(Generic[R, S]):
         allow it. Several callers may move the same row: the update is guarded by the states that may precede ``to``.
         """
         event = event or Event()
-        key, start = getattr(row, self.key.key), getattr(row, self.state.key)
+        column = getattr(self.model, _STATE)
+        key, start = getattr(row, self.key.key), getattr(row, _STATE)
         result = await session.execute(
             update(self.model)
-            .where(self.key == key, self.state.in_(reverse(self.allowed)[to]))
-            .values({self.state.key: to, **values})
+            .where(self.key == key, column.in_(reverse(self.allowed)[to]))
+            .values({_STATE: to, **values})
             .returning(self.key)
         )
         is_moved = result.scalar_one_or_none() is not None
         await session.refresh(row)
         if not is_moved:
-            current: S = getattr(row, self.state.key)
+            current: S = getattr(row, _STATE)
             if current is to:
                 return False
             raise self.refusal(f"{self.name} {key} is {current.value} and cannot become {to.value}")

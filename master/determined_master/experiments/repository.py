@@ -73,9 +73,7 @@ class Selection:
         return found
 
 
-MACHINE = StateMachine(
-    "experiment", ExperimentRow, ExperimentRow.id, ExperimentRow.state, ALLOWED, refusal=PreconditionFailed
-)
+MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, refusal=PreconditionFailed)
 
 
 async def find(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:

@@ -36,7 +36,6 @@ MACHINE = StateMachine(
     "trial",
     TrialRow,
     TrialRow.id,
-    TrialRow.state,
     ALLOWED,
     describe=lambda row: {"reason": row.exit_reason.value if row.exit_reason else None},
 )
