@@ -72,7 +72,7 @@ describe("what is done to what is selected", () => {
     select(8, 5);
     await press("More ▾");
     await press("Delete…");
-    fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2" } });
+    fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2 experiments" } });
     await press("Delete");
     expect(screen.getByText("Nothing was done: 2 experiments were expected, 1 is there")).toBeVisible();
     expect(screen.getByText("2 selected")).toBeVisible();
@@ -95,15 +95,31 @@ describe("what is done to what is selected", () => {
     select(8, 5);
     await press("More ▾");
     await press("Delete…");
+    const names = within(screen.getByRole("list", { name: "Experiments" })).getAllByRole("listitem");
+    expect(names.map((each) => each.textContent)).toEqual(["8 run 8", "5 run 5"]);
     const typed = screen.getByRole("textbox", { name: /Type/ });
-    fireEvent.change(typed, { target: { value: "delete 1" } });
+    fireEvent.change(typed, { target: { value: "delete 1 experiment" } });
     await press("Delete");
     await user.type(typed, "{Enter}");
     expect(master.of(DELETE)).toEqual([]);
-    fireEvent.change(typed, { target: { value: "delete 2" } });
+    fireEvent.change(typed, { target: { value: "delete 2 experiments" } });
     await press("Delete");
     expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
     expect(screen.queryByText("2 selected")).toBeNull();
+  });
+
+  it("is killed only after a second step, which names it", async () => {
+    const { master } = await home();
+    master.answers[verb("kill")] = allDone;
+    select(8, 5);
+    await press("More ▾");
+    await press("Kill…");
+    expect(master.of(verb("kill"))).toEqual([]);
+    const dialog = within(screen.getByRole("dialog", { name: "Kill 2 experiments?" }));
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual(["8 run 8", "5 run 5"]);
+    await user.click(dialog.getByRole("button", { name: "Kill" }));
+    await pass();
+    expect(master.of(verb("kill")).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
   });
 
   it("may be all that match, which is a list of ids from then on", async () => {

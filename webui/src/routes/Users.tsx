@@ -142,7 +142,7 @@ function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
           </label>
         )}
         <div className="dialog-foot">
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit">
             Save
           </Button>

@@ -8,6 +8,8 @@ export interface MenuItem {
   why?: string | undefined;
   danger?: boolean;
   keys?: string;
+  /** What it does, in a few words. */
+  note?: string;
 }
 
 export interface MenuProps {

@@ -36,7 +36,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
       <input autoFocus aria-label="Name" value={typed} maxLength={255} onChange={(event) => setTyped(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setTyped(null)} />
       <Button type="submit">Save</Button>
       <Button kind="quiet" onClick={() => setTyped(null)}>
-        Leave it
+        Cancel
       </Button>
     </form>
   );

@@ -84,7 +84,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
             </pre>
           )}
           <div className="dialog-foot">
-            <Button onClick={onClose}>Leave it</Button>
+            <Button onClick={onClose}>Cancel</Button>
             <Button busy={busy} why={why} onClick={() => void send(false)}>
               Create paused
             </Button>
