@@ -195,6 +195,58 @@ describe("groups", () => {
   });
 });
 
+describe("an experiment with two tags", () => {
+  beforeEach(() => stopClock());
+
+  it("is in two groups and counted once", async () => {
+    const { master } = await home();
+    master.answers[SEARCH] = answer([rowOf(9)]);
+    master.answers[GROUPS] = { groups: [{ value: "a", count: 9 }, { value: "b", count: 1 }] };
+    fireEvent.change(screen.getByLabelText("Group"), { target: { value: "tags" } });
+    await pass();
+    expect(screen.getByText("9 experiments")).toBeVisible();
+    fireEvent.click(screen.getAllByLabelText("Select experiment 9")[0]!);
+    expect(screen.getByText("Select all 9")).toBeVisible();
+  });
+});
+
+describe("a selected experiment that the filter hides", () => {
+  beforeEach(() => stopClock());
+
+  it("is said to be not shown, and can be deselected", async () => {
+    const { master } = await home();
+    select(8, 5, 3);
+    await pass();
+    expect(screen.queryByText(/not shown/)).toBeNull();
+    master.answers[SEARCH] = answer([rowOf(8)]);
+    master.answers[IDS] = { ids: [8], total: 1 };
+    fireEvent.change(screen.getByRole("combobox", { name: "Filter the experiments" }), { target: { value: "eight" } });
+    await pass(300);
+    expect(screen.getByText("3 selected")).toBeVisible();
+    expect(screen.getByText("2 selected are not shown")).toBeVisible();
+    await press("Deselect");
+    expect(screen.getByText("1 selected")).toBeVisible();
+    await press("Pause");
+    expect(master.of(verb("pause")).map(({ body }) => body)).toMatchObject([{ experimentIds: [8], expectedCount: 1 }]);
+  });
+});
+
+describe("the table", () => {
+  beforeEach(() => stopClock());
+
+  it("stays while the answer to a new filter is on its way", async () => {
+    const { master } = await home();
+    const slow = held<object>();
+    master.answers[SEARCH] = (asked: Asked) => (filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS));
+    fireEvent.change(screen.getByRole("combobox", { name: "Filter the experiments" }), { target: { value: "loss" } });
+    await pass(400);
+    expect(lines()).toHaveLength(9);
+    slow.give(answer([rowOf(4)]));
+    await pass();
+    expect(lines()).toEqual(["run 4"]);
+  });
+});
+
 describe("the list by keys", () => {
   beforeEach(() => stopClock());
 

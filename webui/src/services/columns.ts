@@ -36,6 +36,13 @@ export const groupsQuery = (finding: Finding, by: string) =>
     placeholderData: keepPreviousData,
   });
 
+/** The same as a query: which of the selected experiments the list still finds. */
+export const idsQuery = (finding: Finding) =>
+  queryOptions({
+    queryKey: ["experiments", "ids", finding],
+    queryFn: async () => new Set(await fetchIds(finding)),
+  });
+
 /** A dialog lists so many names at most. */
 export const MAX_NAMES = 20;
 

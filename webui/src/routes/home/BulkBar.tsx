@@ -11,13 +11,15 @@ import type { useBulk } from "./useBulk";
 
 interface Props {
   selection: Selection;
+  /** Selected experiments that the list does not find any more. */
+  hidden: readonly number[];
   total: number;
   selectAll: () => void;
   bulk: ReturnType<typeof useBulk>;
 }
 
 /** What can be done to what is selected; always says how many that is. */
-export function BulkBar({ selection, total, selectAll, bulk }: Props) {
+export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const navigate = useNavigate();
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
@@ -37,7 +39,15 @@ export function BulkBar({ selection, total, selectAll, bulk }: Props) {
   return (
     <div className="row bulk" role="toolbar" aria-label="Selected experiments">
       <strong>{count} selected</strong>
-      {count < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
+      {hidden.length > 0 && (
+        <span className="row warning" role="status">
+          {hidden.length === 1 ? "1 selected is not shown" : `${hidden.length} selected are not shown`}
+          <Button kind="quiet" onClick={() => selection.drop(hidden)}>
+            Deselect
+          </Button>
+        </span>
+      )}
+      {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
       <Button onClick={() => void bulk.act("pause", ids)}>Pause</Button>
       <Button onClick={() => void bulk.act("activate", ids)}>Activate</Button>
       <Button
