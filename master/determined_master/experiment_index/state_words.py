@@ -1,4 +1,4 @@
-"""Reads the states that a filter names: as stored, with or without the wire's prefix, or as lists display them. Pure."""
+"""The states that a filter names: as stored, with or without the wire's prefix, or as lists display it. Pure."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-import { act, fireEvent, screen, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Row } from "@/services/columns";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
@@ -233,6 +233,19 @@ describe("a selected experiment that the filter hides", () => {
 
 describe("the table", () => {
   beforeEach(() => stopClock());
+
+  it("shows when each was submitted, how long it waited and ran", async () => {
+    const times = { waitedSeconds: 600, ranSeconds: 3600, now: "2026-11-21T12:00:00Z" };
+    const { master } = await home("&col=startTime&col=waited&col=ran");
+    expect(master.of(SEARCH)[0]?.body).toMatchObject({ columns: ["waited", "ran"] });
+    cleanup();
+    master.answers[SEARCH] = answer([rowOf(1, { times })]);
+    drawn(<Home />, `${LIST}&col=startTime&col=waited&col=ran`);
+    await pass();
+    expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Selected", "Name", "Tags", "Submitted", "Waited", "Ran"]);
+    expect(screen.getByText("10 min 00 s")).toBeVisible();
+    expect(screen.getByText("1 h 00 min")).toBeVisible();
+  });
 
   it("stays while the answer to a new filter is on its way", async () => {
     const { master } = await home();

@@ -35,6 +35,7 @@ function Choice({ columns, onChange }: Props) {
     onChange(next);
   };
   const others = (data?.columns ?? []).filter(({ column }) => !columns.includes(column));
+  const computed = Object.keys(BUILT_IN).filter((column) => BUILT_IN[column]!.computed && !columns.includes(column) && titleOf(column).toLowerCase().includes(query.toLowerCase()));
   return (
     <>
       <input type="search" value={query} onChange={(event) => setQuery(event.target.value)} placeholder="Find a column" aria-label="Find a column" />
@@ -54,6 +55,11 @@ function Choice({ columns, onChange }: Props) {
           </div>
         ))}
         <h3>{query ? "Found" : "Others"}</h3>
+        {computed.map((column) => (
+          <label key={column} className="column-line">
+            <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
+          </label>
+        ))}
         {others.map(({ column, kind, count }) => (
           <label key={column} className="column-line">
             <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
@@ -61,7 +67,7 @@ function Choice({ columns, onChange }: Props) {
           </label>
         ))}
         {data && data.total > data.columns.length && <p className="hint">{data.total - data.columns.length} more: type a part of the name.</p>}
-        {data && others.length === 0 && <p className="hint">None that is not shown.</p>}
+        {data && others.length + computed.length === 0 && <p className="hint">None that is not shown.</p>}
       </div>
       <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>
     </>

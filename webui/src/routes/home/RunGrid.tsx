@@ -189,10 +189,19 @@ interface HeadProps {
 
 function HeadCell({ header, left, place, count, onSort }: HeadProps) {
   const sorted = header.column.getIsSorted();
+  const title = flexRender(header.column.columnDef.header, header.getContext());
+  if (lookOf(header.id).computed) {
+    return (
+      <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)}>
+        <span title="The list cannot be sorted by this">{title}</span>
+        <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+      </div>
+    );
+  }
   return (
     <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
       <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
-        <span>{flexRender(header.column.columnDef.header, header.getContext())}</span>
+        <span>{title}</span>
         {sorted && (
           <span aria-hidden="true">
             {sorted === "desc" ? "↓" : "↑"}

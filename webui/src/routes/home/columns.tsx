@@ -5,6 +5,7 @@ import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
+import { runTimes } from "@/format/runTimes";
 import { visible } from "@/format/visible";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
@@ -13,7 +14,14 @@ export interface ColumnLook {
   title: string;
   width: number;
   number?: boolean;
+  /** Computed for the rows in sight: asked for by name, and no order or filter of the list knows it. */
+  computed?: boolean;
   draw: (row: Row, addFilter: (column: string, value: string) => void) => ReactNode;
+}
+
+function RunTime({ row, part }: { row: Row; part: "waited" | "ran" }) {
+  const now = useNow();
+  return row.times && <span className="number">{duration(runTimes(row.times, row.state, now)[part])}</span>;
 }
 
 function Took({ row }: { row: Row }) {
@@ -61,8 +69,10 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   searcherMetric: { title: "Metric", width: 150, draw: (row) => visible(row.searcherMetric) },
   searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
-  duration: { title: "Duration", width: 120, draw: (row) => <Took row={row} /> },
-  startTime: { title: "Started", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
+  waited: { title: "Waited", width: 120, computed: true, draw: (row) => <RunTime row={row} part="waited" /> },
+  ran: { title: "Ran", width: 120, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
+  duration: { title: "Elapsed", width: 120, draw: (row) => <Took row={row} /> },
+  startTime: { title: "Submitted", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
   endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
   user: { title: "User", width: 110, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
   tags: {

@@ -51,7 +51,7 @@ export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string
 }
 
 function askedOf(columns: readonly string[]): string[] {
-  return columns.filter((column) => !Object.hasOwn(BUILT_IN, column));
+  return columns.filter((column) => !Object.hasOwn(BUILT_IN, column) || BUILT_IN[column]!.computed);
 }
 
 function findingOf(filter: Filter | null, sort: ListState["sort"], showArchived: boolean): Finding {
