@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { MAX_NAMES, namesQuery } from "@/services/columns";
 
 /** Experiments by their names, in a dialog that asks about them. */
@@ -9,7 +9,7 @@ export function ExperimentNames({ ids }: { ids: readonly number[] }) {
     <ul className="names" aria-label="Experiments">
       {ids.slice(0, MAX_NAMES).map((id) => (
         <li key={id}>
-          {id} {visible(data?.get(id) ?? "")}
+          {id} {escapeControl(data?.get(id) ?? "")}
         </li>
       ))}
       {ids.length > MAX_NAMES && <li className="soft">and {ids.length - MAX_NAMES} more</li>}

@@ -53,7 +53,7 @@ export function columnOf(name: string): string {
 
 /**
  * Reads the one-line language: `state = running and (hp.lr < 0.01 or tags ~ base) and validation.loss.min is empty`.
- * Words without a sign are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
+ * Words without a operator are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
  * the last two days. Null for an empty line. Throws FilterProblem with the place.
  */
 export function parseFilter(source: string, now: number = Date.now()): Filter | null {
@@ -118,17 +118,17 @@ class Parser {
     if (token.kind !== "word" && token.kind !== "text") {
       throw new FilterProblem(token.kind === "end" ? "something is missing here" : `a column or a word was expected, not “${token.value}”`, token.at);
     }
-    if (this.peek().kind === "sign") return this.condition(token);
+    if (this.peek().kind === "operator") return this.condition(token);
     if (this.isWord("is")) return this.emptiness(token);
     return { kind: "field", column: "name", operator: "contains", value: token.value };
   }
 
   private condition(column: Token): Condition {
-    const sign = this.take();
+    const operator = this.take();
     const value = this.take();
-    if (value.kind !== "word" && value.kind !== "text") throw new FilterProblem(`a value is missing after “${sign.value}”`, value.at);
+    if (value.kind !== "word" && value.kind !== "text") throw new FilterProblem(`a value is missing after “${operator.value}”`, value.at);
     const name = columnOf(column.value);
-    return { kind: "field", column: name, operator: OPERATORS[sign.value]!, value: this.valueOf(name, value) };
+    return { kind: "field", column: name, operator: OPERATORS[operator.value]!, value: this.valueOf(name, value) };
   }
 
   private emptiness(column: Token): Condition {

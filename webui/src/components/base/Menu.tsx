@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 import { PlainTrigger } from "./PlainTrigger";
 
 export interface MenuItem {
@@ -18,7 +18,7 @@ export interface MenuProps {
   children: ReactNode;
 }
 
-export const MenuList = later<MenuProps>(
+export const MenuList = lazy<MenuProps>(
   () => import("./MenuList"),
   ({ label, children }) => (
     <PlainTrigger label={label} popup="menu">

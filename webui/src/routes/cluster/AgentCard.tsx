@@ -6,7 +6,7 @@ import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
 import { duration } from "@/format/duration";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
@@ -35,7 +35,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
     <section className="card" aria-label={`Agent ${agent.id}`}>
       <div className="row">
         <h2 className="grow">
-          {visible(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+          {escapeControl(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
         </h2>
         {agent.enabled ? (
           <>
@@ -53,7 +53,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         )}
       </div>
       <p className="soft small">
-        {visible(agent.hostname)}, pool {visible(agent.pool)}, {agent.version}
+        {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
       <ul className="slots">
         {agent.slots.map((slot) => (
@@ -100,7 +100,7 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{visible(held.experimentName)}</Link>
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{escapeControl(held.experimentName)}</Link>
           <span className="small soft">
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>

@@ -1,5 +1,5 @@
 import { Confirmation } from "@/components/Confirmation";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import type { OverviewSlot } from "@/services/cluster";
 
 interface Props {
@@ -16,7 +16,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
   const held = slots.flatMap((slot) => slot.held ?? []);
   const trials = [...new Map(held.map((holder) => [holder.trialId, holder])).values()];
   return (
-    <Confirmation open onClose={onClose} title={`Disable ${visible(what)}?`} action="Disable" run={disable} alternative={{ title: "Drain instead", run: drain }}>
+    <Confirmation open onClose={onClose} title={`Disable ${escapeControl(what)}?`} action="Disable" run={disable} alternative={{ title: "Drain instead", run: drain }}>
       {trials.length === 0 ? (
         <p>No trial holds a slot here. A task without slots is killed.</p>
       ) : (
@@ -25,7 +25,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
           <ul className="names" aria-label="Trials">
             {trials.map(({ trialId, experimentId, experimentName }) => (
               <li key={trialId}>
-                Trial {trialId} of experiment {experimentId}, {visible(experimentName)}
+                Trial {trialId} of experiment {experimentId}, {escapeControl(experimentName)}
               </li>
             ))}
           </ul>

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { ProgressBar } from "@/components/ProgressBar";
@@ -17,7 +17,7 @@ import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
 
-const ForkDialog = later(() => import("./ForkDialog"), () => null);
+const ForkDialog = lazy(() => import("./ForkDialog"), () => null);
 
 interface Props {
   experiment: Experiment;

@@ -7,7 +7,7 @@ import { TimeLine } from "@/components/timeline/TimeLine";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
 import { runTimes } from "@/format/runTimes";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
 
@@ -45,7 +45,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             <dt>Searcher</dt>
             <dd>{experiment.searcherType}</dd>
             <dt>By</dt>
-            <dd>{visible(experiment.username)}</dd>
+            <dd>{escapeControl(experiment.username)}</dd>
             <dt>Submitted</dt>
             <dd>
               <ExactTime at={status.submittedAt} />
@@ -68,7 +68,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             {experiment.description && (
               <>
                 <dt>Description</dt>
-                <dd>{visible(experiment.description)}</dd>
+                <dd>{escapeControl(experiment.description)}</dd>
               </>
             )}
           </dl>
@@ -98,7 +98,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
                     </td>
                     <td className="number">{trial.steps}</td>
                     <td className="number">{trial.restarts}</td>
-                    <td className="soft">{visible(trial.text)}</td>
+                    <td className="soft">{escapeControl(trial.text)}</td>
                   </tr>
                 ))}
               </tbody>

@@ -1,12 +1,12 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { LOOKED, whenIdle } from "@/app/idle";
+import { LOOKED, whenIdle } from "@/app/idleCallback";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
 import { DEFAULT_COLUMNS } from "./listState";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   columns: readonly string[];
@@ -75,5 +75,5 @@ function Choice({ columns, onChange }: Props) {
 }
 
 function titleOf(column: string): string {
-  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : visible(column);
+  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : escapeControl(column);
 }

@@ -9,7 +9,7 @@ import type { ListState } from "./listState";
 import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** The row on a line of the screen; undefined where none is there. */
 export type RowAt = (line: number) => Row | "on its way" | undefined;
@@ -95,7 +95,7 @@ export function RunGrid(props: Props) {
               <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
                 <div role="gridcell">
                   <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
-                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {visible(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
+                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {escapeControl(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
                   </button>
                 </div>
               </div>
