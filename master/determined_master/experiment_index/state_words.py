@@ -11,7 +11,7 @@ from determined_master.experiment_index.filters import Field
 
 _STOPPING = frozenset(state.value for state in ExperimentState if state.is_stopping)
 _NAMES = frozenset({*(state.value for state in ExperimentState), *PROGRESS, PAUSING})
-_DISPLAYED: Mapping[str, frozenset[str]] = {
+_DISPLAYED: dict[str, frozenset[str]] = {
     "failed": frozenset({"ERROR"}),
     "stopping": _STOPPING,
     "completing": frozenset({"STOPPING_COMPLETED"}),
