@@ -54,6 +54,7 @@ def master(fake: FakeMaster) -> FakeMaster:
             "GET /api/v1/me": {"user": {"username": "ann", "id": 1}},
             "GET /api/v1/experiments": lambda request: page(request, "experiments", rows),
             "GET /api/v1/experiments/7": {"experiment": EXPERIMENT},
+            "GET /detent/experiments/7/status": {"waitedSeconds": 65.2, "ranSeconds": 3723},
             "GET /api/v1/experiments/7/trials": lambda request: page(request, "trials", trials),
             "GET /api/v1/experiments/7/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
             "GET /api/v1/trials/9/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
@@ -92,8 +93,16 @@ def test_describe_keeps_the_users_own_spelling(master: FakeMaster, det: Det) -> 
     assert found[0]["num_trials"] == 1
     assert found[0]["config"]["camelCase"] == 1
     assert found[0]["trials"][0]["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"lossVal": 1.5}
+    assert (found[0]["waited_seconds"], found[0]["ran_seconds"]) == (65.2, 3723)
     assert det("e", "describe", "7").code == 0
     assert "u20" in det("e", "describe", "7").out
+
+
+def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster, det: Det) -> None:
+    shown = det("e", "describe", "7")
+    assert shown.code == 0
+    for part in ("Submitted", "Waited", "0:01:05", "Ran", "1:02:03"):
+        assert part in shown.out
 
 
 def test_checkpoints_best_first(master: FakeMaster, det: Det) -> None:

@@ -96,6 +96,8 @@ async def test_conditions_and_groups_of_them(one: Cluster):
         ({"filter": "{"}, "no JSON"),
         ({"filter": where(field("validation.los.last", "<", 1))}, 'did you mean "validation.loss.last"'),
         ({"filter": where(field("name", "<", 1))}, "name holds words"),
+        ({"filter": where(field("state", "=", "faild"))}, "no state 'faild'; did you mean \"failed\""),
+        ({"filter": where(field("state", "!=", "xyz"))}, "no state 'xyz'; there are active, "),
         ({"filter": where(field("numTrials", "=", "many"))}, "needs a number"),
         ({"filter": where(field("startTime", "<", "soon"))}, "needs a time"),
         ({"filter": where(field("name", "like", "x"))}, "operator"),
@@ -188,6 +190,18 @@ async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alo
     assert older[0]["bestTrial"]["id"] == 2
     assert set(older[0]["bestTrial"]["summaryMetrics"]["validation_metrics"]) == {"loss"}
     assert older[1]["bestTrial"] is None
+
+
+async def test_a_state_is_found_by_the_word_that_its_row_displays(one: Cluster):
+    async with one.master.database.write() as session:
+        failed = (await add_experiment(session, state=ExperimentState.ERROR)).id
+        killing = (await add_experiment(session, state=ExperimentState.STOPPING_KILLED)).id
+    for word in ("failed", "FAILED", "error", "STATE_ERROR"):
+        assert await found(one, field("state", "=", word)) == [failed], word
+    assert await found(one, field("state", "!=", "failed")) == [killing]
+    assert await found(one, field("state", "contains", "fail")) == [failed]
+    assert await found(one, field("state", "=", "killing")) == await found(one, field("state", "=", "stopping"))
+    assert await found(one, field("state", "contains", "no such")) == []
 
 
 async def test_the_finer_state_is_shown_and_found(one: Cluster):

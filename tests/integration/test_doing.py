@@ -32,6 +32,8 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     assert not queued["can"]["activate"]
     assert queued["why"]["activate"] == "it is active"
     assert queued["etaSeconds"] is None
+    assert queued["ranSeconds"] == 0
+    assert queued["submittedAt"] == (await one.get("/api/v1/experiments/1"))["experiment"]["startTime"]
     agent = await one.join()
     wish = (await agent.wished())[0]
     await agent.run(wish)
@@ -56,6 +58,13 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     assert (await status(one))["text"] == "pausing: saved, leaving"
     await agent.exit(wish)
     paused = await status(one)
+    assert paused["waitedSeconds"] > 0
+    assert paused["ranSeconds"] > 0
+    later = await status(one)
+    assert (later["waitedSeconds"], later["ranSeconds"]) == (paused["waitedSeconds"], paused["ranSeconds"])
+    listed = await one.post("/detent/experiments/search", {"columns": ["ran"]})
+    assert listed.json()["experiments"][0]["times"]["ranSeconds"] == paused["ranSeconds"]
+    assert listed.json()["unknownColumns"] == []
     assert (paused["state"], paused["text"]) == ("STATE_PAUSED", "paused")
     await one.post("/api/v1/experiments/1/activate")
     again = (await agent.wished())[0]

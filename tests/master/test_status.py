@@ -11,6 +11,7 @@ from determined_master.api.queries.experiment_status import (
     eta_seconds,
     finer,
     leaving,
+    run_times,
     running_seconds,
     text_of,
     trial_status,
@@ -18,6 +19,7 @@ from determined_master.api.queries.experiment_status import (
 )
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.experiments.states import ALLOWED
+from determined_master.trials.repository import AttemptTimes
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LIVE = [state for state in AllocationState if state.is_live]
@@ -124,3 +126,15 @@ def test_seconds_that_ran_count_once(spans, now):
     found = running_seconds([(at(a), None if b is None else at(b)) for a, b in spans], at(now))
     seconds = {s for a, b in spans for s in range(a, now if b is None else b)}
     assert found == len(seconds)
+
+
+def test_a_pause_is_neither_waited_nor_ran_and_trials_beside_each_other_count_once():
+    attempts = [
+        AttemptTimes(at(0), at(100), at(200)),  # waits 100, runs 100
+        AttemptTimes(at(500), at(520), None),  # after a pause of 300: waits 20, runs 80
+        AttemptTimes(at(510), at(540), at(590)),  # beside the second one
+        AttemptTimes(at(550), None, None),  # waits while others run
+    ]
+    found = run_times(attempts, at(600))
+    assert (found.waited_seconds, found.ran_seconds) == (120, 180)
+    assert run_times([], at(600)).waited_seconds == 0

@@ -5,10 +5,10 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
-import { startFirstLook } from "./app/firstLook";
-import { LOOKED, whenIdle } from "./app/idle";
+import { prefetch } from "./app/prefetch";
+import { LOOKED, whenIdle } from "./app/idleCallback";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
-import { fetchTheRest } from "./app/rest";
+import { preloadChunks } from "./app/preloadChunks";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
@@ -31,7 +31,7 @@ const queries = new QueryClient({
   },
 });
 
-startFirstLook(queries, window.location);
+prefetch(queries, window.location);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
@@ -43,4 +43,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
-whenIdle(() => void fetchTheRest(), LOOKED);
+whenIdle(() => void preloadChunks(), LOOKED);

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ COLUMNS = (
     ("Resource Pool", "resource_pool"),
     ("Labels", "labels"),
     ("Archived", "archived"),
+)
+DESCRIBED = (
+    *((title.replace("Start Time", "Submitted"), key) for title, key in COLUMNS),
+    ("Waited", "waited"),
+    ("Ran", "ran"),
 )
 TRIALS = (
     ("Trial ID", "id"),
@@ -68,6 +74,11 @@ def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
     return row
 
 
+def _times(described: dict[str, Any]) -> dict[str, str]:
+    """How long an experiment waited and ran, as in ``1:02:03``."""
+    return {name: str(timedelta(seconds=round(described[f"{name}_seconds"]))) for name in ("waited", "ran")}
+
+
 def describe(args: Any) -> None:
     """Each experiment with its trials and checkpoints."""
     session = connection.connect(args.options)
@@ -75,6 +86,8 @@ def describe(args: Any) -> None:
     for experiment_id in args.experiment_id:
         found: dict[str, Any] = render.snake(experiments.get(session, experiment_id))
         found["state"] = shown(displayed(found))
+        status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
+        found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["trials"] = _trials(session, experiment_id)
         if args.metrics:
             for trial in found["trials"]:
@@ -85,7 +98,7 @@ def describe(args: Any) -> None:
     if args.format in ("json", "yaml"):
         render.show_object(args.format, whole)
         return
-    render.show(args.format, COLUMNS, [_row(each, args.format) for each in whole])
+    render.show(args.format, DESCRIBED, [_row(each, args.format) | _times(each) for each in whole])
     print()
     render.show(args.format, TRIALS, [trial for each in whole for trial in each["trials"]])
     print()

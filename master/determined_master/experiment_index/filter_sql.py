@@ -45,6 +45,7 @@ from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
 from determined_master.experiment_index.filters import Field, Group, SortKey
+from determined_master.experiment_index.state_words import states_of
 
 E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
 Condition = ColumnElement[bool]
@@ -271,11 +272,11 @@ def _of_text(column: str, expression: Any, operator: str, field: Field) -> Condi
 
 
 def _in_state(expression: ColumnElement[str], operator: str, field: Field) -> Condition:
-    word = word_of(field).upper().removeprefix("STATE_")
+    states = states_of(field)
     if operator == "contains":
-        return expression.icontains(word, autoescape=True)
+        return expression.in_(states)
     _refuse_order(field.column, operator)
-    return or_(expression == word, type_coerce(E.state, String) == word)
+    return or_(expression.in_(states), type_coerce(E.state, String).in_(states))
 
 
 def _refuse_order(column: str, operator: str) -> None:

@@ -27,6 +27,14 @@ class Named(NamedTuple):
     experiment_name: str
 
 
+class AttemptTimes(NamedTuple):
+    """When an attempt asked for slots, was ready on all of them, and ended."""
+
+    created: datetime
+    ready: datetime | None
+    ended: datetime | None
+
+
 FIGURES = frozenset({"progress", "steps_completed"})
 """What changes with every report, and is told apart."""
 _LIVE = [s for s in TrialState if s.is_live]
@@ -177,14 +185,17 @@ async def move(
     return True
 
 
-async def spans(session: AsyncSession, experiment_id: int) -> list[tuple[datetime, datetime | None]]:
-    """When attempts of its trials ran: from their rendezvous to their end."""
+async def attempt_times(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, list[AttemptTimes]]:
+    """Returns when the attempts of each experiment's trials waited and ran; experiments without attempts are absent."""
     query = (
-        select(AllocationRow.ready_at, AllocationRow.ended_at)
-        .join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
-        .where(TrialRow.experiment_id == experiment_id, AllocationRow.ready_at.is_not(None))
+        select(TrialRow.experiment_id, AllocationRow.created_at, AllocationRow.ready_at, AllocationRow.ended_at)
+        .join(AllocationRow, TrialRow.task_id == AllocationRow.task_id)
+        .where(TrialRow.experiment_id.in_(experiment_ids))
     )
-    return [(ready, ended) for ready, ended in (await session.execute(query)).all() if ready is not None]
+    found: dict[int, list[AttemptTimes]] = {}
+    for experiment_id, created, ready, ended in await session.execute(query):
+        found.setdefault(experiment_id, []).append(AttemptTimes(created, ready, ended))
+    return found
 
 
 async def names_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> dict[str, Named]:

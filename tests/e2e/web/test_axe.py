@@ -147,6 +147,7 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "name": ("/experiments/{search}", lambda page: menu(page, "Change the name")),
     "more": ("/experiments/{search}", lambda page: menu(page, "More for this experiment")),
     "delete": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Delete…")),
+    "disable": ("/cluster", lambda page: menu(page, "Disable…")),
     "said": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Archive")),
     "line": ("/experiments/{failed}/logs", opened_line),
     "file": ("/experiments/{failed}/code", first_file),

@@ -159,7 +159,7 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     page.get_by_role("textbox", name="Configuration").fill(f"name: x\n{json.dumps(PAYLOADS[1])}: 1\n")
     expect(page.locator(".remarks")).to_contain_text("<img src=x")
     watched.look(page, "remarks")
-    page.get_by_role("button", name="Leave it").click()
+    page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Change the tags").click()
     watched.look(page, "tags")
     page.keyboard.press("Escape")

@@ -7,7 +7,7 @@ import { useKeyboard } from "@/keyboard/useKeyboard";
 import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
 import { useSession } from "./session";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const PLACES = [
   { to: "/", title: "Experiments", keys: "g e", sign: "☰" },
@@ -54,7 +54,7 @@ export function Layout() {
             Keys <kbd>?</kbd>
           </button>
           <button type="button" className="button button-quiet" onClick={() => void signOut()} title={`Signed in as ${session.user.username}`}>
-            Sign out {visible(session.user.username)}
+            Sign out {escapeControl(session.user.username)}
           </button>
         </div>
       </nav>

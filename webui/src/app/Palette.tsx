@@ -4,7 +4,7 @@ import { useNavigate } from "react-router";
 import { Dialog } from "@/components/base/Dialog";
 import { wireFilter } from "@/filter/wire";
 import { stateLook } from "@/format/states";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { Actions } from "@/keyboard/actions";
 import { KeyCaps } from "@/keyboard/KeyCaps";
 import { overviewQuery } from "@/services/cluster";
@@ -74,7 +74,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             onClick={() => run(entry)}
           >
             <span>
-              {visible(entry.title)} {entry.note && <small className="soft">{entry.note}</small>}
+              {escapeControl(entry.title)} {entry.note && <small className="soft">{entry.note}</small>}
             </span>
             {entry.disabled ? <small>{entry.disabled}</small> : entry.keys ? <KeyCaps keys={entry.keys} /> : null}
           </div>

@@ -9,7 +9,7 @@ import { Loading } from "./base/Loading";
 import { OlderOnes } from "./base/OlderOnes";
 import { StateBadge } from "./StateBadge";
 import { TimeText } from "./TimeText";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** Checkpoints, newest first: of one experiment or of all. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
@@ -51,7 +51,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                 </td>
                 {experimentId === undefined && (
                   <td>
-                    <Link to={`/experiments/${each.experimentId}`}>{visible(each.experimentName)}</Link>
+                    <Link to={`/experiments/${each.experimentId}`}>{escapeControl(each.experimentName)}</Link>
                   </td>
                 )}
                 <td>

@@ -1,6 +1,6 @@
 import { usePreferences, zone } from "@/app/preferences";
 import { ago } from "@/format/duration";
-import { exact } from "@/format/moment";
+import { exact } from "@/format/dateTime";
 import { useNow } from "@/hooks/useNow";
 
 /** A moment: how long ago, and exactly on hover. */

@@ -13,7 +13,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** For what cannot be taken back: it has to be typed. */
+/** Asks for a phrase before an action that cannot be undone. */
 export function TypedConfirmation({ open, onClose, title, word, action, run, children }: Props) {
   const [typed, setTyped] = useState("");
   const close = () => {
@@ -29,15 +29,15 @@ export function TypedConfirmation({ open, onClose, title, word, action, run, chi
   return (
     <Dialog open={open} onClose={close} title={title}>
       <form className="field" onSubmit={submit}>
-        <p>{children}</p>
+        {children}
         <label className="field">
           <span>
-            Type <code>{word}</code> to go on
+            Type <code>{word}</code> to confirm
           </span>
           <input value={typed} onChange={(event) => setTyped(event.target.value)} autoComplete="off" spellCheck={false} autoFocus />
         </label>
         <div className="dialog-foot">
-          <Button onClick={close}>Leave it</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="danger" type="submit" why={typed.trim() === word ? undefined : `type “${word}” first`}>
             {action}
           </Button>

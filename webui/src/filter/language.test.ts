@@ -46,6 +46,8 @@ describe("the filter language", () => {
     ["started > soon", 10],
     ["x is full", 5],
     ["= 3", 0],
+    ["started > 2dayz", 11],
+    ["duration > 5hh", 12],
   ])("says where %s is wrong", (source, at) => {
     try {
       parseFilter(source);
@@ -54,6 +56,13 @@ describe("the filter language", () => {
       expect(error).toBeInstanceOf(FilterProblem);
       expect((error as FilterProblem).at).toBe(at);
     }
+  });
+
+  it("takes units for times and sizes, and names the nearest for an unknown one", () => {
+    expect(parseFilter("duration > 1.5h")).toEqual(field("duration", ">", 5400));
+    expect(parseFilter("checkpointSize > 2GB")).toEqual(field("checkpointSize", ">", 2e9));
+    expect(() => parseFilter("started > 2dayz")).toThrow("there is no unit “dayz”; did you mean “day”?");
+    expect(() => parseFilter("checkpointSize > 2GiB")).toThrow("there is no unit “GiB”; did you mean “GB”?");
   });
 
   it("never fails in another way, whatever is typed", () => {

@@ -1,4 +1,5 @@
 import { FilterProblem, type Token, tokens } from "./tokens";
+import { bytesOf, secondsOf } from "./units";
 
 export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "notContains" | "isEmpty" | "notEmpty";
 
@@ -33,6 +34,7 @@ const ALIASES: Record<string, string> = {
   tag: "tags",
   label: "tags",
   started: "startTime",
+  submitted: "startTime",
   ended: "endTime",
   trials: "numTrials",
   metric: "searcherMetricsVal",
@@ -43,12 +45,15 @@ const ALIASES: Record<string, string> = {
 
 const DATES = new Set(["startTime", "endTime"]);
 const WORDS = new Set(["id", "name", "description", "tags", "state", "user", "searcherType", "searcherMetric", "resourcePool", "forkedFrom"]);
-const AGO = /^(\d+(?:\.\d+)?)(s|min|m|h|d|w)$/;
-const SECONDS: Record<string, number> = { s: 1, min: 60, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+/** The column that a name in a filter means. */
+export function columnOf(name: string): string {
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name;
+}
 
 /**
  * Reads the one-line language: `state = running and (hp.lr < 0.01 or tags ~ base) and validation.loss.min is empty`.
- * Words without a sign are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
+ * Words without a operator are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
  * the last two days. Null for an empty line. Throws FilterProblem with the place.
  */
 export function parseFilter(source: string, now: number = Date.now()): Filter | null {
@@ -113,17 +118,17 @@ class Parser {
     if (token.kind !== "word" && token.kind !== "text") {
       throw new FilterProblem(token.kind === "end" ? "something is missing here" : `a column or a word was expected, not “${token.value}”`, token.at);
     }
-    if (this.peek().kind === "sign") return this.condition(token);
+    if (this.peek().kind === "operator") return this.condition(token);
     if (this.isWord("is")) return this.emptiness(token);
     return { kind: "field", column: "name", operator: "contains", value: token.value };
   }
 
   private condition(column: Token): Condition {
-    const sign = this.take();
+    const operator = this.take();
     const value = this.take();
-    if (value.kind !== "word" && value.kind !== "text") throw new FilterProblem(`a value is missing after “${sign.value}”`, value.at);
-    const name = Object.hasOwn(ALIASES, column.value) ? ALIASES[column.value]! : column.value;
-    return { kind: "field", column: name, operator: OPERATORS[sign.value]!, value: this.valueOf(name, value) };
+    if (value.kind !== "word" && value.kind !== "text") throw new FilterProblem(`a value is missing after “${operator.value}”`, value.at);
+    const name = columnOf(column.value);
+    return { kind: "field", column: name, operator: OPERATORS[operator.value]!, value: this.valueOf(name, value) };
   }
 
   private emptiness(column: Token): Condition {
@@ -132,7 +137,7 @@ class Parser {
     if (not) this.take();
     const word = this.take();
     if (word.value.toLowerCase() !== "empty") throw new FilterProblem("“is empty” or “is not empty” was expected", word.at);
-    const name = Object.hasOwn(ALIASES, column.value) ? ALIASES[column.value]! : column.value;
+    const name = columnOf(column.value);
     return { kind: "field", column: name, operator: not ? "notEmpty" : "isEmpty", value: null };
   }
 
@@ -141,13 +146,19 @@ class Parser {
     if (column === "state") return token.value.toUpperCase();
     if (token.kind === "text" || (WORDS.has(column) && column !== "id" && column !== "forkedFrom")) return token.value;
     if (/^(true|false)$/i.test(token.value)) return token.value.toLowerCase() === "true";
+    if (column === "duration") return secondsOf(token) ?? this.number(token);
+    if (column === "checkpointSize") return bytesOf(token) ?? this.number(token);
+    return this.number(token);
+  }
+
+  private number(token: Token): string | number {
     const number = Number(token.value);
     return Number.isNaN(number) ? token.value : number;
   }
 
   private date(token: Token): string {
-    const ago = AGO.exec(token.value);
-    if (ago) return new Date(this.now - Number(ago[1]) * SECONDS[ago[2]!]! * 1000).toISOString();
+    const ago = secondsOf(token);
+    if (ago !== null) return new Date(this.now - ago * 1000).toISOString();
     const time = Date.parse(token.value);
     if (Number.isNaN(time)) throw new FilterProblem("a date like 2026-11-21, or an age like 2d or 3h, was expected", token.at);
     return new Date(time).toISOString();

@@ -10,15 +10,15 @@ export class FilterProblem extends Error {
 }
 
 export interface Token {
-  kind: "word" | "text" | "sign" | "open" | "close" | "end";
+  kind: "word" | "text" | "operator" | "open" | "close" | "end";
   value: string;
   at: number;
 }
 
-const SIGNS = ["!=", "<=", ">=", "!~", "=", "<", ">", "~"];
+const OPERATORS = ["!=", "<=", ">=", "!~", "=", "<", ">", "~"];
 const WORD = /[^\s()"'=<>~!]/;
 
-/** Cuts `name ~ digits and hp.lr < 0.1` into words, texts in quotes, signs and parentheses. */
+/** Cuts `name ~ digits and hp.lr < 0.1` into words, texts in quotes, operators and parentheses. */
 export function tokens(source: string): Token[] {
   const found: Token[] = [];
   let at = 0;
@@ -34,10 +34,10 @@ export function tokens(source: string): Token[] {
       found.push({ kind: "text", value, at });
       at = next;
     } else {
-      const sign = SIGNS.find((each) => source.startsWith(each, at));
-      if (sign) {
-        found.push({ kind: "sign", value: sign, at });
-        at += sign.length;
+      const operator = OPERATORS.find((each) => source.startsWith(each, at));
+      if (operator) {
+        found.push({ kind: "operator", value: operator, at });
+        at += operator.length;
       } else if (WORD.test(char)) {
         const start = at;
         while (at < source.length && WORD.test(source[at]!)) at += 1;

@@ -1,4 +1,4 @@
-import { day } from "./moment";
+import { day } from "./dateTime";
 
 /** `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`. */
 export function duration(milliseconds: number): string {

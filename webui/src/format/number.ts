@@ -1,4 +1,4 @@
-import { visible } from "./visible";
+import { escapeControl } from "./escapeControl";
 
 /** A number as the wire has it: what JSON cannot carry comes as words. */
 export type WireNumber = number | string | null | undefined;
@@ -14,8 +14,8 @@ export function toNumber(value: unknown): number {
 /** Five significant digits, small and large ones in powers of ten; words as they are. */
 export function figure(value: unknown): string {
   if (value === null || value === undefined) return "";
-  if (typeof value === "string") return visible(value);
-  if (typeof value !== "number") return visible(JSON.stringify(value));
+  if (typeof value === "string") return escapeControl(value);
+  if (typeof value !== "number") return escapeControl(JSON.stringify(value));
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return grouped(value);

@@ -1,8 +1,8 @@
 import { useEffect } from "react";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 export function usePageTitle(title: string): void {
   useEffect(() => {
-    document.title = `${visible(title)} · Detent`;
+    document.title = `${escapeControl(title)} · Detent`;
   }, [title]);
 }

@@ -1,6 +1,6 @@
 import { useContext, useSyncExternalStore } from "react";
 import { Dialog } from "@/components/base/Dialog";
-import { gathered } from "@/format/gathered";
+import { groupBy } from "@/format/groupBy";
 import { Actions } from "./actions";
 import { KeyCaps } from "./KeyCaps";
 
@@ -8,7 +8,7 @@ import { KeyCaps } from "./KeyCaps";
 export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
   const registry = useContext(Actions);
   const actions = useSyncExternalStore(registry.subscribe, registry.all);
-  const groups = gathered(
+  const groups = groupBy(
     actions.filter((action) => action.keys),
     (action) => action.group,
   );

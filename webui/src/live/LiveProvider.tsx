@@ -2,9 +2,9 @@ import { partialMatchKey, type Query, type QueryClient, useQueryClient } from "@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { api } from "@/api/client";
 import { sessionEnded } from "@/api/sessionEnded";
-import { whenIdle } from "@/app/idle";
+import { whenIdle } from "@/app/idleCallback";
 import { type Stale, staleBy } from "./changes";
-import { openSource } from "./source";
+import { openEventSource } from "./eventSource";
 import { LiveStream, type StreamState } from "./stream";
 import { Throttle } from "./throttle";
 
@@ -16,7 +16,7 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
   const throttle = useMemo(() => new Throttle(), []);
   const stream = useMemo(
     () =>
-      new LiveStream(openSource, {
+      new LiveStream(openEventSource, {
         onChanges: (changes) => {
           for (const change of changes)
             for (const stale of staleBy(change)) throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));

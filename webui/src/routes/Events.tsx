@@ -5,7 +5,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { OlderOnes } from "@/components/base/OlderOnes";
 import { ExactTime } from "@/components/TimeText";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { eventsQuery, type ListedEvent } from "@/services/events";
 
@@ -70,10 +70,10 @@ export function Component() {
                   </td>
                   <td>
                     <button type="button" className="sort-button" onClick={() => set("actor", event.actor)} title={`Only by ${event.actor}`}>
-                      {visible(event.actor)}
+                      {escapeControl(event.actor)}
                     </button>
                   </td>
-                  <td>{visible(event.text)}</td>
+                  <td>{escapeControl(event.text)}</td>
                   <td>
                     <Target event={event} />
                   </td>
@@ -89,7 +89,7 @@ export function Component() {
 }
 
 function Target({ event }: { event: ListedEvent }) {
-  const text = visible(`${event.targetType} ${event.targetId}`);
+  const text = escapeControl(`${event.targetType} ${event.targetId}`);
   if (event.targetType === "experiment") return <Link to={`/experiments/${event.targetId}`}>{text}</Link>;
   if (event.targetType === "trial") return <Link to={`/trials/${event.targetId}`}>{text}</Link>;
   return <>{text}</>;

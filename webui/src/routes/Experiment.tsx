@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Navigate, Route, Routes, useParams } from "react-router";
 import { Problem } from "@/api/problem";
-import { type Later, later, useFetched } from "@/app/later";
+import { type Lazy, lazy, useFetched } from "@/app/lazy";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
@@ -12,15 +12,15 @@ import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
 
 /** By what stands in the address. */
-const PARTS = new Map<string, Later<TabProps>>([
-  ["trials", later(() => import("./experiment/Trials"))],
-  ["metrics", later(() => import("./experiment/Metrics"))],
-  ["hyperparameters", later(() => import("./experiment/Hyperparameters"))],
-  ["logs", later(() => import("./experiment/Logs"))],
-  ["checkpoints", later(() => import("./experiment/Checkpoints"))],
-  ["code", later(() => import("./experiment/Code"))],
-  ["config", later(() => import("./experiment/Config"))],
-  ["notes", later(() => import("./experiment/Notes"))],
+const PARTS = new Map<string, Lazy<TabProps>>([
+  ["trials", lazy(() => import("./experiment/Trials"))],
+  ["metrics", lazy(() => import("./experiment/Metrics"))],
+  ["hyperparameters", lazy(() => import("./experiment/Hyperparameters"))],
+  ["logs", lazy(() => import("./experiment/Logs"))],
+  ["checkpoints", lazy(() => import("./experiment/Checkpoints"))],
+  ["code", lazy(() => import("./experiment/Code"))],
+  ["config", lazy(() => import("./experiment/Config"))],
+  ["notes", lazy(() => import("./experiment/Notes"))],
 ]);
 
 const TABS = [

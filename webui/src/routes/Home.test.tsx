@@ -1,4 +1,4 @@
-import { act, fireEvent, screen, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Row } from "@/services/columns";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
@@ -72,7 +72,7 @@ describe("what is done to what is selected", () => {
     select(8, 5);
     await press("More ▾");
     await press("Delete…");
-    fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2" } });
+    fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2 experiments" } });
     await press("Delete");
     expect(screen.getByText("Nothing was done: 2 experiments were expected, 1 is there")).toBeVisible();
     expect(screen.getByText("2 selected")).toBeVisible();
@@ -95,15 +95,31 @@ describe("what is done to what is selected", () => {
     select(8, 5);
     await press("More ▾");
     await press("Delete…");
+    const names = within(screen.getByRole("list", { name: "Experiments" })).getAllByRole("listitem");
+    expect(names.map((each) => each.textContent)).toEqual(["8 run 8", "5 run 5"]);
     const typed = screen.getByRole("textbox", { name: /Type/ });
-    fireEvent.change(typed, { target: { value: "delete 1" } });
+    fireEvent.change(typed, { target: { value: "delete 1 experiment" } });
     await press("Delete");
     await user.type(typed, "{Enter}");
     expect(master.of(DELETE)).toEqual([]);
-    fireEvent.change(typed, { target: { value: "delete 2" } });
+    fireEvent.change(typed, { target: { value: "delete 2 experiments" } });
     await press("Delete");
     expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
     expect(screen.queryByText("2 selected")).toBeNull();
+  });
+
+  it("is killed only after a second step, which names it", async () => {
+    const { master } = await home();
+    master.answers[verb("kill")] = allDone;
+    select(8, 5);
+    await press("More ▾");
+    await press("Kill…");
+    expect(master.of(verb("kill"))).toEqual([]);
+    const dialog = within(screen.getByRole("dialog", { name: "Kill 2 experiments?" }));
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual(["8 run 8", "5 run 5"]);
+    await user.click(dialog.getByRole("button", { name: "Kill" }));
+    await pass();
+    expect(master.of(verb("kill")).map(({ body }) => body)).toEqual([{ experimentIds: [8, 5], projectId: 0, expectedCount: 2 }]);
   });
 
   it("may be all that match, which is a list of ids from then on", async () => {
@@ -174,6 +190,71 @@ describe("groups", () => {
     expect(lines()).toEqual(["run 9", "run 8", "run 4"]);
     expect(master.of(SEARCH).map((asked) => filterOf(asked).filterGroup.children[0]?.operator)).toContain("=");
     await user.click(screen.getByRole("button", { name: /base line/ }));
+    await pass();
+    expect(lines()).toEqual(["run 4"]);
+  });
+});
+
+describe("an experiment with two tags", () => {
+  beforeEach(() => stopClock());
+
+  it("is in two groups and counted once", async () => {
+    const { master } = await home();
+    master.answers[SEARCH] = answer([rowOf(9)]);
+    master.answers[GROUPS] = { groups: [{ value: "a", count: 9 }, { value: "b", count: 1 }] };
+    fireEvent.change(screen.getByLabelText("Group"), { target: { value: "tags" } });
+    await pass();
+    expect(screen.getByText("9 experiments")).toBeVisible();
+    fireEvent.click(screen.getAllByLabelText("Select experiment 9")[0]!);
+    expect(screen.getByText("Select all 9")).toBeVisible();
+  });
+});
+
+describe("a selected experiment that the filter hides", () => {
+  beforeEach(() => stopClock());
+
+  it("is said to be not shown, and can be deselected", async () => {
+    const { master } = await home();
+    select(8, 5, 3);
+    await pass();
+    expect(screen.queryByText(/not shown/)).toBeNull();
+    master.answers[SEARCH] = answer([rowOf(8)]);
+    master.answers[IDS] = { ids: [8], total: 1 };
+    fireEvent.change(screen.getByRole("combobox", { name: "Filter the experiments" }), { target: { value: "eight" } });
+    await pass(300);
+    expect(screen.getByText("3 selected")).toBeVisible();
+    expect(screen.getByText("2 selected are not shown")).toBeVisible();
+    await press("Deselect");
+    expect(screen.getByText("1 selected")).toBeVisible();
+    await press("Pause");
+    expect(master.of(verb("pause")).map(({ body }) => body)).toMatchObject([{ experimentIds: [8], expectedCount: 1 }]);
+  });
+});
+
+describe("the table", () => {
+  beforeEach(() => stopClock());
+
+  it("shows when each was submitted, how long it waited and ran", async () => {
+    const times = { waitedSeconds: 600, ranSeconds: 3600, now: "2026-11-21T12:00:00Z" };
+    const { master } = await home("&col=startTime&col=waited&col=ran");
+    expect(master.of(SEARCH)[0]?.body).toMatchObject({ columns: ["waited", "ran"] });
+    cleanup();
+    master.answers[SEARCH] = answer([rowOf(1, { times })]);
+    drawn(<Home />, `${LIST}&col=startTime&col=waited&col=ran`);
+    await pass();
+    expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Selected", "Name", "Tags", "Submitted", "Waited", "Ran"]);
+    expect(screen.getByText("10 min 00 s")).toBeVisible();
+    expect(screen.getByText("1 h 00 min")).toBeVisible();
+  });
+
+  it("stays while the answer to a new filter is on its way", async () => {
+    const { master } = await home();
+    const slow = held<object>();
+    master.answers[SEARCH] = (asked: Asked) => (filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS));
+    fireEvent.change(screen.getByRole("combobox", { name: "Filter the experiments" }), { target: { value: "loss" } });
+    await pass(400);
+    expect(lines()).toHaveLength(9);
+    slow.give(answer([rowOf(4)]));
     await pass();
     expect(lines()).toEqual(["run 4"]);
   });

@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
@@ -10,7 +11,7 @@ import { asTyped } from "@/filter/tokens";
 import { grouped } from "@/format/number";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { fetchIds } from "@/services/columns";
+import { fetchIds, idsQuery } from "@/services/columns";
 import { BulkBar } from "./home/BulkBar";
 import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
@@ -37,6 +38,8 @@ export function Home() {
   if (!read.problem) lastGood.current = read.filter;
   const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(state, read.problem ? lastGood.current : read.filter);
   const selection = useSelection();
+  const { data: found } = useQuery({ ...idsQuery(whole), enabled: selection.ids.size > 0 });
+  const hidden = useMemo(() => (found ? [...selection.ids].filter((id) => !found.has(id)) : []), [found, selection.ids]);
   const bulk = useBulk();
   const [cursor, setCursor] = useCursor(state.query);
   const rowAt = useRef<RowAt>(() => undefined);
@@ -92,7 +95,7 @@ export function Home() {
           Archived
         </Button>
       </div>
-      <BulkBar selection={selection} total={total} selectAll={() => void selectAll()} bulk={bulk} />
+      <BulkBar selection={selection} hidden={hidden} total={total} selectAll={() => void selectAll()} bulk={bulk} />
       {failed && <Failure error={failure} />}
       {isPending ? (
         <Loading what="the experiments" />

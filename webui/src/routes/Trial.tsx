@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { Problem } from "@/api/problem";
-import { type Later, later, useFetched } from "@/app/later";
+import { type Lazy, lazy, useFetched } from "@/app/lazy";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -19,15 +19,15 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
 
-const ForkDialog = later(() => import("./experiment/ForkDialog"), () => null);
+const ForkDialog = lazy(() => import("./experiment/ForkDialog"), () => null);
 
 /** By what stands in the address. */
-const PARTS = new Map<string, Later<TrialTabProps>>([
-  ["curves", later(() => import("./trial/Curves"))],
-  ["attempts", later(() => import("./trial/Attempts"))],
-  ["hyperparameters", later(() => import("./trial/Hyperparameters"))],
-  ["profile", later(() => import("./trial/Profile"))],
-  ["logs", later(() => import("./trial/Logs"))],
+const PARTS = new Map<string, Lazy<TrialTabProps>>([
+  ["curves", lazy(() => import("./trial/Curves"))],
+  ["attempts", lazy(() => import("./trial/Attempts"))],
+  ["hyperparameters", lazy(() => import("./trial/Hyperparameters"))],
+  ["profile", lazy(() => import("./trial/Profile"))],
+  ["logs", lazy(() => import("./trial/Logs"))],
 ]);
 
 const TABS = [

@@ -9,7 +9,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { useSay } from "@/components/base/Toasts";
 import { TimeText } from "@/components/TimeText";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { addUser, changeUser, type User, usersQuery } from "@/services/users";
 
@@ -65,7 +65,7 @@ export function Component() {
               {data.map((user) => (
                 <tr key={user.id}>
                   <td>
-                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>{visible(user.username)}</Link> <span className="soft">{visible(user.displayName ?? "")}</span>
+                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>{escapeControl(user.username)}</Link> <span className="soft">{escapeControl(user.displayName ?? "")}</span>
                   </td>
                   <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
                   <td>{user.active ? "✓ active" : "■ switched off"}</td>
@@ -142,7 +142,7 @@ function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
           </label>
         )}
         <div className="dialog-foot">
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit">
             Save
           </Button>

@@ -33,15 +33,15 @@ export const usageQuery = (from: string, to: string, buckets: number) =>
     queryFn: () => got(api.GET("/detent/cluster/usage", { params: { query: { from, to, buckets } } })),
   });
 
-/** `drain`: what runs there goes on; else it is preempted. */
+/** With `drain`, running trials go on; without it they are killed. */
 export async function enableAgent(id: string, enabled: boolean, drain: boolean): Promise<void> {
   const params = { path: { agent_id: id } };
   if (enabled) await got(api.POST("/api/v1/agents/{agent_id}/enable", { params }));
   else await got(api.POST("/api/v1/agents/{agent_id}/disable", { params, body: { drain } }));
 }
 
-export async function enableSlot(agentId: string, slotId: number, enabled: boolean): Promise<void> {
+export async function enableSlot(agentId: string, slotId: number, enabled: boolean, drain: boolean): Promise<void> {
   const params = { path: { agent_id: agentId, slot_id: String(slotId) } };
   if (enabled) await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/enable", { params }));
-  else await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/disable", { params, body: { drain: false } }));
+  else await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/disable", { params, body: { drain } }));
 }

@@ -1,6 +1,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
+import { wireFilter } from "@/filter/wire";
 
 type Schemas = components["schemas"];
 export type Row = Schemas["Row"];
@@ -33,6 +34,28 @@ export const groupsQuery = (finding: Finding, by: string) =>
       return (await got(api.POST("/detent/experiments/search/groups", { body: { filter, showArchived, by } }))).groups;
     },
     placeholderData: keepPreviousData,
+  });
+
+/** The same as a query: which of the selected experiments the list still finds. */
+export const idsQuery = (finding: Finding) =>
+  queryOptions({
+    queryKey: ["experiments", "ids", finding],
+    queryFn: async () => new Set(await fetchIds(finding)),
+  });
+
+/** A dialog lists so many names at most. */
+export const MAX_NAMES = 20;
+
+/** The names of the first experiments of a selection, by id. */
+export const namesQuery = (ids: readonly number[]) =>
+  queryOptions({
+    queryKey: ["experiments", "names", ids.slice(0, MAX_NAMES)],
+    queryFn: async () => {
+      const children = ids.slice(0, MAX_NAMES).map((id) => ({ kind: "field" as const, column: "id", operator: "=" as const, value: id }));
+      const filter = wireFilter({ kind: "group", conjunction: "or", children }, true);
+      const { experiments } = await got(api.POST("/detent/experiments/search", { body: { filter, sort: "", showArchived: true, columns: [], offset: 0, limit: MAX_NAMES } }));
+      return new Map(experiments.map(({ id, name }) => [id, name]));
+    },
   });
 
 /** All that match, by their ids: what is selected is then a list that a person saw counted. */

@@ -38,6 +38,9 @@ export function statusOf(change: Partial<ExperimentStatus> = {}): ExperimentStat
     text: "running",
     since: CREATED,
     now: CREATED,
+    submittedAt: CREATED,
+    waitedSeconds: 0,
+    ranSeconds: 0,
     progress: 0.5,
     etaSeconds: null,
     archived: false,
@@ -73,6 +76,7 @@ export function rowOf(id: number, change: Partial<Row> = {}): Row {
     durationSeconds: 60,
     checkpointCount: 0,
     checkpointSize: 0,
+    times: null,
     cells: {},
     ...change,
   };

@@ -1,7 +1,7 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
-import { fetchTheRest } from "@/app/rest";
+import { preloadChunks } from "@/app/preloadChunks";
 
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
@@ -36,7 +36,7 @@ if (typeof window !== "undefined") {
 }
 
 // What a first look leaves for later is here by the time that somebody presses something.
-if (typeof window !== "undefined") await fetchTheRest();
+if (typeof window !== "undefined") await preloadChunks();
 
 afterEach(() => {
   if (typeof window !== "undefined") cleanup();

@@ -6,12 +6,18 @@ from fastapi import APIRouter, Query
 
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_body import JsonRoute
+from determined_master.api.queries.experiment_status import run_times
 from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind
 from determined_master.experiment_index.search import Question, Search
+from determined_master.trials import repository as trial_rows
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["finding"])
+
+TIMES = frozenset({"waited", "ran"})
+"""Columns that are computed for the rows of one page. Lists cannot be sorted or filtered by them."""
 
 
 @router.post("/experiments/search")
@@ -20,11 +26,16 @@ async def find_experiments(
 ) -> schemas.SearchAnswer:
     now = services.clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
-    found = await search.page(body.columns, body.offset, body.limit)
+    found = await search.page([each for each in body.columns if each not in TIMES], body.offset, body.limit)
+    times: dict[int, RunTimes] = {}
+    if TIMES & set(body.columns):
+        ids = [shown.experiment.id for shown, _ in found.rows]
+        attempts = await trial_rows.attempt_times(session, ids)
+        times = {i: run_times(attempts.get(i, []), now) for i in ids}
     return schemas.SearchAnswer(
         total=found.total,
         offset=body.offset,
-        experiments=[schemas.row(shown, cells, now) for shown, cells in found.rows],
+        experiments=[schemas.row(shown, cells, now, times.get(shown.experiment.id)) for shown, cells in found.rows],
         unknown_columns=found.unknown,
     )
 

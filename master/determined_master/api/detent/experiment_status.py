@@ -83,7 +83,9 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, ve
     state = status_queries.finer(row.state, list(live.values()))
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
     progress = told[0].progress if total == 1 and row.state.is_live else row.progress
-    spans = await trial_rows.spans(session, row.id) if state == "STATE_RUNNING" else []
+    attempts = (await trial_rows.attempt_times(session, [row.id])).get(row.id, [])
+    spans = status_queries.running_spans(attempts) if state == "STATE_RUNNING" else []
+    times = status_queries.run_times(attempts, now)
     can, why = verbs
     return schemas.ExperimentStatus(
         id=row.id,
@@ -93,6 +95,9 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, ve
         progress=progress,
         eta_seconds=status_queries.eta_seconds(progress, spans, now),
         now=now,
+        submitted_at=row.start_time,
+        waited_seconds=times.waited_seconds,
+        ran_seconds=times.ran_seconds,
         can=can,
         why=why,
         trials=statuses,

@@ -5,10 +5,17 @@ from datetime import datetime
 from typing import get_args
 
 from determined.states import AllocationState, ExperimentState, TrialState
-from determined_master.api.schemas.experiment_status import AllowedVerbs, FinerState, RefusedVerbs, TrialStatus
+from determined_master.api.schemas.experiment_status import (
+    AllowedVerbs,
+    FinerState,
+    RefusedVerbs,
+    RunTimes,
+    TrialStatus,
+)
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.display_state import display_state
 from determined_master.experiments.states import ALLOWED
+from determined_master.trials.repository import AttemptTimes
 
 Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
@@ -134,6 +141,21 @@ def running_seconds(spans: Sequence[Span], now: datetime) -> float:
             total += (end - first).total_seconds()
         reached = end if reached is None else max(reached, end)
     return total
+
+
+def running_spans(attempts: Sequence[AttemptTimes]) -> list[Span]:
+    return [(each.ready, each.ended) for each in attempts if each.ready is not None]
+
+
+def run_times(attempts: Sequence[AttemptTimes], now: datetime) -> RunTimes:
+    """Returns how long anything ran, and how long attempts waited for slots or started while nothing ran.
+
+    A pause is neither.
+    """
+    spans = running_spans(attempts)
+    ran = running_seconds(spans, now)
+    waits: list[Span] = [(each.created, each.ready or each.ended) for each in attempts]
+    return RunTimes(waited_seconds=running_seconds([*spans, *waits], now) - ran, ran_seconds=ran, now=now)
 
 
 def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tuple[AllowedVerbs, RefusedVerbs]:

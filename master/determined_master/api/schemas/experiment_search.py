@@ -7,6 +7,7 @@ from pydantic import Field
 
 from determined_master.api.schemas.base import BoundedInt, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
 from determined_master.db.base import MAX_INT64
@@ -82,6 +83,8 @@ class Row(Wire):
     duration_seconds: float
     checkpoint_count: int
     checkpoint_size: int
+    times: RunTimes | None
+    """None where neither of the columns ``waited`` and ``ran`` was asked for."""
     cells: dict[str, Cell]
     """What was asked for beside the columns of the experiment itself, by the column's name."""
 
@@ -220,7 +223,12 @@ class ExperimentLabelsAnswer(Wire):
     labels: list[str]
 
 
-def row(shown: ListedExperiment, cells: dict[str, float | str | bool | None], now: datetime) -> Row:
+def row(
+    shown: ListedExperiment,
+    cells: dict[str, float | str | bool | None],
+    now: datetime,
+    times: RunTimes | None = None,
+) -> Row:
     experiment, username, summary, word = shown
     return Row(
         id=experiment.id,
@@ -246,6 +254,7 @@ def row(shown: ListedExperiment, cells: dict[str, float | str | bool | None], no
         duration_seconds=((experiment.end_time or now) - experiment.start_time).total_seconds(),
         checkpoint_count=summary.checkpoint_count if summary else 0,
         checkpoint_size=summary.checkpoint_size if summary else 0,
+        times=times,
         cells=cells,
     )
 

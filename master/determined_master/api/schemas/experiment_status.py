@@ -62,6 +62,15 @@ class TrialStatus(Wire):
     steps: int
 
 
+class RunTimes(Wire):
+    waited_seconds: float
+    """While attempts waited for slots or started, and nothing ran."""
+    ran_seconds: float
+    """While at least one attempt ran."""
+    now: Time
+    """Until when both are counted."""
+
+
 class ExperimentStatus(Wire):
     id: int
     state: FinerState
@@ -71,6 +80,10 @@ class ExperimentStatus(Wire):
     eta_seconds: float | None
     """From the progress of the time that it ran; None where nothing can be said."""
     now: Time
+    submitted_at: Time
+    waited_seconds: float
+    ran_seconds: float
+    """Both as in ``RunTimes``; the rest since ``submitted_at`` was a pause."""
     can: AllowedVerbs
     why: RefusedVerbs
     trials: list[TrialStatus]

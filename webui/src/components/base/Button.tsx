@@ -8,7 +8,7 @@ interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   children: ReactNode;
 }
 
-export function Button({ kind = "plain", why, busy = false, children, onClick, className, ...rest }: Props) {
+export function Button({ kind = "plain", why, busy = false, children, onClick, className, title, ...rest }: Props) {
   const off = why !== undefined || busy;
   return (
     <button
@@ -16,7 +16,7 @@ export function Button({ kind = "plain", why, busy = false, children, onClick, c
       className={`button button-${kind}${className ? ` ${className}` : ""}`}
       aria-disabled={off || undefined}
       aria-busy={busy || undefined}
-      title={why}
+      title={why ?? title}
       onClick={(event) => {
         if (off) event.preventDefault();
         else onClick?.(event);

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode } from "react";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 
 export interface DialogProps {
   open: boolean;
@@ -19,7 +19,7 @@ export interface DialogProps {
  */
 export const DialogsWait = createContext(false);
 
-export const DialogWindow = later<DialogProps>(
+export const DialogWindow = lazy<DialogProps>(
   () => import("./DialogWindow"),
   ({ title }) => <div role="dialog" aria-label={title} aria-busy="true" className="visually-hidden" />,
 );

@@ -1,7 +1,7 @@
 import { messageOf, Problem } from "@/api/problem";
 import { Button } from "./Button";
 import { EmptyState } from "./EmptyState";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** What went wrong with loading something, in the master's words, and what can be done. */
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
@@ -10,7 +10,7 @@ export function Failure({ error, retry, gone }: { error: unknown; retry?: () => 
   }
   return (
     <div className="failure" role="alert">
-      <p>{visible(messageOf(error))}</p>
+      <p>{escapeControl(messageOf(error))}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
   );

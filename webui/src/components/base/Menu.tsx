@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 import { PlainTrigger } from "./PlainTrigger";
 
 export interface MenuItem {
@@ -8,6 +8,8 @@ export interface MenuItem {
   why?: string | undefined;
   danger?: boolean;
   keys?: string;
+  /** What it does, in a few words. */
+  note?: string;
 }
 
 export interface MenuProps {
@@ -16,7 +18,7 @@ export interface MenuProps {
   children: ReactNode;
 }
 
-export const MenuList = later<MenuProps>(
+export const MenuList = lazy<MenuProps>(
   () => import("./MenuList"),
   ({ label, children }) => (
     <PlainTrigger label={label} popup="menu">

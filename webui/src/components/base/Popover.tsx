@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 import { PlainTrigger } from "./PlainTrigger";
 
 export interface PopoverProps {
@@ -8,7 +8,7 @@ export interface PopoverProps {
   children: ReactNode;
 }
 
-export const PopoverPanel = later<PopoverProps>(
+export const PopoverPanel = lazy<PopoverProps>(
   () => import("./PopoverPanel"),
   ({ label, trigger }) => (
     <PlainTrigger label={label} popup="dialog">

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 export interface Toast {
   text: string;
@@ -33,7 +33,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
       <div className="toasts" role="status" aria-live="polite">
         {shown.map((toast) => (
           <div key={toast.id} className={`toast toast-${toast.kind ?? "said"}`}>
-            <span>{visible(toast.text)}</span>
+            <span>{escapeControl(toast.text)}</span>
             {toast.undo && (
               <UndoButton
                 title={toast.undo.title}

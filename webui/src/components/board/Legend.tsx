@@ -1,5 +1,5 @@
 import type { ChartLine } from "../charts/line";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const MOST = 40;
 
@@ -13,7 +13,7 @@ export function Legend({ lines }: { lines: readonly ChartLine[] }) {
           <svg width="22" height="8" aria-hidden="true">
             <line x1="0" x2="22" y1="4" y2="4" stroke={line.stroke.color} strokeWidth="2" strokeDasharray={line.stroke.dash?.join(" ")} />
           </svg>
-          {visible(line.label)}
+          {escapeControl(line.label)}
         </li>
       ))}
       {lines.length > MOST && <li className="soft">and {lines.length - MOST} more</li>}

@@ -14,7 +14,7 @@ import type { BoardState } from "./boardState";
 import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
 import { NO_MARKS, placed } from "./marks";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   name: string;
@@ -65,7 +65,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
   return (
     <section className="card" ref={frame} aria-label={name}>
       <div className="chart-tools">
-        <h3 className="chart-title grow">{visible(name)}</h3>
+        <h3 className="chart-title grow">{escapeControl(name)}</h3>
         {state.zoom && (
           <Button kind="quiet" onClick={() => change({ zoom: null })}>
             All of it
@@ -81,7 +81,7 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
       {error ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
-        <p className="hint chart-none">No point of {visible(name)} over {state.x} yet.</p>
+        <p className="hint chart-none">No point of {escapeControl(name)} over {state.x} yet.</p>
       ) : (
         <LineChart ref={chart} title={name} lines={lines} marks={shownMarks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
       )}

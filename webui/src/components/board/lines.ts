@@ -1,4 +1,4 @@
-import { gathered } from "@/format/gathered";
+import { groupBy } from "@/format/groupBy";
 import type { Series, XAxis } from "@/services/series";
 import { bandOf } from "../charts/bands";
 import { type ChartLine, pointsOf } from "../charts/line";
@@ -48,7 +48,7 @@ export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoot
 }
 
 function bandLines(all: readonly Series[], runs: readonly Run[], x: XAxis, smoothing: number, groups: readonly string[]): ChartLine[] {
-  const bundles = gathered(runs, (run) => run.group ?? run.label);
+  const bundles = groupBy(runs, (run) => run.group ?? run.label);
   const lines: ChartLine[] = [];
   [...bundles].forEach(([bundle, members], index) => {
     for (const group of groups) {

@@ -1,4 +1,4 @@
-import { gathered } from "@/format/gathered";
+import { groupBy } from "@/format/groupBy";
 import type { MetricId } from "@/services/trials";
 
 export interface PanelOf {
@@ -15,7 +15,7 @@ export function panelsOf(names: readonly (MetricId & { type?: string })[], searc
     const bare = name.replace(/^(validation|val|eval|test)[_/]/, "");
     return group === "validation" && training.has(bare) ? bare : name;
   };
-  const byName = gathered(drawable, (metric) => (metric.group === "training" || metric.group === "validation" ? shared(metric) : `${metric.group}/${metric.name}`));
+  const byName = groupBy(drawable, (metric) => (metric.group === "training" || metric.group === "validation" ? shared(metric) : `${metric.group}/${metric.name}`));
   const panels = [...byName].map(([name, metrics]) => ({ name, metrics: metrics.map(({ group, name: own }) => ({ group, name: own })) }));
   // What counts steps is reported beside the figures and says nothing of them.
   const counts = new Set(["batches", "epochs", "epoch", "records", "steps"]);

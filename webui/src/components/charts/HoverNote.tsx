@@ -2,10 +2,10 @@ import type uPlot from "uplot";
 import { usePreferences, zone } from "@/app/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
-import { exact } from "@/format/moment";
+import { exact } from "@/format/dateTime";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 export interface Hover {
   index: number;
@@ -39,7 +39,7 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
       <strong>{x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}</strong>
       {values.slice(0, MOST).map(({ line, value }) => (
         <span key={line.key}>
-          <i style={{ background: line.stroke.color }} /> {visible(line.label)} <b className="number">{figure(value)}</b>
+          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)} <b className="number">{figure(value)}</b>
         </span>
       ))}
       {values.length > MOST && <span>and {values.length - MOST} more</span>}

@@ -1,6 +1,6 @@
 import { diffLines } from "diff";
 import { useMemo } from "react";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const AROUND = 3;
 
@@ -18,7 +18,7 @@ export function DiffView({ before, after, label }: { before: string; after: stri
       {lines.map((line, index) => (
         <div key={index} className={`source-line diff-${line.kind}`}>
           <span className="source-number">{line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}</span>
-          <code>{visible(line.text)}</code>
+          <code>{escapeControl(line.text)}</code>
         </div>
       ))}
     </div>

@@ -1,6 +1,6 @@
 import type { components } from "@/api/schema";
 import { bytes } from "@/format/number";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import "./code.css";
 
 export type FileNode = components["schemas"]["FileNode"];
@@ -19,12 +19,12 @@ export function FileTree({ nodes, chosen, onChoose }: Props) {
         <li key={node.path}>
           {node.isDir ? (
             <details open={(node.files ?? []).length < 30}>
-              <summary>{visible(node.name ?? "")}/</summary>
+              <summary>{escapeControl(node.name ?? "")}/</summary>
               <FileTree nodes={node.files ?? []} chosen={chosen} onChoose={onChoose} />
             </details>
           ) : (
             <button type="button" className="file-button" aria-current={node.path === chosen || undefined} onClick={() => onChoose(node.path ?? "")}>
-              <span>{visible(node.name ?? "")}</span> <small className="soft">{bytes(node.contentLength ?? 0)}</small>
+              <span>{escapeControl(node.name ?? "")}</span> <small className="soft">{bytes(node.contentLength ?? 0)}</small>
             </button>
           )}
         </li>

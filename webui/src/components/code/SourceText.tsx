@@ -1,4 +1,4 @@
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const MOST_LINES = 20_000;
 
@@ -12,7 +12,7 @@ export function SourceText({ text, label }: { text: string; label: string }) {
           <span className="source-number" aria-hidden="true">
             {index + 1}
           </span>
-          <code>{visible(line)}</code>
+          <code>{escapeControl(line)}</code>
         </div>
       ))}
       {lines.length > MOST_LINES && <p className="hint">{lines.length - MOST_LINES} more lines.</p>}

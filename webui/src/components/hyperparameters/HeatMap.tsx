@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   points: readonly Point[];
@@ -55,7 +55,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       <select value={value} onChange={(event) => set(event.target.value)}>
         {names.map((name) => (
           <option key={name} value={name}>
-            {visible(name)}
+            {escapeControl(name)}
           </option>
         ))}
       </select>
@@ -69,7 +69,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       <div className="scroll-x" role="region" aria-label={`Mean ${metric} over ${first} and ${second}`} tabIndex={0}>
         <table className="heat">
           <caption className="visually-hidden">
-            Mean {visible(metric)} over {visible(first)} and {visible(second)}
+            Mean {escapeControl(metric)} over {escapeControl(first)} and {escapeControl(second)}
           </caption>
           <thead>
             <tr>

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { axisOf, type Point } from "./axes";
 import { importanceOf, LEAST_TRIALS } from "./importance";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   points: readonly Point[];
@@ -28,11 +28,11 @@ export function ImportanceBars({ points, names, metric }: Props) {
   }
   return (
     <table className="plain-table">
-      <caption className="hint">How much worse {visible(metric)} is foretold without knowing it, as a part of the whole.</caption>
+      <caption className="hint">How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.</caption>
       <tbody>
         {found.map(({ name, share }) => (
           <tr key={name}>
-            <th scope="row">{visible(name)}</th>
+            <th scope="row">{escapeControl(name)}</th>
             <td className="importance-cell">
               <progress className="progress-bar importance-bar" max={1} value={share} aria-label={`Importance of ${name}`} />
             </td>

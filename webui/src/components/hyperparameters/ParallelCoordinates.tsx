@@ -3,7 +3,7 @@ import { useNavigate } from "react-router";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   points: readonly Point[];
@@ -124,8 +124,8 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   return (
     <g>
       <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className="parallel-name">
-        {visible(axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name)}
-        <title>{visible(axis.name)}</title>
+        {escapeControl(axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name)}
+        <title>{escapeControl(axis.name)}</title>
       </text>
       <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
       {ticks.map((tick, index) => (

@@ -3,7 +3,7 @@ import { Link } from "react-router";
 import { figure } from "@/format/number";
 import { axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   points: readonly Point[];
@@ -27,7 +27,7 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
   const down = (place: number) => HEIGHT - BOTTOM - 6 - place * (HEIGHT - BOTTOM - 18);
   return (
     <figure className="card">
-      <h3 className="chart-title">{visible(name)}</h3>
+      <h3 className="chart-title">{escapeControl(name)}</h3>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label={`${metric} over ${name}, ${drawn.length} trials`}>
         <line x1={LEFT} x2={WIDTH - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         <line x1={LEFT} x2={LEFT} y1={8} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
@@ -47,7 +47,7 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
           return (
             <Link key={point.trialId} to={`/experiments/${point.experimentId}/trials/${point.trialId}`} tabIndex={-1} aria-hidden="true">
               <circle cx={left(across)} cy={down(up)} r={good[index] === 1 ? 6 : 4} fill={shade(good[index]!)} stroke="var(--ink)" strokeWidth={good[index] === 1 ? 2 : 0.5}>
-                <title>{visible(`trial ${point.trialId}: ${name} ${figure(point.values[name])}, ${metric} ${figure(point.metric)}`)}</title>
+                <title>{escapeControl(`trial ${point.trialId}: ${name} ${figure(point.values[name])}, ${metric} ${figure(point.metric)}`)}</title>
               </circle>
             </Link>
           );

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { grouped } from "@/format/number";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { fetchWholeLine, type LogLine } from "@/services/logs";
 import { CopyText } from "../base/CopyText";
 import { Dialog } from "../base/Dialog";
@@ -33,7 +33,7 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
           <CopyText text={link.href} />
         </dd>
       </dl>
-      <pre className="log-whole">{visible(text.slice(0, MOST))}</pre>
+      <pre className="log-whole">{escapeControl(text.slice(0, MOST))}</pre>
       {text.length > MOST && <p className="hint">The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.</p>}
     </Dialog>
   );

@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
-import { clock } from "@/format/moment";
+import { clock } from "@/format/dateTime";
 import { grouped } from "@/format/number";
 import type { LogLine } from "@/services/logs";
 import { LogText } from "./LogText";

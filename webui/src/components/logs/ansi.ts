@@ -1,4 +1,4 @@
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 export interface Span {
   text: string;
@@ -16,7 +16,7 @@ export function spansOf(line: string): Span[] {
   let look: Look = { color: "", bold: false, faint: false, underline: false };
   let from = 0;
   const add = (to: number) => {
-    if (to > from) spans.push({ text: visible(text.slice(from, to)), look: classOf(look) });
+    if (to > from) spans.push({ text: escapeControl(text.slice(from, to)), look: classOf(look) });
   };
   for (const match of text.matchAll(ESCAPE)) {
     add(match.index);

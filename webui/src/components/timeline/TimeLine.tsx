@@ -2,7 +2,7 @@ import { usePreferences, zone } from "@/app/preferences";
 import { duration } from "@/format/duration";
 import { useNow } from "@/hooks/useNow";
 import type { Timeline } from "@/services/experiments";
-import { exact } from "@/format/moment";
+import { exact } from "@/format/dateTime";
 import { type Lane, lanesOf, type Piece } from "./lanes";
 import "./timeline.css";
 

@@ -6,9 +6,10 @@ import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
 import { duration } from "@/format/duration";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
+import { DisableDialog } from "./DisableDialog";
 
 /** One machine: its slots as a grid, each with who holds it. */
 export function AgentCard({ agent }: { agent: OverviewAgent }) {
@@ -16,6 +17,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
   const queries = useQueryClient();
   const say = useSay();
   const [busy, setBusy] = useState(false);
+  const [disabling, setDisabling] = useState(false);
   const change = async (work: () => Promise<void>) => {
     setBusy(true);
     try {
@@ -33,15 +35,15 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
     <section className="card" aria-label={`Agent ${agent.id}`}>
       <div className="row">
         <h2 className="grow">
-          {visible(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+          {escapeControl(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
         </h2>
         {agent.enabled ? (
           <>
-            <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, true))} title="Takes nothing new; what runs goes on">
+            <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, true))} title="Starts nothing new; running trials go on">
               Drain
             </Button>
-            <Button kind="danger" why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, false))} title="Takes nothing new; what runs is preempted">
-              Disable
+            <Button kind="danger" why={why} busy={busy} onClick={() => setDisabling(true)} title="Starts nothing new and kills running trials">
+              Disable…
             </Button>
           </>
         ) : (
@@ -51,13 +53,22 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         )}
       </div>
       <p className="soft small">
-        {visible(agent.hostname)}, pool {visible(agent.pool)}, {agent.version}
+        {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
       <ul className="slots">
         {agent.slots.map((slot) => (
           <SlotBox key={slot.id} agent={agent} slot={slot} why={why} change={change} />
         ))}
       </ul>
+      {disabling && (
+        <DisableDialog
+          what={`agent ${agent.id}`}
+          slots={agent.slots}
+          onClose={() => setDisabling(false)}
+          disable={() => void change(() => enableAgent(agent.id, false, false))}
+          drain={() => void change(() => enableAgent(agent.id, false, true))}
+        />
+      )}
     </section>
   );
 }
@@ -72,6 +83,7 @@ interface SlotProps {
 function SlotBox({ agent, slot, why, change }: SlotProps) {
   const now = useNow();
   const { held } = slot;
+  const [disabling, setDisabling] = useState(false);
   const word = held ? "in use" : !agent.connected ? "gone" : slot.enabled && agent.enabled ? "free" : "off";
   return (
     <li className={`slot slot-${word.replace(" ", "-")}`} data-slot={slot.id}>
@@ -81,20 +93,29 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
           kind="quiet"
           why={why}
           aria-label={`Switch slot ${slot.id} of ${agent.id} ${slot.enabled ? "off" : "on"}`}
-          onClick={() => void change(() => enableSlot(agent.id, slot.id, !slot.enabled))}
+          onClick={() => (slot.enabled && held ? setDisabling(true) : void change(() => enableSlot(agent.id, slot.id, !slot.enabled, false)))}
         >
           {slot.enabled ? "off" : "on"}
         </Button>
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{visible(held.experimentName)}</Link>
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{escapeControl(held.experimentName)}</Link>
           <span className="small soft">
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>
         </>
       ) : (
         <span className="soft">{word}</span>
+      )}
+      {disabling && (
+        <DisableDialog
+          what={`slot ${slot.id} of ${agent.id}`}
+          slots={[slot]}
+          onClose={() => setDisabling(false)}
+          disable={() => void change(() => enableSlot(agent.id, slot.id, false, false))}
+          drain={() => void change(() => enableSlot(agent.id, slot.id, false, true))}
+        />
       )}
     </li>
   );

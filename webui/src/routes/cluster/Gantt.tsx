@@ -4,12 +4,12 @@ import { Link } from "react-router";
 import { usePreferences, zone } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
 import { strokeOf } from "@/components/charts/palette";
-import { exact } from "@/format/moment";
+import { exact } from "@/format/dateTime";
 import { duration } from "@/format/duration";
 import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Bar {
   hold: SlotHold;
@@ -65,7 +65,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
                   style={{ left: `${bar.left * 100}%`, width: `max(3px, ${bar.width * 100}%)`, borderColor: strokeOf(bar.hold.experimentId).color }}
                   title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${bar.hold.exitReason.replaceAll("_", " ")}` : ""}`}
                 >
-                  {bar.width > 0.06 ? visible(`${bar.hold.experimentName} (${bar.hold.trialId})`) : <span className="visually-hidden">{visible(bar.hold.experimentName)}</span>}
+                  {bar.width > 0.06 ? escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`) : <span className="visually-hidden">{escapeControl(bar.hold.experimentName)}</span>}
                 </Link>
               ))}
             </div>

@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import type { QueueEntry } from "@/services/cluster";
 
 /** What holds slots or waits for them, in order, and in words why it waits. */
@@ -30,7 +30,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
               {entries.map((entry) => (
                 <tr key={entry.allocationId}>
                   <td>
-                    <Link to={`/experiments/${entry.experimentId}`}>{visible(entry.experimentName)}</Link>
+                    <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.experimentName)}</Link>
                   </td>
                   <td>
                     <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
@@ -40,11 +40,11 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   </td>
                   <td className="number">{entry.slots}</td>
                   <td className="number">{entry.priority}</td>
-                  <td>{visible(entry.username)}</td>
+                  <td>{escapeControl(entry.username)}</td>
                   <td>
                     <TimeText at={entry.since} />
                   </td>
-                  <td>{visible(entry.waiting)}</td>
+                  <td>{escapeControl(entry.waiting)}</td>
                 </tr>
               ))}
             </tbody>

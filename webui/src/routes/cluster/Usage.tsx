@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { usePreferences, zone } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
-import { exact } from "@/format/moment";
+import { exact } from "@/format/dateTime";
 import { useNow } from "@/hooks/useNow";
 import { usageQuery } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";

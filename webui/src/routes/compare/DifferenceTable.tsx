@@ -5,7 +5,7 @@ import { StateBadge } from "@/components/StateBadge";
 import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { Compared } from "./runs";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   runs: readonly Compared[];
@@ -46,7 +46,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
               <th>Name</th>
               {runs.map((run) => (
                 <th key={run.trialId}>
-                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{visible(run.name)}</Link> <StateBadge state={run.state} />
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link> <StateBadge state={run.state} />
                   <Button kind="quiet" aria-label={`Leave out ${run.name}, trial ${run.trialId}`} onClick={() => drop(run)}>
                     ✕
                   </Button>
@@ -58,7 +58,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
             {shown.map((line) => (
               <tr key={line.name} className={line.differs ? "differs" : ""}>
                 <td>
-                  <code>{visible(line.name)}</code>
+                  <code>{escapeControl(line.name)}</code>
                   {line.differs && all && <span className="tag">differs</span>}
                 </td>
                 {line.cells.map((cell, index) => (

@@ -10,7 +10,7 @@ import { SourceText } from "@/components/code/SourceText";
 import { bytes } from "@/format/number";
 import { fileQuery, fileTreeQuery } from "@/services/experiments";
 import type { TabProps } from "../Experiment";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** The context that the experiment runs: its files, one of them, and what differs from the parent's. */
 export default function Code({ experiment }: TabProps) {
@@ -34,7 +34,7 @@ export default function Code({ experiment }: TabProps) {
         ) : (
           <>
             <div className="row">
-              <code className="grow">{visible(path)}</code>
+              <code className="grow">{escapeControl(path)}</code>
               {parent !== null && (
                 <Button aria-pressed={compare} onClick={() => setCompare(!compare)}>
                   Difference to {parent}

@@ -7,7 +7,7 @@ import { Loading } from "@/components/base/Loading";
 import "@/components/code/code.css";
 import { configQuery } from "@/services/experiments";
 import type { TabProps } from "../Experiment";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const ORIGINS: Record<string, string> = { file: "file", cluster: "cluster", default: "default" };
 
@@ -30,7 +30,7 @@ export default function Config({ experiment }: TabProps) {
         <CopyText text={`det experiment fork ${experiment.id} --config KEY=VALUE`} />
       </div>
       {only === "file" ? (
-        <pre className="source card">{visible(data.submitted)}</pre>
+        <pre className="source card">{escapeControl(data.submitted)}</pre>
       ) : (
         <div className="source card scroll-x" role="table" aria-label="Configuration by lines" tabIndex={0}>
           {data.text
@@ -43,7 +43,7 @@ export default function Config({ experiment }: TabProps) {
                   <span className="source-number" role="cell">
                     {index + 1}
                   </span>
-                  <code role="cell">{visible(line)}</code>
+                  <code role="cell">{escapeControl(line)}</code>
                   <span className={`origin origin-${origin?.origin ?? "none"}`} role="cell">
                     {origin ? `${ORIGINS[origin.origin] ?? origin.origin}${origin.at === null ? "" : ` line ${origin.at}`}` : ""}
                   </span>

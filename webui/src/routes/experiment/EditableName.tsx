@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { editExperiment } from "@/services/experiments";
 
 /** The name, which becomes a field when its pencil is pressed. */
@@ -24,7 +24,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
   if (typed === null) {
     return (
       <h1>
-        {visible(name) || `experiment ${id}`}{" "}
+        {escapeControl(name) || `experiment ${id}`}{" "}
         <Button kind="quiet" aria-label="Change the name" onClick={() => setTyped(name)}>
           ✎
         </Button>
@@ -36,7 +36,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
       <input autoFocus aria-label="Name" value={typed} maxLength={255} onChange={(event) => setTyped(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setTyped(null)} />
       <Button type="submit">Save</Button>
       <Button kind="quiet" onClick={() => setTyped(null)}>
-        Leave it
+        Cancel
       </Button>
     </form>
   );

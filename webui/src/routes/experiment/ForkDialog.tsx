@@ -10,7 +10,7 @@ import "@/components/code/code.css";
 import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
 import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
 import { forkText } from "./forkText";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   parentId: number;
@@ -73,8 +73,8 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
           <ul className="remarks" aria-live="polite">
             {found.map((each, index) => (
               <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
-                line {each.line}:{each.column} {each.severity} [{each.code}] {visible(each.message)}
-                {each.hint && ` — ${visible(each.hint)}`}
+                line {each.line}:{each.column} {each.severity} [{each.code}] {escapeControl(each.message)}
+                {each.hint && ` — ${escapeControl(each.hint)}`}
               </li>
             ))}
           </ul>
@@ -84,7 +84,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
             </pre>
           )}
           <div className="dialog-foot">
-            <Button onClick={onClose}>Leave it</Button>
+            <Button onClick={onClose}>Cancel</Button>
             <Button busy={busy} why={why} onClick={() => void send(false)}>
               Create paused
             </Button>

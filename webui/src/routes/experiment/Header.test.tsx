@@ -5,7 +5,7 @@ import { heardTime } from "@/live/serverClock";
 import { type ExperimentStatus, statusQuery } from "@/services/experiments";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, held, Refusal } from "@/testing/fakeMaster";
-import { CREATED, experimentOf, statusOf } from "@/testing/samples";
+import { CREATED, experimentOf, rowOf, statusOf } from "@/testing/samples";
 import { Header } from "./Header";
 
 const STATUS = "GET /detent/experiments/7/status";
@@ -50,6 +50,65 @@ describe("the four buttons", () => {
     await user.keyboard("a");
     await pass();
     expect(master.asked).toHaveLength(before);
+  });
+});
+
+describe("Kill", () => {
+  beforeEach(() => stopClock());
+  const KILL = "POST /api/v1/experiments/7/kill";
+  const CANCEL = "POST /api/v1/experiments/7/cancel";
+  const trial = (trialId: number, state: ExperimentStatus["state"], steps: number) => ({ trialId, state, text: "", since: CREATED, waiting: null, restarts: 0, progress: 0.5, steps });
+  const mark = (trialId: number, steps: number, time: string) => ({ trialId, time, kind: "checkpoint", steps, text: "" });
+
+  async function asked() {
+    const { master } = await page({ now: "2026-11-21T12:10:00Z", trials: [trial(3, "STATE_RUNNING", 523), trial(4, "STATE_RUNNING", 57), trial(5, "STATE_QUEUED", 90)] });
+    Object.assign(master.answers, {
+      [KILL]: {},
+      [CANCEL]: {},
+      "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [mark(3, 300, "2026-11-21T11:50:00Z"), mark(3, 400, "2026-11-21T11:58:00Z"), mark(5, 80, CREATED)] },
+    });
+    await user.click(steering().getByRole("button", { name: "Kill" }));
+    await pass();
+    return master;
+  }
+
+  it("needs a second step, which says what is lost", async () => {
+    const master = await asked();
+    expect(master.of(KILL)).toEqual([]);
+    const dialog = within(screen.getByRole("dialog", { name: "Kill experiment 7?" }));
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual([
+      "Trial 3: 123 steps since the checkpoint at step 400, 12 min 00 s ago",
+      "Trial 4: all 57 steps, as it has no checkpoint yet",
+    ]);
+    expect(dialog.getByText("Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it.")).toBeVisible();
+    await user.click(dialog.getByRole("button", { name: "Kill" }));
+    await pass();
+    expect(master.of(KILL)).toHaveLength(1);
+  });
+
+  it("offers to stop instead", async () => {
+    const master = await asked();
+    await user.click(screen.getByRole("button", { name: "Stop instead" }));
+    await pass();
+    expect([master.of(KILL).length, master.of(CANCEL).length]).toEqual([0, 1]);
+  });
+});
+
+describe("Delete", () => {
+  it("asks for the same phrase as the list, and names the experiment", async () => {
+    stopClock();
+    const none = statusOf();
+    const { master } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
+    const DELETE = "DELETE /api/v1/experiments/7";
+    Object.assign(master.answers, { [DELETE]: {}, "POST /detent/experiments/search": { total: 1, offset: 0, experiments: [rowOf(7, { name: "digits" })], unknownColumns: [] } });
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    await user.click(screen.getByRole("menuitem", { name: /Delete/ }));
+    await pass();
+    const dialog = within(screen.getByRole("dialog", { name: "Delete 1 experiment?" }));
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual(["7 digits"]);
+    await user.type(dialog.getByRole("textbox", { name: /Type/ }), "delete 1 experiment{Enter}");
+    await pass();
+    expect(master.of(DELETE)).toHaveLength(1);
   });
 });
 

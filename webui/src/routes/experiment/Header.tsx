@@ -1,33 +1,34 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { later } from "@/app/later";
+import { lazy } from "@/app/lazy";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
-import { TypedConfirmation } from "@/components/TypedConfirmation";
+import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { duration } from "@/format/duration";
 import { isLive, stateLook } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
 import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
 import { EditableName } from "./EditableName";
+import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
 
-const ForkDialog = later(() => import("./ForkDialog"), () => null);
+const ForkDialog = lazy(() => import("./ForkDialog"), () => null);
 
 interface Props {
   experiment: Experiment;
   status: ExperimentStatus;
 }
 
-const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "kill"); title: string; keys?: string; danger?: boolean }[] = [
+const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "kill"); title: string; note?: string; keys?: string; danger?: boolean }[] = [
   { verb: "pause", title: "Pause", keys: "p" },
   { verb: "activate", title: "Activate", keys: "a" },
-  { verb: "cancel", title: "Stop" },
-  { verb: "kill", title: "Kill", danger: true },
+  { verb: "cancel", title: "Stop", note: "Saves a checkpoint, then ends the experiment" },
+  { verb: "kill", title: "Kill", note: "Ends the experiment at once, without a checkpoint", danger: true },
 ];
 
 /** What the experiment does now, and the four buttons, always all four and always here. */
@@ -37,9 +38,11 @@ export function Header({ experiment, status }: Props) {
   const { busy, steer } = useSteering(id);
   const [forking, setForking] = useState(false);
   const [deleting, setDeleting] = useState(false);
+  const [killing, setKilling] = useState(false);
+  const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : void steer(verb));
   const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
   useActions([
-    ...STEERING.map(({ verb, title, keys }) => ({ id: verb, title, keys, group: "Experiment", disabled: why(verb), run: () => void steer(verb) })),
+    ...STEERING.map(({ verb, title, keys }) => ({ id: verb, title, keys, group: "Experiment", disabled: why(verb), run: () => press(verb) })),
     { id: "fork", title: "Fork", keys: "f", group: "Experiment", disabled: why("fork"), run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Experiment", run: () => void navigate(`/experiments/${id}/logs`) },
     { id: "metrics", title: "Metrics", keys: "m", group: "Experiment", run: () => void navigate(`/experiments/${id}/metrics`) },
@@ -61,8 +64,8 @@ export function Header({ experiment, status }: Props) {
         <EditableName id={id} name={experiment.name} />
         <span className="grow" />
         <div className="row" role="group" aria-label="Steer the experiment">
-          {STEERING.map(({ verb, title, danger }) => (
-            <Button key={verb} kind={danger ? "danger" : verb === "pause" || verb === "activate" ? (status.can[verb] ? "primary" : "plain") : "plain"} why={why(verb)} busy={busy === verb} onClick={() => void steer(verb)}>
+          {STEERING.map(({ verb, title, note, danger }) => (
+            <Button key={verb} kind={danger ? "danger" : verb === "pause" || verb === "activate" ? (status.can[verb] ? "primary" : "plain") : "plain"} why={why(verb)} title={note} busy={busy === verb} onClick={() => press(verb)}>
               {title}
             </Button>
           ))}
@@ -91,16 +94,8 @@ export function Header({ experiment, status }: Props) {
       {forking && (
         <ForkDialog parentId={id} onClose={() => setForking(false)} />
       )}
-      <TypedConfirmation
-        open={deleting}
-        onClose={() => setDeleting(false)}
-        title={`Delete experiment ${id}?`}
-        word={`delete ${id}`}
-        action="Delete"
-        run={() => void steer("delete").then(() => navigate("/"))}
-      >
-        Its trials, figures, logs and checkpoints are gone for good.
-      </TypedConfirmation>
+      {killing && <KillDialog id={id} status={status} onClose={() => setKilling(false)} kill={() => void steer("kill")} stop={() => void steer("cancel")} />}
+      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={[id]} run={() => void steer("delete").then(() => navigate("/"))} />
     </header>
   );
 }

@@ -14,7 +14,7 @@ import { figure } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
 import type { TabProps } from "../Experiment";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const MOST = 500;
 
@@ -45,7 +45,7 @@ export default function Hyperparameters({ experiment }: TabProps) {
           <select value={metric.name} onChange={(event) => setChosen(event.target.value)}>
             {metrics.map((each) => (
               <option key={each.name} value={each.name}>
-                {visible(each.name)}
+                {escapeControl(each.name)}
               </option>
             ))}
           </select>
@@ -90,7 +90,7 @@ function Same({ hparams }: { hparams: Record<string, unknown> }) {
           {values.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">
-                <code>{visible(name)}</code>
+                <code>{escapeControl(name)}</code>
               </th>
               <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>

@@ -4,7 +4,7 @@ import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { editExperiment } from "@/services/experiments";
 
 /** The experiment's tags, added and taken away in place. */
@@ -29,14 +29,14 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
     <span className="row">
       {labels.map((label) => (
         <span key={label} className="tag" title={label}>
-          {visible(label)}
+          {escapeControl(label)}
         </span>
       ))}
       <Popover label="Change the tags" trigger="Tags">
         <ul>
           {labels.map((label) => (
             <li key={label} className="row">
-              <span className="tag grow">{visible(label)}</span>
+              <span className="tag grow">{escapeControl(label)}</span>
               <Button kind="quiet" aria-label={`Take away the tag ${label}`} onClick={() => void keep(labels.filter((each) => each !== label))}>
                 ✕
               </Button>

@@ -4,8 +4,11 @@ import { CopyText } from "@/components/base/CopyText";
 import { ExactTime } from "@/components/TimeText";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeLine } from "@/components/timeline/TimeLine";
+import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
-import { visible } from "@/format/visible";
+import { runTimes } from "@/format/runTimes";
+import { escapeControl } from "@/format/escapeControl";
+import { useNow } from "@/hooks/useNow";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
 
 /** What happened when, and why; what it is; where to look next. */
@@ -42,11 +45,12 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             <dt>Searcher</dt>
             <dd>{experiment.searcherType}</dd>
             <dt>By</dt>
-            <dd>{visible(experiment.username)}</dd>
-            <dt>Created</dt>
+            <dd>{escapeControl(experiment.username)}</dd>
+            <dt>Submitted</dt>
             <dd>
-              <ExactTime at={experiment.startTime} />
+              <ExactTime at={status.submittedAt} />
             </dd>
+            <Times status={status} />
             {experiment.endTime && (
               <>
                 <dt>Ended</dt>
@@ -64,7 +68,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             {experiment.description && (
               <>
                 <dt>Description</dt>
-                <dd>{visible(experiment.description)}</dd>
+                <dd>{escapeControl(experiment.description)}</dd>
               </>
             )}
           </dl>
@@ -94,7 +98,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
                     </td>
                     <td className="number">{trial.steps}</td>
                     <td className="number">{trial.restarts}</td>
-                    <td className="soft">{visible(trial.text)}</td>
+                    <td className="soft">{escapeControl(trial.text)}</td>
                   </tr>
                 ))}
               </tbody>
@@ -103,6 +107,19 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
           {status.trials.length > 12 && <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>}
         </section>
       </div>
+    </>
+  );
+}
+
+/** How long it waited for slots and how long it ran; the rest of its life it was paused. */
+function Times({ status }: { status: ExperimentStatus }) {
+  const { waited, ran } = runTimes(status, status.state, useNow());
+  return (
+    <>
+      <dt>Waited</dt>
+      <dd className="number">{duration(waited)}</dd>
+      <dt>Ran</dt>
+      <dd className="number">{duration(ran)}</dd>
     </>
   );
 }

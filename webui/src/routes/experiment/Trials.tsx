@@ -12,7 +12,7 @@ import { flatten } from "@/format/nested";
 import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
 import type { TabProps } from "../Experiment";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 const SHOWN = 500;
 
@@ -33,7 +33,7 @@ export default function Trials({ experiment }: TabProps) {
   const head = (key: Key, title: string, number = false) => (
     <th key={key} className={number ? "number" : ""} aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}>
       <button type="button" className="sort-button" onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}>
-        {visible(title)}
+        {escapeControl(title)}
         {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
       </button>
     </th>

@@ -3,21 +3,26 @@ import { useNavigate } from "react-router";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { Popover } from "@/components/base/Popover";
-import { TypedConfirmation } from "@/components/TypedConfirmation";
+import { Confirmation } from "@/components/Confirmation";
+import { DeleteExperiments } from "@/components/DeleteExperiments";
+import { ExperimentNames } from "@/components/ExperimentNames";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
 
 interface Props {
   selection: Selection;
+  /** Selected experiments that the list does not find any more. */
+  hidden: readonly number[];
   total: number;
   selectAll: () => void;
   bulk: ReturnType<typeof useBulk>;
 }
 
 /** What can be done to what is selected; always says how many that is. */
-export function BulkBar({ selection, total, selectAll, bulk }: Props) {
+export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const navigate = useNavigate();
   const [deleting, setDeleting] = useState(false);
+  const [killing, setKilling] = useState(false);
   const [label, setLabel] = useState("");
   const ids = [...selection.ids];
   const count = ids.length;
@@ -34,7 +39,15 @@ export function BulkBar({ selection, total, selectAll, bulk }: Props) {
   return (
     <div className="row bulk" role="toolbar" aria-label="Selected experiments">
       <strong>{count} selected</strong>
-      {count < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
+      {hidden.length > 0 && (
+        <span className="row warning" role="status">
+          {hidden.length === 1 ? "1 selected is not shown" : `${hidden.length} selected are not shown`}
+          <Button kind="quiet" onClick={() => selection.drop(hidden)}>
+            Deselect
+          </Button>
+        </span>
+      )}
+      {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
       <Button onClick={() => void bulk.act("pause", ids)}>Pause</Button>
       <Button onClick={() => void bulk.act("activate", ids)}>Activate</Button>
       <Button
@@ -53,8 +66,8 @@ export function BulkBar({ selection, total, selectAll, bulk }: Props) {
       <Menu
         label="More for the selected"
         items={[
-          { title: "Stop", run: () => void bulk.act("cancel", ids) },
-          { title: "Kill", run: () => void bulk.act("kill", ids), danger: true },
+          { title: "Stop", note: "saves a checkpoint first", run: () => void bulk.act("cancel", ids) },
+          { title: "Kill…", note: "at once, no checkpoint", run: () => setKilling(true), danger: true },
           { title: "Archive", run: () => void bulk.act("archive", ids) },
           { title: "Unarchive", run: () => void bulk.act("unarchive", ids) },
           { title: "Delete…", run: () => setDeleting(true), danger: true },
@@ -65,16 +78,11 @@ export function BulkBar({ selection, total, selectAll, bulk }: Props) {
       <Button kind="quiet" onClick={selection.clear}>
         Clear
       </Button>
-      <TypedConfirmation
-        open={deleting}
-        onClose={() => setDeleting(false)}
-        title={`Delete ${count === 1 ? `experiment ${ids[0]}` : `${count} experiments`}?`}
-        word={`delete ${count}`}
-        action="Delete"
-        run={() => void bulk.act("delete", ids).then(selection.drop)}
-      >
-        Their trials, figures, logs and checkpoints are gone for good.
-      </TypedConfirmation>
+      <Confirmation open={killing} onClose={() => setKilling(false)} title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`} action="Kill" run={() => void bulk.act("kill", ids)} alternative={{ title: "Stop instead", run: () => void bulk.act("cancel", ids) }}>
+        <ExperimentNames ids={ids} />
+        <p>Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint. Stop saves a checkpoint first, then ends them.</p>
+      </Confirmation>
+      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={ids} run={() => void bulk.act("delete", ids).then(selection.drop)} />
     </div>
   );
 }

@@ -1,12 +1,12 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { LOOKED, whenIdle } from "@/app/idle";
+import { LOOKED, whenIdle } from "@/app/idleCallback";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
 import { DEFAULT_COLUMNS } from "./listState";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 interface Props {
   columns: readonly string[];
@@ -35,6 +35,7 @@ function Choice({ columns, onChange }: Props) {
     onChange(next);
   };
   const others = (data?.columns ?? []).filter(({ column }) => !columns.includes(column));
+  const computed = Object.keys(BUILT_IN).filter((column) => BUILT_IN[column]!.computed && !columns.includes(column) && titleOf(column).toLowerCase().includes(query.toLowerCase()));
   return (
     <>
       <input type="search" value={query} onChange={(event) => setQuery(event.target.value)} placeholder="Find a column" aria-label="Find a column" />
@@ -54,6 +55,11 @@ function Choice({ columns, onChange }: Props) {
           </div>
         ))}
         <h3>{query ? "Found" : "Others"}</h3>
+        {computed.map((column) => (
+          <label key={column} className="column-line">
+            <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
+          </label>
+        ))}
         {others.map(({ column, kind, count }) => (
           <label key={column} className="column-line">
             <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
@@ -61,7 +67,7 @@ function Choice({ columns, onChange }: Props) {
           </label>
         ))}
         {data && data.total > data.columns.length && <p className="hint">{data.total - data.columns.length} more: type a part of the name.</p>}
-        {data && others.length === 0 && <p className="hint">None that is not shown.</p>}
+        {data && others.length + computed.length === 0 && <p className="hint">None that is not shown.</p>}
       </div>
       <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>
     </>
@@ -69,5 +75,5 @@ function Choice({ columns, onChange }: Props) {
 }
 
 function titleOf(column: string): string {
-  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : visible(column);
+  return Object.hasOwn(BUILT_IN, column) ? lookOf(column).title : escapeControl(column);
 }

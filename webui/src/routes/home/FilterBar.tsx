@@ -1,6 +1,10 @@
-import { type Ref, useId } from "react";
-import type { FilterProblem } from "@/filter/tokens";
+import { useQuery } from "@tanstack/react-query";
+import { type Ref, useId, useState } from "react";
+import { completionOf } from "@/filter/completion";
+import { asTyped, type FilterProblem } from "@/filter/tokens";
+import { STATE_WORDS, stateLook } from "@/format/states";
 import { useLateText } from "@/hooks/useLateText";
+import { columnsQuery, columnValuesQuery } from "@/services/columns";
 
 interface Props {
   query: string;
@@ -17,6 +21,8 @@ const PAUSE_MS = 250;
 /** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
 export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props) {
   const [typed, setTyped, send] = useLateText(query, onChange, PAUSE_MS);
+  const [isUsed, setUsed] = useState(false);
+  const completions = useCompletions(isUsed ? typed : "");
   const hint = useId();
   const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
   return (
@@ -26,7 +32,10 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         type="search"
         className="filter-input"
         value={typed}
-        onChange={(event) => setTyped(event.target.value)}
+        onChange={(event) => {
+          setUsed(true);
+          setTyped(event.target.value);
+        }}
         onBlur={send}
         placeholder="Filter: a name, or state = running and hp.lr < 0.01"
         aria-label="Filter the experiments"
@@ -37,7 +46,7 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         list={`${hint}-examples`}
       />
       <datalist id={`${hint}-examples`}>
-        {EXAMPLES.map((example) => (
+        {(typed === "" ? EXAMPLES : completions).map((example) => (
           <option key={example} value={example} />
         ))}
       </datalist>
@@ -46,4 +55,17 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
       </div>
     </div>
   );
+}
+
+/** The filter with its last word completed: a column, or a value of the column before it. */
+function useCompletions(typed: string): string[] {
+  const found = completionOf(typed);
+  const isColumn = found?.kind === "column";
+  const { data: columns } = useQuery({ ...columnsQuery(isColumn ? found.word : "", 12), enabled: isColumn });
+  const column = found?.kind === "value" && found.column !== "state" ? found.column : "";
+  const { data: values } = useQuery(columnValuesQuery(column, found?.word ?? ""));
+  if (found === null) return [];
+  const states = STATE_WORDS.map((state) => stateLook(state).word).filter((word) => word.startsWith(found.word.toLowerCase()));
+  const words = isColumn ? (columns?.columns ?? []).map((each) => each.column) : found.column === "state" ? states : (values ?? []);
+  return words.map((word) => found.prefix + asTyped(word));
 }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useIdle } from "@/app/idle";
-import { visible } from "@/format/visible";
+import { useIdle } from "@/app/idleCallback";
+import { escapeControl } from "@/format/escapeControl";
 import { columnsQuery } from "@/services/columns";
 
 const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
@@ -17,7 +17,7 @@ export function GroupMenu({ group, onChange }: { group: string; onChange: (group
         <option value="">none</option>
         {(group && !choices.includes(group) ? [group, ...choices] : choices).map((column) => (
           <option key={column} value={column}>
-            {visible(column)}
+            {escapeControl(column)}
           </option>
         ))}
       </select>

@@ -9,7 +9,7 @@ import type { ListState } from "./listState";
 import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** The row on a line of the screen; undefined where none is there. */
 export type RowAt = (line: number) => Row | "on its way" | undefined;
@@ -95,7 +95,7 @@ export function RunGrid(props: Props) {
               <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
                 <div role="gridcell">
                   <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
-                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {visible(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
+                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {escapeControl(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
                   </button>
                 </div>
               </div>
@@ -189,10 +189,19 @@ interface HeadProps {
 
 function HeadCell({ header, left, place, count, onSort }: HeadProps) {
   const sorted = header.column.getIsSorted();
+  const title = flexRender(header.column.columnDef.header, header.getContext());
+  if (lookOf(header.id).computed) {
+    return (
+      <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)}>
+        <span title="The list cannot be sorted by this">{title}</span>
+        <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+      </div>
+    );
+  }
   return (
     <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
       <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
-        <span>{flexRender(header.column.columnDef.header, header.getContext())}</span>
+        <span>{title}</span>
         {sorted && (
           <span aria-hidden="true">
             {sorted === "desc" ? "↓" : "↑"}

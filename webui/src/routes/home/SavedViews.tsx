@@ -7,7 +7,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
 
 export function SavedViews() {
@@ -49,7 +49,7 @@ function Views() {
         {views.map((view) => (
           <li key={view.name} className="row">
             <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
-              {visible(view.name)}
+              {escapeControl(view.name)}
             </Button>
             <Button kind="quiet" aria-label={`Forget the view ${view.name}`} onClick={() => void keep(views.filter((each) => each !== view))}>
               ✕

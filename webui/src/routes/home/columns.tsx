@@ -5,7 +5,8 @@ import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
-import { visible } from "@/format/visible";
+import { runTimes } from "@/format/runTimes";
+import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
 
@@ -13,7 +14,14 @@ export interface ColumnLook {
   title: string;
   width: number;
   number?: boolean;
+  /** Computed for the rows in sight: asked for by name, and no order or filter of the list knows it. */
+  computed?: boolean;
   draw: (row: Row, addFilter: (column: string, value: string) => void) => ReactNode;
+}
+
+function RunTime({ row, part }: { row: Row; part: "waited" | "ran" }) {
+  const now = useNow();
+  return row.times && <span className="number">{duration(runTimes(row.times, row.state, now)[part])}</span>;
 }
 
 function Took({ row }: { row: Row }) {
@@ -25,7 +33,7 @@ function Took({ row }: { row: Row }) {
 function Clickable({ column, value, add }: { column: string; value: string; add: (column: string, value: string) => void }) {
   return (
     <button type="button" className="sort-button" title={`Show only ${column} = ${value}`} onClick={() => add(column, value)}>
-      {visible(value)}
+      {escapeControl(value)}
     </button>
   );
 }
@@ -37,12 +45,12 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "Name",
     width: 260,
     draw: (row) => (
-      <Link to={`/experiments/${row.id}`} title={visible(row.name)}>
-        {visible(row.name) || `experiment ${row.id}`}
+      <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
+        {escapeControl(row.name) || `experiment ${row.id}`}
       </Link>
     ),
   },
-  description: { title: "Description", width: 220, draw: (row) => <span title={visible(row.description)}>{visible(row.description)}</span> },
+  description: { title: "Description", width: 220, draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span> },
   state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
   progress: {
     title: "Progress",
@@ -55,14 +63,16 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
         <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{visible(row.searcherMetric)}</small>
+          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{escapeControl(row.searcherMetric)}</small>
         </span>
       ),
   },
-  searcherMetric: { title: "Metric", width: 150, draw: (row) => visible(row.searcherMetric) },
+  searcherMetric: { title: "Metric", width: 150, draw: (row) => escapeControl(row.searcherMetric) },
   searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
-  duration: { title: "Duration", width: 120, draw: (row) => <Took row={row} /> },
-  startTime: { title: "Started", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
+  waited: { title: "Waited", width: 120, computed: true, draw: (row) => <RunTime row={row} part="waited" /> },
+  ran: { title: "Ran", width: 120, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
+  duration: { title: "Elapsed", width: 120, draw: (row) => <Took row={row} /> },
+  startTime: { title: "Submitted", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
   endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
   user: { title: "User", width: 110, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
   tags: {
@@ -72,7 +82,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
       <span>
         {row.labels.map((label) => (
           <button key={label} type="button" className="tag" title={`Show only tag ${label}`} onClick={() => add("tags", label)}>
-            {visible(label)}
+            {escapeControl(label)}
           </button>
         ))}
       </span>
@@ -92,7 +102,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
 
 /** A hyperparameter, a metric or a value of the configuration. */
 export function cellColumn(column: string): ColumnLook {
-  const title = visible(column.replace(/^config\./, "").replace(/^hp\./, ""));
+  const title = escapeControl(column.replace(/^config\./, "").replace(/^hp\./, ""));
   return {
     title,
     width: Math.min(260, Math.max(110, title.length * 8 + 40)),

@@ -17,7 +17,7 @@ export interface ListState {
   showArchived: boolean;
 }
 
-export const DEFAULT_COLUMNS = ["id", "name", "state", "progress", "searcherMetricsVal", "duration", "startTime", "user", "tags"];
+export const DEFAULT_COLUMNS = ["id", "name", "state", "progress", "searcherMetricsVal", "startTime", "ran", "user", "tags"];
 export const PHONE_COLUMNS = ["state", "name", "progress"];
 export const DEFAULT_SORT: Sort[] = [{ column: "id", descending: true }];
 

@@ -51,7 +51,7 @@ export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string
 }
 
 function askedOf(columns: readonly string[]): string[] {
-  return columns.filter((column) => !Object.hasOwn(BUILT_IN, column));
+  return columns.filter((column) => !Object.hasOwn(BUILT_IN, column) || BUILT_IN[column]!.computed);
 }
 
 function findingOf(filter: Filter | null, sort: ListState["sort"], showArchived: boolean): Finding {
@@ -67,7 +67,8 @@ export function useSections(state: ListState, filter: Filter | null) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const asked = useMemo(() => askedOf(state.columns), [state.columns]);
   const whole = useMemo(() => findingOf(filter, state.sort, state.showArchived), [filter, state.sort, state.showArchived]);
-  const first = useQuery({ ...rowsQuery(whole, asked, 0), enabled: state.group === "" });
+  // With groups it is asked as well, for the total: an experiment with two tags is in two groups.
+  const first = useQuery(rowsQuery(whole, asked, 0));
   const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
   const sections = useMemo<Section[]>(() => {
     if (state.group === "") return [{ key: "", title: null, finding: whole, count: first.data?.total ?? 0 }];
@@ -79,15 +80,20 @@ export function useSections(state: ListState, filter: Filter | null) {
       return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
     });
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
-  const { error: failure, isPending, isSuccess, isPlaceholderData } = state.group === "" ? first : groups;
-  const [answered, setAnswered] = useState<Section[]>([]);
-  if (isSuccess && !isPlaceholderData && sections !== answered) setAnswered(sections);
-  // Where the master refuses a filter or does not answer, the list stays what it was.
-  const shown = failure ? answered : sections;
-  const shape = useMemo(() => shapeOf(shown, closed), [shown, closed]);
+  const parts = state.group === "" ? [first] : [first, groups];
+  const failure = parts.find(({ error }) => error)?.error ?? null;
+  const isPending = parts.some((part) => part.isPending);
+  const isPlaceholderData = parts.some((part) => part.isPlaceholderData);
+  const isAnswered = parts.every(({ isSuccess }) => isSuccess) && !isPlaceholderData;
+  const total = first.data?.total ?? 0;
+  const [answered, setAnswered] = useState<{ sections: Section[]; asked: string[]; total: number }>({ sections: [], asked: [], total: 0 });
+  if (isAnswered && (sections !== answered.sections || asked !== answered.asked || total !== answered.total)) setAnswered({ sections, asked, total });
+  // The list stays what it was while the next answer is on its way, and where the master refuses a filter.
+  const shown = isAnswered ? { sections, asked, total } : answered;
+  const shape = useMemo(() => shapeOf(shown.sections, closed), [shown.sections, closed]);
   const toggle = (key: string) => setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
   const isCurrent = !isPending && !isPlaceholderData;
-  return { whole, asked, shape, toggle, failure, isPending, isCurrent, total: shown.reduce((sum, section) => sum + section.count, 0) };
+  return { whole, asked: shown.asked, shape, toggle, failure, isPending, isCurrent, total: shown.total };
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */

@@ -6,7 +6,7 @@ import { Loading } from "@/components/base/Loading";
 import { StateBadge } from "@/components/StateBadge";
 import { ExactTime } from "@/components/TimeText";
 import { duration } from "@/format/duration";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Attempt, attemptsQuery } from "@/services/trials";
 import type { TrialTabProps } from "../Trial";
@@ -54,7 +54,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
         )}
         <Link to={`${base}/logs?attempt=${encodeURIComponent(attempt.allocationId)}`}>its log</Link>
       </div>
-      {attempt.message && <p>{visible(attempt.message)}</p>}
+      {attempt.message && <p>{escapeControl(attempt.message)}</p>}
       <table className="plain-table">
         <thead>
           <tr>
@@ -84,7 +84,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
           <strong>
             Rank {rank.rank} on {rank.host} failed{rank.cause && `: ${rank.cause}`}
           </strong>
-          <pre className="source">{rank.lastLines.map(visible).join("\n")}</pre>
+          <pre className="source">{rank.lastLines.map(escapeControl).join("\n")}</pre>
         </div>
       ))}
     </article>

@@ -2,7 +2,7 @@ import { EmptyState } from "@/components/base/EmptyState";
 import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { TrialTabProps } from "../Trial";
-import { visible } from "@/format/visible";
+import { escapeControl } from "@/format/escapeControl";
 
 /** The values that this trial was given. */
 export default function Hyperparameters({ trial }: TrialTabProps) {
@@ -21,7 +21,7 @@ export default function Hyperparameters({ trial }: TrialTabProps) {
           {values.map(([name, value]) => (
             <tr key={name}>
               <td>
-                <code>{visible(name)}</code>
+                <code>{escapeControl(name)}</code>
               </td>
               <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>

@@ -1,5 +1,5 @@
 /** Items by what they have in common, in the order in which that is first met. As Map.groupBy, which browsers of 2023 and Node 20 lack. */
-export function gathered<K, V>(items: Iterable<V>, by: (item: V) => K): Map<K, V[]> {
+export function groupBy<K, V>(items: Iterable<V>, by: (item: V) => K): Map<K, V[]> {
   const found = new Map<K, V[]>();
   for (const item of items) {
     const key = by(item);

@@ -7,7 +7,7 @@ import { trialQuery } from "@/services/trials";
 import { basePath } from "./base";
 
 /** Asks for what this address will show before anything is drawn: the way to the master is as long as drawing takes. */
-export function startFirstLook(queries: QueryClient, { pathname, search }: { pathname: string; search: string }): void {
+export function prefetch(queries: QueryClient, { pathname, search }: { pathname: string; search: string }): void {
   void queries.prefetchQuery(sessionQuery);
   const place = pathname.slice(basePath.length - 1);
   const [, kind, id] = /^\/(experiments|trials)\/(\d+)(?:\/|$)/.exec(place) ?? [];

@@ -1,7 +1,7 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { Loading } from "@/components/base/Loading";
 
-export interface Later<P> {
+export interface Lazy<P> {
   (props: P): ReactNode;
   /** Fetched before it is drawn. */
   fetch: () => Promise<void>;
@@ -11,7 +11,7 @@ export interface Later<P> {
  * A part of the page that is fetched when it is first drawn, or before. As React's `lazy`, but shown as soon as it is
  * here: a boundary that has once shown what is there meanwhile holds the part itself back for 300 ms.
  */
-export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />): Later<P> {
+export function lazy<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />): Lazy<P> {
   let Found: ComponentType<P> | null = null;
   const fetch = async () => {
     Found ??= (await load()).default;
@@ -34,6 +34,6 @@ export function later<P extends object>(load: () => Promise<{ default: Component
 }
 
 /** Fetches the part that an address names, if it names one: with the page's first question and not after it. */
-export function useFetched<P>(parts: ReadonlyMap<string, Later<P>>, name: string): void {
+export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string): void {
   useEffect(() => void parts.get(name)?.fetch().catch(() => undefined), [parts, name]);
 }

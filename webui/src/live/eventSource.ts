@@ -1,11 +1,11 @@
 import { masterUrl } from "@/app/base";
-import type { Told, Wish } from "./relay";
+import type { Told, Wish } from "./sharedStream";
 import type { Source } from "./stream";
 
 let isShared = typeof SharedWorker !== "undefined";
 
 /** The stream, held for all pages of this browser by a worker where there are such, else by this page alone. */
-export function openSource(after: string, renew: boolean): Source {
+export function openEventSource(after: string, renew: boolean): Source {
   const url = new URL(masterUrl("/detent/stream"), location.href).href;
   if (isShared) return new SharedSource(url, after, renew);
   return new EventSource(after ? `${url}?lastEventId=${encodeURIComponent(after)}` : url);
@@ -16,7 +16,7 @@ class SharedSource implements Source {
   private readonly port: MessagePort;
 
   constructor(url: string, after: string, renew: boolean) {
-    const worker = new SharedWorker(new URL("./relay.worker.ts", import.meta.url), { type: "module" });
+    const worker = new SharedWorker(new URL("./sharedStream.worker.ts", import.meta.url), { type: "module" });
     this.port = worker.port;
     worker.onerror = () => {
       // A worker of an older build is gone with it; the next try is a stream of this page's own.

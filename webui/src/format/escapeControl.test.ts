@@ -1,7 +1,7 @@
 // @vitest-environment node
 import { describe, expect, it } from "vitest";
 import { figure } from "./number";
-import { visible } from "./visible";
+import { escapeControl } from "./escapeControl";
 
 describe("what would act in a text", () => {
   it.each([
@@ -11,10 +11,10 @@ describe("what would act in a text", () => {
     ["an escape", "a\u001b[31mb", "a\u241b[31mb"],
     ["an escape of eight bits", "a\u009b31mb", "a\ufffd31mb"],
     ["what cannot be seen", "ad\u200bmin\ufeff", "ad\ufffdmin\ufffd"],
-  ])("is shown as a sign: %s", (_, text, shown) => expect(visible(text)).toBe(shown));
+  ])("is shown as a sign: %s", (_, text, shown) => expect(escapeControl(text)).toBe(shown));
 
   it("leaves what people write with: tabs, lines, joined signs", () => {
-    for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"]) expect(visible(text)).toBe(text);
+    for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"]) expect(escapeControl(text)).toBe(text);
   });
 
   it("is shown in values as in names", () => expect(figure("\u202e9.0")).toBe("\ufffd9.0"));

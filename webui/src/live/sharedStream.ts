@@ -23,7 +23,7 @@ const KEPT = 500;
  * One stream for all pages of a browser: over HTTP/1.1 it opens six connections to a master and no more, so the seventh
  * page with a stream of its own would wait for ever. Whoever joins goes on where it says it was, as at the master.
  */
-export class StreamRelay {
+export class SharedStream {
   private source: Source | null = null;
   private hello: { fields: Record<string, unknown>; heard: number } | null = null;
   private place: Place | null = null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { StreamRelay, type Told } from "./relay";
+import { SharedStream, type Told } from "./sharedStream";
 import type { Source } from "./stream";
 
 class Fake implements Source {
@@ -30,7 +30,7 @@ class Fake implements Source {
 function made() {
   const opened: { source: Fake; after: string }[] = [];
   let now = 0;
-  const relay = new StreamRelay(
+  const shared = new SharedStream(
     (_, after) => {
       const source = new Fake();
       opened.push({ source, after });
@@ -41,10 +41,10 @@ function made() {
   const join = (after: string, renew = false) => {
     const told: Told[] = [];
     const page = (each: Told) => told.push(each);
-    relay.start(page, "/detent/stream", after, renew);
+    shared.start(page, "/detent/stream", after, renew);
     return { told, page, ids: () => told.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId), hello: () => JSON.parse(told.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string } };
   };
-  return { relay, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
+  return { shared, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
 }
 
 describe("one stream for all pages", () => {
@@ -125,12 +125,12 @@ describe("one stream for all pages", () => {
   });
 
   it("closes when the last page has gone", () => {
-    const { relay, opened, join } = made();
+    const { shared, opened, join } = made();
     const first = join("");
     const second = join("");
-    relay.stop(first.page);
+    shared.stop(first.page);
     expect(opened[0]?.source.closed).toBe(false);
-    relay.stop(second.page);
+    shared.stop(second.page);
     expect(opened[0]?.source.closed).toBe(true);
   });
 });

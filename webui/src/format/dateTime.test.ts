@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clock, day, exact } from "./moment";
+import { clock, day, exact } from "./dateTime";
 
 const THEN = Date.UTC(2026, 2, 1, 23, 5, 9);
 

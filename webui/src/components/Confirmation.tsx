@@ -1,0 +1,40 @@
+import type { ReactNode } from "react";
+import { Button } from "./base/Button";
+import { Dialog } from "./base/Dialog";
+
+interface Props {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  action: string;
+  run: () => void;
+  /** A gentler way to the same end, offered beside the action. */
+  alternative?: { title: string; run: () => void; why?: string | undefined };
+  children: ReactNode;
+}
+
+/** A second step before an action that loses work. Cancel has the focus, so that Enter loses nothing. */
+export function Confirmation({ open, onClose, title, action, run, alternative, children }: Props) {
+  const closing = (act: () => void) => () => {
+    onClose();
+    act();
+  };
+  return (
+    <Dialog open={open} onClose={onClose} title={title}>
+      {children}
+      <div className="dialog-foot">
+        <Button onClick={onClose} autoFocus>
+          Cancel
+        </Button>
+        {alternative && (
+          <Button why={alternative.why} onClick={closing(alternative.run)}>
+            {alternative.title}
+          </Button>
+        )}
+        <Button kind="danger" onClick={closing(run)}>
+          {action}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,18 @@
+import { useQuery } from "@tanstack/react-query";
+import { escapeControl } from "@/format/escapeControl";
+import { MAX_NAMES, namesQuery } from "@/services/columns";
+
+/** Experiments by their names, in a dialog that asks about them. */
+export function ExperimentNames({ ids }: { ids: readonly number[] }) {
+  const { data } = useQuery(namesQuery(ids));
+  return (
+    <ul className="names" aria-label="Experiments">
+      {ids.slice(0, MAX_NAMES).map((id) => (
+        <li key={id}>
+          {id} {escapeControl(data?.get(id) ?? "")}
+        </li>
+      ))}
+      {ids.length > MAX_NAMES && <li className="soft">and {ids.length - MAX_NAMES} more</li>}
+    </ul>
+  );
+}

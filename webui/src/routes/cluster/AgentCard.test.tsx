@@ -1,0 +1,92 @@
+import { screen, within } from "@testing-library/react";
+import { beforeEach, describe, expect, it } from "vitest";
+import { SessionGate } from "@/app/session";
+import type { OverviewAgent } from "@/services/cluster";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { fakeMaster } from "@/testing/fakeMaster";
+import { fakeStreams } from "@/testing/fakeStream";
+import { CREATED, sessionOf } from "@/testing/samples";
+import { AgentCard } from "./AgentCard";
+
+const DISABLE = "POST /api/v1/agents/gpu-1/disable";
+const DISABLE_SLOT = "POST /api/v1/agents/gpu-1/slots/0/disable";
+const holder = { allocationId: "7.3.1", trialId: 3, experimentId: 7, experimentName: "digits", rank: 0, since: CREATED };
+
+const AGENT: OverviewAgent = {
+  id: "gpu-1",
+  pool: "default",
+  hostname: "gpu-1",
+  version: "1.0",
+  connected: true,
+  enabled: true,
+  draining: false,
+  slots: [
+    { id: 0, type: "cuda", brand: "", enabled: true, draining: false, held: holder },
+    { id: 1, type: "cuda", brand: "", enabled: true, draining: false, held: { ...holder, rank: 1 } },
+  ],
+};
+
+async function card(agent: Partial<OverviewAgent> = {}) {
+  fakeStreams();
+  const session = sessionOf();
+  const admin = { ...session, user: { ...session.user, admin: true } };
+  const master = fakeMaster({ [DISABLE]: {}, [DISABLE_SLOT]: {}, "GET /detent/session": admin });
+  drawn(
+    <SessionGate>
+      <AgentCard agent={{ ...AGENT, ...agent }} />
+    </SessionGate>,
+  );
+  await pass();
+  return master;
+}
+
+const press = async (name: string) => {
+  await user.click(screen.getByRole("button", { name }));
+  await pass();
+};
+
+describe("a machine", () => {
+  beforeEach(() => stopClock());
+
+  it("is drained at the first click", async () => {
+    const master = await card();
+    await press("Drain");
+    expect(master.of(DISABLE).map(({ body }) => body)).toEqual([{ drain: true }]);
+  });
+
+  it("is disabled only after a dialog that names each trial once", async () => {
+    const master = await card();
+    await press("Disable…");
+    expect(master.of(DISABLE)).toEqual([]);
+    const dialog = within(screen.getByRole("dialog", { name: "Disable agent gpu-1?" }));
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual(["Trial 3 of experiment 7, digits"]);
+    expect(dialog.getByText(/without a checkpoint/)).toBeVisible();
+    await press("Disable");
+    expect(master.of(DISABLE).map(({ body }) => body)).toEqual([{ drain: false }]);
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  it("is left alone by Cancel, and drained by the gentler choice", async () => {
+    const master = await card();
+    await press("Disable…");
+    await press("Cancel");
+    expect(master.of(DISABLE)).toEqual([]);
+    await press("Disable…");
+    await press("Drain instead");
+    expect(master.of(DISABLE).map(({ body }) => body)).toEqual([{ drain: true }]);
+  });
+
+  it("asks as well before a slot in use is switched off,", async () => {
+    const master = await card();
+    await press("Switch slot 0 of gpu-1 off");
+    expect(master.of(DISABLE_SLOT)).toEqual([]);
+    await press("Disable");
+    expect(master.of(DISABLE_SLOT).map(({ body }) => body)).toEqual([{ drain: false }]);
+  });
+
+  it("switches a free slot off at the first click", async () => {
+    const master = await card({ slots: [{ ...AGENT.slots[0]!, held: null }] });
+    await press("Switch slot 0 of gpu-1 off");
+    expect(master.of(DISABLE_SLOT)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,28 @@
+import { duration } from "@/format/duration";
+import type { ExperimentStatus, Timeline } from "@/services/experiments";
+
+/** What a trial has done since its last checkpoint. */
+export interface UnsavedWork {
+  trialId: number;
+  steps: number;
+  /** The newest checkpoint; null where there is none. */
+  saved: { steps: number; time: number } | null;
+}
+
+const WITHOUT_WORK = new Set(["STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_PAUSED", "STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"]);
+
+/** The work that a kill would lose, for each trial that runs. Pure. */
+export function unsavedWork(trials: ExperimentStatus["trials"], marks: Timeline["marks"]): UnsavedWork[] {
+  return trials
+    .filter((trial) => !WITHOUT_WORK.has(trial.state))
+    .map(({ trialId, steps }) => {
+      const saved = marks.filter((mark) => mark.kind === "checkpoint" && mark.trialId === trialId && mark.steps !== null).at(-1);
+      return { trialId, steps, saved: saved ? { steps: saved.steps ?? 0, time: Date.parse(saved.time) } : null };
+    });
+}
+
+export function unsavedText({ trialId, steps, saved }: UnsavedWork, now: number): string {
+  if (saved === null) return `Trial ${trialId}: all ${steps} steps, as it has no checkpoint yet`;
+  const lost = Math.max(0, steps - saved.steps);
+  return `Trial ${trialId}: ${lost} ${lost === 1 ? "step" : "steps"} since the checkpoint at step ${saved.steps}, ${duration(now - saved.time)} ago`;
+}
