@@ -107,7 +107,7 @@ class App(FastAPI):
         super().__init__(**settings)
         self.state.services = services
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
-        self.state.patience = RateLimit()
+        self.state.rate_limit = RateLimit()
         self.state.feed = ChangeFeed(lambda: services.epoch, services.notifications.publish)
         services.notifications.observers.append(self.state.feed.on_topics)
         self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), services.settings.base_path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
+from determined.errors import BadRequest, Conflict, Forbidden, NotFound, PreconditionFailed, Unauthenticated
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
@@ -152,6 +152,8 @@ class Users:
             if namesake is not None and namesake.id != user_id:
                 raise Conflict(f"user {namesake.username!r} exists already")
             await _check_display_name(session, values.get("display_name", ""), user_id)
+            if user.admin and user.active and (values.get("admin") is False or values.get("active") is False):
+                await _check_other_admin(session, user_id)
             await repository.change(session, user_id, modified_at=self._clock.now(), **values)
             if password is not None or changes.get("active") is False:
                 await repository.close_sessions_of(session, user_id, but=actor.session_id if own else None)
@@ -216,3 +218,9 @@ def _check_strength(password: str) -> None:
     problem = weakness(password)
     if problem:
         raise BadRequest(problem)
+
+
+async def _check_other_admin(session: AsyncSession, user_id: int) -> None:
+    """Raises PreconditionFailed if nobody else could manage the cluster."""
+    if not any(each.admin and each.active for each in await repository.all_users(session) if each.id != user_id):
+        raise PreconditionFailed("this is the last active admin; make another user admin first")

@@ -3,11 +3,11 @@
 from fastapi import APIRouter, Request, Response
 
 from determined import __version__
-from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined.errors import BadRequest, Forbidden
 from determined_master.api import session_cookie
 from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrAgent
 from determined_master.api.json_body import JsonRoute
-from determined_master.api.rate_limit import RateLimit
+from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.users import user as shown
@@ -42,14 +42,8 @@ async def make_sign_in_link(
 async def sign_in(
     body: schemas.SignInBody, request: Request, response: Response, services: ServicesDep
 ) -> schemas.SignInAnswer:
-    patience: RateLimit = request.app.state.patience
-    address = request.client.host if request.client else ""
-    patience.check(address, services.clock.now())
-    try:
+    with limited_sign_in(request, services.clock.now()):
         token, row = await _open(services, body)
-    except Unauthenticated:
-        patience.note_wrong(address, services.clock.now())
-        raise
     session_cookie.give(response, request, services, token, name=services.authenticator.cookie)
     return schemas.SignInAnswer(user=shown(row))
 

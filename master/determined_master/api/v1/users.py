@@ -9,6 +9,7 @@ from determined_master.api import session_cookie
 from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
+from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.sorting import refuse_given, sort
@@ -23,7 +24,8 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
 async def login(
     body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
 ) -> schemas.LoginAnswer:
-    token, row = await services.users.login(body.username, body.password, is_hashed=body.is_hashed)
+    with limited_sign_in(request, services.clock.now()):
+        token, row = await services.users.login(body.username, body.password, is_hashed=body.is_hashed)
     session_cookie.give(response, request, services, token, name=COOKIE)
     return schemas.LoginAnswer(token=token, user=schemas.user(row))
 
