@@ -50,6 +50,10 @@ class Authenticator:
     def is_agent(self, token: str | None) -> bool:
         return token is not None and hmac.compare_digest(token.encode(), self._secrets.join_token.encode())
 
+    def is_operator(self, token: str | None) -> bool:
+        """Returns True for the token of whoever owns the data folder."""
+        return token is not None and hmac.compare_digest(token.encode(), self._secrets.operator_token.encode())
+
     async def principal(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
         """Returns who sent a request with these headers (names in lower case) and cookies. Raises Unauthenticated.
 

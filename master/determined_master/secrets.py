@@ -11,15 +11,20 @@ TASK_TOKEN_PREFIX = "dta1"
 
 
 class Secrets:
-    """``secret`` signs task tokens, so that none need be stored; ``join_token`` lets agents in. Both mode 0600."""
+    """Secrets in the data folder, each in a file of mode 0600.
 
-    def __init__(self, secret: bytes, join_token: str) -> None:
+    ``secret`` signs task tokens, so that none need be stored. ``join_token`` lets agents in, on every machine.
+    ``operator_token`` is for whoever owns the data folder, such as `det up`: it drains and signs in any user.
+    """
+
+    def __init__(self, secret: bytes, join_token: str, operator_token: str) -> None:
         self._secret = secret
         self.join_token = join_token
+        self.operator_token = operator_token
 
     @classmethod
     def load(cls, data: Path) -> "Secrets":
-        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / "agent-token"))
+        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / "agent-token"), _kept(data / "operator-token"))
 
     def task_token(self, allocation_id: str) -> str:
         return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"

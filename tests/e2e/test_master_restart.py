@@ -288,7 +288,7 @@ def test_killed_right_after_its_200(lonely):
 def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
     """Both are asked for with the join token, so they are not among the writes above."""
     with live_cluster(tmp_path / "cluster") as cluster:
-        token = (cluster.data / "agent-token").read_text().strip()
+        token = (cluster.data / "operator-token").read_text().strip()
         ended = create(cluster, SCRIPT, tmp_path / "ended")
         ended.ended()
         container, offset = wait_until(

@@ -15,7 +15,7 @@ from determined_master.clock import FixedClock
 
 
 def joined(one: Cluster) -> dict[str, str]:
-    return {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    return {"Authorization": f"Bearer {one.master.secrets.operator_token}"}
 
 
 async def link(one: Cluster, **headers: str) -> str:

@@ -112,15 +112,20 @@ async def test_agents_need_the_join_token(one: Cluster):
     assert (await one.client.get("/api/v1/me", headers=joined)).status_code == 401
 
 
-async def test_whoever_holds_the_data_folder_may_drain(one: Cluster):
+async def test_the_owner_of_the_data_folder_may_drain_and_agents_may_not(one: Cluster):
+    operator = {"Authorization": f"Bearer {one.master.secrets.operator_token}"}
+    assert (await one.client.get("/detent/drain", headers=operator)).json() == {"live": []}
+    assert (await one.client.post("/detent/drain", json={}, headers=operator)).status_code == 200
     joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    assert (await one.client.get("/detent/drain", headers=joined)).json() == {"live": []}
-    assert (await one.client.post("/detent/drain", json={}, headers=joined)).status_code == 200
+    assert (await one.client.get("/detent/drain", headers=joined)).status_code == 401
+    link = {"username": "admin"}
+    assert (await one.client.post("/detent/sign-in/links", json=link, headers=joined)).status_code == 401
+    assert (await one.client.post("/detent/sign-in/links", json=link, headers=operator)).status_code == 200
     assert (await one.client.get("/detent/drain", headers={"Authorization": "Bearer forged"})).status_code == 401
 
 
 async def test_files_with_secrets_are_their_owners_alone(one: Cluster):
-    for name in ("secret", "agent-token"):
+    for name in ("secret", "agent-token", "operator-token"):
         assert (one.master.settings.data / name).stat().st_mode & 0o777 == 0o600
 
 

@@ -29,8 +29,8 @@ EXPECTED: dict[Rule, tuple[int, int, int, int, int]] = {
     Rule.TASK_ONLY: (401, 401, 403, 403, 401),
     Rule.ADMIN: (401, 401, 403, 403, 401),
     Rule.AGENT: (401, 401, 401, 401, ALLOWED),
-    Rule.ADMIN_OR_AGENT: (401, 401, 403, 403, ALLOWED),
-    Rule.USER_OR_AGENT: (401, 401, ALLOWED, 403, ALLOWED),
+    Rule.ADMIN_OR_OPERATOR: (401, 401, 403, 403, 401),
+    Rule.USER_OR_OPERATOR: (401, 401, ALLOWED, 403, 401),
 }
 """Status by caller, in the order of FOREIGN."""
 NEVER_ALLOWED_HERE = ("/detent/stream", "/detent/drain", "/api/v1/auth/logout", "/detent/sign-out")

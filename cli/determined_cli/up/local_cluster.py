@@ -165,7 +165,7 @@ class LocalCluster:
 
     def _end(self) -> None:
         # The folder's own token: passwords may have been changed since.
-        token = (self._folder / "agent-token").read_text().strip()
+        token = (self._folder / "operator-token").read_text().strip()
         session = Session(self.url, token=token, timeout=5, retry=ONCE)
         drain(session, self._args.grace, say, lambda: self._signals > 1, self._pause)
         session.close()
@@ -214,7 +214,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _offer_link(args: argparse.Namespace, url: str, folder: Path) -> None:
-    session = Session(url, token=(folder / "agent-token").read_text().strip(), timeout=5, retry=ONCE)
+    session = Session(url, token=(folder / "operator-token").read_text().strip(), timeout=5, retry=ONCE)
     try:
         link = browser.new_link(session, "admin")
     except ApiError as error:

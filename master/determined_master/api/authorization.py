@@ -23,8 +23,8 @@ class Rule(Enum):
     TASK_ONLY = "the task itself"
     ADMIN = "an admin"
     AGENT = "whoever holds the join token"
-    ADMIN_OR_AGENT = "an admin, or whoever holds the join token"
-    USER_OR_AGENT = "every user, or whoever holds the join token"
+    ADMIN_OR_OPERATOR = "an admin, or the owner of the data folder"
+    USER_OR_OPERATOR = "every user, or the owner of the data folder"
 
 
 RULES: Mapping[Callable[..., Any], Rule] = {
@@ -38,8 +38,8 @@ RULES: Mapping[Callable[..., Any], Rule] = {
     dependencies.task: Rule.TASK_ONLY,
     dependencies.current_admin: Rule.ADMIN,
     dependencies.agent: Rule.AGENT,
-    dependencies.admin_or_agent: Rule.ADMIN_OR_AGENT,
-    dependencies.user_or_agent: Rule.USER_OR_AGENT,
+    dependencies.admin_or_operator: Rule.ADMIN_OR_OPERATOR,
+    dependencies.user_or_operator: Rule.USER_OR_OPERATOR,
     dependencies.log_reader: Rule.ADMIN,
 }
 

@@ -90,16 +90,16 @@ async def agent(request: Request, services: ServicesDep) -> None:
         raise Unauthenticated("the join token is not this cluster's")
 
 
-async def admin_or_agent(request: Request, services: ServicesDep) -> None:
-    """An admin, or whoever holds the data folder: its supervisor must be able to end the cluster in good order even
-    after every password was changed."""
-    if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+async def admin_or_operator(request: Request, services: ServicesDep) -> None:
+    """Raises unless an admin or the owner of the data folder asks: its supervisor must be able to end the cluster in
+    good order even after every password was changed."""
+    if not services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         await current_admin(await current_user(await current_principal(request)))
 
 
-async def user_or_agent(request: Request, services: ServicesDep) -> Principal | None:
-    """The user; None for whoever holds the data folder."""
-    if services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
+async def user_or_operator(request: Request, services: ServicesDep) -> Principal | None:
+    """Returns the user, or None for the owner of the data folder."""
+    if services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         return None
     return await current_user(await current_principal(request))
 
@@ -120,5 +120,5 @@ TaskOrOwner = Annotated[Principal, Depends(task_or_owner)]
 TaskOrUser = Annotated[Principal, Depends(task_or_user)]
 Task = Annotated[Principal, Depends(task)]
 Admin = Annotated[Principal, Depends(current_admin)]
-UserOrAgent = Annotated[Principal | None, Depends(user_or_agent)]
+UserOrOperator = Annotated[Principal | None, Depends(user_or_operator)]
 LogReader = Annotated[Principal, Depends(log_reader)]

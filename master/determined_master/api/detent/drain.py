@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 
 from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Read, ServicesDep, admin_or_agent
+from determined_master.api.dependencies import Read, ServicesDep, admin_or_operator
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.services import Services
@@ -21,7 +21,7 @@ class DrainBody(Wire):
     kill: bool = False
 
 
-@router.post("/drain", dependencies=[Depends(admin_or_agent)])
+@router.post("/drain", dependencies=[Depends(admin_or_operator)])
 async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
     services.draining = True
@@ -47,7 +47,7 @@ async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
         await (services.allocations.kill(session, row) if kill else services.allocations.terminate(session, row))
 
 
-@router.get("/drain", dependencies=[Depends(admin_or_agent)])
+@router.get("/drain", dependencies=[Depends(admin_or_operator)])
 async def still_live(session: Read) -> dict[str, Any]:
     """Who holds slots yet."""
     names = []

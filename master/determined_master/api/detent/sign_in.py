@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request, Response
 from determined import __version__
 from determined.errors import BadRequest, Forbidden
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrAgent
+from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrOperator
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import page as schemas
@@ -22,7 +22,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @router.post("/sign-in/links")
 async def make_sign_in_link(
-    body: schemas.SignInLinkBody, request: Request, user: UserOrAgent, services: ServicesDep
+    body: schemas.SignInLinkBody, request: Request, user: UserOrOperator, services: ServicesDep
 ) -> schemas.SignInLink:
     """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
     if user is None:
