@@ -1,13 +1,9 @@
 """All that one running master holds: made once, handed down; no module keeps a global."""
 
-import asyncio
 import uuid
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from determined.errors import NotFound
@@ -31,6 +27,7 @@ from determined_master.logs.matching import Matchers
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
 from determined_master.notifications import Notifications
+from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
 from determined_master.principal import Principal
 from determined_master.secrets import Secrets
@@ -63,6 +60,7 @@ class Services:
     metrics: MetricStore
     logs: LogStore
     indexer: Indexer
+    offloader: Offloader
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -72,7 +70,6 @@ class Services:
     """Number, time, level and text of the newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
     log_counts: LineCounts = field(default_factory=LineCounts)
-    _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _trial_ids: dict[str, int] = field(default_factory=dict)
 
     async def trial_of(self, principal: Principal) -> int | None:
@@ -94,14 +91,7 @@ class Services:
     async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
         """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
         allocates does not stay with the master."""
-        loop = asyncio.get_running_loop()
-        async with self._offloading:
-            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
-            try:
-                return await loop.run_in_executor(pool, partial(work, *arguments))
-            finally:
-                # Waiting for the process to end would hold every request for a third of a second.
-                pool.shutdown(wait=False)
+        return await self.offloader.run(work, *arguments)
 
     async def begin(self) -> None:
         """Writes the first rows of this start; does nothing where they have been written."""
@@ -135,6 +125,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
     )
     lifecycle = Lifecycle(database, clock, trials)
+    offloader = Offloader(2)
     return Services(
         settings=settings,
         clock=clock,
@@ -149,10 +140,11 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         registry=Registry(),
         trials=trials,
         lifecycle=lifecycle,
-        creator=Creator(database, blobs, clock, settings, trials, lifecycle),
+        creator=Creator(database, blobs, clock, settings, trials, lifecycle, offloader),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),
         indexer=Indexer(database),
+        offloader=offloader,
     )
