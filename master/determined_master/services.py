@@ -1,7 +1,7 @@
 """All that one running master holds: made once, handed down; no module keeps a global."""
 
 import uuid
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -69,6 +69,10 @@ class Services:
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
+    unpacker: Offloader = field(default_factory=lambda: Offloader(1))
+    """Its own, so that contexts that take long delay neither uploads nor checks."""
+    model_defs: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    """Contexts as older clients read them, by hash."""
     log_counts: LineCounts = field(default_factory=LineCounts)
     _trial_ids: dict[str, int] = field(default_factory=dict)
 
