@@ -1,17 +1,33 @@
 """Content-addressed storage of contexts: tar.zst files, each named by the SHA-256 of its bytes."""
 
 import asyncio
+import base64
 import hashlib
 import os
 import re
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from determined.errors import BadRequest, NotFound
+from determined.context import check_unpacked_size, to_tgz
+from determined.errors import BadRequest, ContextError, NotFound
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def read_as_tgz(path: Path, limit: int) -> str:
+    """Returns a blob as tar.gz in base64. Raises ContextError if its tar has more than ``limit`` bytes. Blocking."""
+    return base64.b64encode(to_tgz(path.read_bytes(), limit=limit)).decode()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes that a context may have as it is sent, and as the tar that it unpacks to."""
+
+    sent: int
+    unpacked: int
 
 
 class Blobs:
@@ -38,8 +54,10 @@ class Blobs:
         """A file beside the blobs, for what is still coming in; deleted unless kept."""
         return tempfile.NamedTemporaryFile(dir=self.folder, prefix=".incoming-", delete=False)
 
-    async def receive(self, digest: str, chunks: AsyncIterator[bytes], limit: int) -> int:
-        """Takes in a blob that was announced under ``digest``; its size. Raises BadRequest for other bytes."""
+    async def receive(self, digest: str, chunks: AsyncIterator[bytes], limits: Limits) -> int:
+        """Takes in a blob that was announced under ``digest``; its size.
+
+        Raises BadRequest for other bytes, and for more than ``limits``."""
         self._place(digest)
         summing = hashlib.sha256()
         size = 0
@@ -47,12 +65,13 @@ class Blobs:
         try:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > limit:
-                    raise BadRequest(f"the context is larger than {limit} bytes")
+                if size > limits.sent:
+                    raise BadRequest(f"the context is larger than {limits.sent} bytes")
                 summing.update(chunk)
                 await asyncio.to_thread(file.write, chunk)
             if summing.hexdigest() != digest:
                 raise BadRequest("the bytes received do not have the announced hash; send them again")
+            await asyncio.to_thread(_check_unpacked, file, limits.unpacked)
             await asyncio.to_thread(self._keep, file, digest)
         finally:
             await asyncio.to_thread(_discard, file)
@@ -88,6 +107,16 @@ class Blobs:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _check_unpacked(file: IO[bytes], limit: int) -> None:
+    """Refuses a bomb. Counts what it unpacks to, a piece at a time, and stops beyond the limit."""
+    file.flush()
+    try:
+        with open(file.name, "rb") as written:
+            check_unpacked_size(written, limit)
+    except ContextError as error:
+        raise BadRequest(error.message) from None
 
 
 def _discard(file: IO[bytes]) -> None:

@@ -1,13 +1,9 @@
 """The services of one running master, made once and passed down."""
 
-import asyncio
 import uuid
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -35,6 +31,7 @@ from determined_master.logs.matching import Matchers
 from determined_master.logs.store import LogStore
 from determined_master.metrics.store import MetricStore
 from determined_master.notifications import Notifications
+from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
 from determined_master.principal import Principal
 from determined_master.secrets import Secrets
@@ -69,6 +66,7 @@ class Services:
     metrics: MetricStore
     logs: LogStore
     indexer: Indexer
+    offloader: Offloader
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -77,8 +75,11 @@ class Services:
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
+    unpacker: Offloader = field(default_factory=lambda: Offloader(1))
+    """Its own, so that contexts that take long delay neither uploads nor checks."""
+    model_defs: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    """Contexts as older clients read them, by hash."""
     log_counts: LineCounts = field(default_factory=LineCounts)
-    _offloading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _trial_ids: dict[str, int] = field(default_factory=dict)
 
     async def trial_of(self, principal: Principal) -> int | None:
@@ -119,14 +120,7 @@ class Services:
     async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
         """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
         allocates does not stay with the master."""
-        loop = asyncio.get_running_loop()
-        async with self._offloading:
-            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
-            try:
-                return await loop.run_in_executor(pool, partial(work, *arguments))
-            finally:
-                # Waiting for the process to end would hold every request for a third of a second.
-                pool.shutdown(wait=False)
+        return await self.offloader.run(work, *arguments)
 
     async def begin(self) -> None:
         """Writes the first rows of this start; does nothing where they have been written."""
@@ -161,6 +155,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     )
     authorization = Authorization(is_open=settings.authorization == "open")
     lifecycle = Lifecycle(database, clock, trials, authorization)
+    offloader = Offloader(2)
     return Services(
         settings=settings,
         clock=clock,
@@ -176,10 +171,11 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         registry=Registry(),
         trials=trials,
         lifecycle=lifecycle,
-        creator=Creator(database, blobs, clock, settings, trials, lifecycle),
+        creator=Creator(database, blobs, clock, settings, trials, lifecycle, offloader),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),
         indexer=Indexer(database),
+        offloader=offloader,
     )

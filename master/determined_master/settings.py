@@ -73,6 +73,11 @@ class Settings(BaseModel):
         return self.database_url or f"sqlite+aiosqlite:///{self.data / 'master.sqlite'}"
 
     @property
+    def unpacked_limit(self) -> int:
+        """Bytes of the tar of a context: its content, and the headers and padding of very many small files."""
+        return 4 * self.context_limit
+
+    @property
     def storage_default(self) -> dict[str, Any]:
         return self.checkpoint_storage or {"type": "shared_fs", "host_path": str(self.data / "checkpoints")}
 

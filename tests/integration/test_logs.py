@@ -88,14 +88,15 @@ async def test_an_expression_goes_through_all_pages(one: Cluster, monkeypatch):
     assert [line["log"] for line in await read(one, **found, limit=3, orderBy="ORDER_BY_DESC")] == ["a4", "a3", "a2"]
 
 
-async def test_an_expression_that_never_ends_holds_nobody_up(one: Cluster):
+async def test_an_expression_of_nested_repetitions_holds_nobody_up(one: Cluster):
     _, wish = await setup(one)
     await ship(one, wish, 0, 1, "a" * 5000 + "b")
     asked = one.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
     endless = asyncio.ensure_future(asked)
     while not endless.done():
         assert (await asyncio.wait_for(one.client.get("/api/v1/me"), 2)).status_code == 200
-    assert "takes too long" in json.loads(endless.result().text)["error"]["message"]
+    assert endless.result().status_code == 200
+    assert endless.result().text == ""
 
 
 async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):

@@ -1,6 +1,7 @@
 """Single, random and grid: how many, in which order, how they end; a snapshot at any point changes nothing."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -115,3 +116,33 @@ def test_interrupted_anywhere_it_goes_on_as_it_would_have(name, reasons, cut):
         assert first == second
         waiting += [a for a in first if isinstance(a, Create)]
     assert straight.progress({}) == broken.progress({})
+
+
+def test_a_grid_search_goes_on_from_a_snapshot_that_an_older_master_stored():
+    """Which points are left follows from ``created`` alone, in the order of the whole product from its end."""
+    whole = [{"a": a, "b": b} for a in "xy" for b in (1, 2, 3)]
+    concurrent = GRID | {"max_concurrent_trials": 2}
+    straight = make(config(concurrent, AXES), None)
+    first, second = straight.initial()
+    stored = {"created": 2, "invalid": 0, "closed": {}, "over": False, "rng": straight.snapshot()["rng"]}
+    resumed = make(config(concurrent, AXES), json.loads(json.dumps(stored)))
+    points = [first.hparams, second.hparams]
+    waiting = [first, second]
+    while waiting:
+        new = resumed.on_event(TrialClosed(waiting.pop(0).request_id, "completed"))
+        waiting += [a for a in new if isinstance(a, Create)]
+        points += [a.hparams for a in new if isinstance(a, Create)]
+    assert points == whole[::-1]
+
+
+def test_a_huge_grid_is_indexed_and_never_built():
+    axis = {"type": "int", "minval": 0, "maxval": 299, "count": 300}
+    search = make(config(GRID | {"max_concurrent_trials": 1}, {"a": axis, "b": axis, "c": axis}), None)
+    (only,) = search.initial()
+    assert only.hparams == {"a": 299, "b": 299, "c": 299}
+    tracemalloc.start()
+    (after,) = search.on_event(TrialClosed(only.request_id, "completed"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after.hparams == {"a": 299, "b": 299, "c": 298}
+    assert peak < 1_000_000

@@ -1,8 +1,9 @@
 """Text in, diagnostics and a frozen configuration out. Never raises on bad input."""
 
+import itertools
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from determined.config.findings import Finding
 from determined.config.hyperparameters import normalise
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
+
+MAX_ERRORS = 100
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def check(
     lines = tuple(document.lines)
     found = [
         Diagnostic("error", each.code, each.message, "", each.line, each.column, each.hint)
-        for each in document.problems
+        for each in document.problems[:MAX_ERRORS]
     ]
     if not document.is_readable:
         return Checked(name, tuple(_ordered(found)), None, lines)
@@ -70,12 +73,25 @@ def check(
     merged = own
     for layer in (*defaults, _last_layer(seed, now)):
         merged = merge(merged, without_nulls(dict(layer)))
-    findings = [*schema_check.check(own, merged), *cross_field_rules.check(merged)]
+    findings = _up_to_limit(itertools.chain(schema_check.check(own, merged), cross_field_rules.check(merged)))
     config = None
     if not found and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
     found += [_placed(each, document) for each in findings]
     return Checked(name, tuple(_ordered(found)), config, lines)
+
+
+def _up_to_limit(findings: Iterable[Finding]) -> list[Finding]:
+    """Stops after so many errors: each costs a search for the nearest name, and nobody reads thousands."""
+    kept: list[Finding] = []
+    errors = 0
+    for each in findings:
+        kept.append(each)
+        errors += each.severity == "error"
+        if errors == MAX_ERRORS:
+            kept.append(Finding("E206", (), f"these are the first {MAX_ERRORS} errors; there may be more"))
+            break
+    return kept
 
 
 def _last_layer(seed: int | None, now: float | None) -> dict[str, Any]:

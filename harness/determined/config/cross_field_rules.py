@@ -11,6 +11,7 @@ from determined.config.findings import Finding
 from determined.config.hyperparameters import is_group
 
 Config = Mapping[str, Any]
+MAX_GRID_POINTS = 100_000
 
 
 def check(config: Config) -> Iterator[Finding]:
@@ -36,7 +37,30 @@ def _project(config: Config) -> Iterator[Finding]:
 def _hyperparameters(config: Config) -> Iterator[Finding]:
     searcher = config.get("searcher")
     is_grid = isinstance(searcher, dict) and searcher.get("name") == "grid"
-    yield from _ranges(config.get("hyperparameters"), ("hyperparameters",), is_grid)
+    hyperparameters = config.get("hyperparameters")
+    yield from _ranges(hyperparameters, ("hyperparameters",), is_grid)
+    points = _grid_points(hyperparameters) if is_grid else 0
+    if points > MAX_GRID_POINTS:
+        message = f"the grid has {points:,} points; a search may have at most {MAX_GRID_POINTS:,} trials"
+        hint = 'lower "count", list fewer "vals", or use the random searcher with "max_trials"'
+        yield Finding("E310", ("hyperparameters",), message, hint, "key")
+
+
+def _grid_points(value: Any) -> int:
+    """The number of combinations, where wrong types count as one value."""
+    if is_group(value):
+        return math.prod(_grid_points(part) for part in value.values())
+    if not isinstance(value, dict):
+        return 1
+    vals, count = value.get("vals"), value.get("count")
+    if value.get("type") == "categorical":
+        return len(vals) if isinstance(vals, list) else 1
+    if value.get("type") not in ("int", "double", "log") or not isinstance(count, int) or count < 1:
+        return 1
+    low, high = value.get("minval"), value.get("maxval")
+    if value["type"] == "int" and isinstance(low, int) and isinstance(high, int):
+        return max(1, min(count, high - low + 1))
+    return count
 
 
 def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:

@@ -41,8 +41,11 @@ class StillMasked(ValueError):
     """A masked value has no known original. ``path`` names it."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is masked")
+        super().__init__(path)
         self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} is masked"
 
 
 def is_secret_name(name: str) -> bool:
@@ -242,11 +245,12 @@ def _replaced(text: str, change: Change) -> str:
     root = yaml.compose(text, Loader=loader)
     if root is not None:
         replacement.visit(root, (), None)
-    for (start, end), value in sorted(replacement.spans.items(), reverse=True):
+    parts: list[str] = []
+    done = 0
+    for (start, end), value in sorted(replacement.spans.items()):
         written = text[start:end]
         anchor = _ANCHOR.match(written)
         tail = written[len(written.rstrip()) :]  # a block's last line break
-        text = (
-            f"{text[:start]}{anchor.group() if anchor else ''}{json.dumps(value, ensure_ascii=False)}{tail}{text[end:]}"
-        )
-    return text
+        parts += [text[done:start], anchor.group() if anchor else "", json.dumps(value, ensure_ascii=False), tail]
+        done = end
+    return "".join([*parts, text[done:]])

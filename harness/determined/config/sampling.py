@@ -1,8 +1,8 @@
 """Values for hyperparameters: drawn at random, or every point of a grid. Pure; expects a checked configuration."""
 
-import itertools
+import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -38,65 +38,78 @@ def _between(low: float, high: float, share: float) -> float:
     return float(value) if low <= value < high else float(low)
 
 
-def grid(hparams: Mapping[str, Any]) -> list[dict[str, Any]]:
+def grid(hparams: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Every combination; the first name in sorted order changes slowest.
 
-    >>> grid({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "int", "minval": 0, "maxval": 9, "count": 2}})
-    [{'a': 1, 'b': 0}, {'a': 1, 'b': 9}, {'a': 2, 'b': 0}, {'a': 2, 'b': 9}]
+    >>> list(grid({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "const", "val": 0}}))
+    [{'a': 1, 'b': 0}, {'a': 2, 'b': 0}]
     """
-    names = sorted(hparams)
-    axes = [_axis(hparams[name]) for name in names]
-    return [dict(zip(names, point, strict=True)) for point in itertools.product(*axes)]
+    return (grid_point(hparams, index) for index in range(grid_size(hparams)))
+
+
+def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Returns the point at ``index`` of :func:`grid`, without making the others: a number with one digit for each name.
+
+    >>> grid_point({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "const", "val": 0}}, 1)
+    {'a': 2, 'b': 0}
+    """
+    digits: dict[str, Any] = {}
+    for name in sorted(hparams, reverse=True):
+        index, digit = divmod(index, _axis_size(hparams[name]))
+        digits[name] = _axis_value(hparams[name], digit)
+    if index:
+        raise IndexError("the grid has fewer points")
+    return {name: digits[name] for name in sorted(digits)}
 
 
 def grid_size(hparams: Mapping[str, Any]) -> int:
     """How many points :func:`grid` has, without making them."""
-    size = 1
-    for hparam in hparams.values():
-        if isinstance(hparam, Mapping) and "type" not in hparam:
-            size *= grid_size(hparam)
-        elif isinstance(hparam, Mapping) and hparam["type"] == "int":
-            size *= min(hparam["count"], hparam["maxval"] - hparam["minval"] + 1)
-        elif isinstance(hparam, Mapping) and hparam["type"] in ("double", "log"):
-            size *= hparam["count"]
-        elif isinstance(hparam, Mapping) and hparam["type"] == "categorical":
-            size *= len(hparam["vals"])
-    return size
+    return math.prod(_axis_size(hparam) for hparam in hparams.values())
 
 
-def _axis(hparam: Any) -> list[Any]:
+def _axis_size(hparam: Any) -> int:
     if not isinstance(hparam, Mapping):
-        return [hparam]
+        return 1
     if "type" not in hparam:
-        return list(grid(hparam))
+        return grid_size(hparam)
+    kind = hparam["type"]
+    if kind == "categorical":
+        return len(hparam["vals"])
+    if kind == "int":
+        return int(min(hparam["count"], hparam["maxval"] - hparam["minval"] + 1))
+    return int(hparam["count"]) if kind in ("double", "log") else 1
+
+
+def _axis_value(hparam: Any, index: int) -> Any:
+    if not isinstance(hparam, Mapping):
+        return hparam
+    if "type" not in hparam:
+        return grid_point(hparam, index)
     kind = hparam["type"]
     if kind == "const":
-        return [hparam["val"]]
+        return hparam["val"]
     if kind == "categorical":
-        return list(hparam["vals"])
+        return hparam["vals"][index]
     low, high, count = hparam["minval"], hparam["maxval"], hparam["count"]
     if kind == "int":
-        return _whole_points(low, high, min(count, high - low + 1))
-    points = _points(low, high, count)
-    return points if kind == "double" else [float(hparam.get("base", 10.0)) ** point for point in points]
+        return _whole_point(low, high, min(count, high - low + 1), index)
+    point = _point(low, high, count, index)
+    return point if kind == "double" else float(hparam.get("base", 10.0)) ** point
 
 
-def _points(low: float, high: float, count: int) -> list[float]:
-    """Evenly spaced with both ends; one point is the middle."""
+def _point(low: float, high: float, count: int, index: int) -> float:
+    """One of ``count`` evenly spaced points with both ends; a single one is the middle."""
     if count == 1:
-        return [low / 2 + high / 2]
-    shares = (index / (count - 1) for index in range(count))
-    return [
-        float(low) if share == 0 else float(high) if share == 1 else low * (1 - share) + high * share
-        for share in shares
-    ]
+        return low / 2 + high / 2
+    share = index / (count - 1)
+    return float(low) if share == 0 else float(high) if share == 1 else low * (1 - share) + high * share
 
 
-def _whole_points(low: int, high: int, count: int) -> list[int]:
-    """As :func:`_points` in whole numbers, halves away from zero; exact beyond what a float can hold."""
+def _whole_point(low: int, high: int, count: int, index: int) -> int:
+    """As :func:`_point` in whole numbers, halves away from zero; exact beyond what a float can hold."""
     if count == 1:
-        return [_rounded(low + high, 2)]
-    return [_rounded(low * (count - 1) + (high - low) * index, count - 1) for index in range(count)]
+        return _rounded(low + high, 2)
+    return _rounded(low * (count - 1) + (high - low) * index, count - 1)
 
 
 def _rounded(numerator: int, denominator: int) -> int:

@@ -4,7 +4,19 @@ from determined.context.archive import LIMIT, Packed
 from determined.context.archive_reader import Entry, entries, read
 from determined.context.files import from_files
 from determined.context.packing import pack
-from determined.context.unpacking import to_tgz, unpack
+from determined.context.unpacking import check_unpacked_size, to_tgz, unpack
 from determined.errors import ContextError
 
-__all__ = ["LIMIT", "ContextError", "Entry", "Packed", "entries", "from_files", "pack", "read", "to_tgz", "unpack"]
+__all__ = [
+    "LIMIT",
+    "ContextError",
+    "Entry",
+    "Packed",
+    "check_unpacked_size",
+    "entries",
+    "from_files",
+    "pack",
+    "read",
+    "to_tgz",
+    "unpack",
+]

@@ -45,6 +45,19 @@ def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
     return buffer.getvalue()
 
 
+def check_unpacked_size(file: IO[bytes], limit: int) -> None:
+    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Keeps no more than a piece in memory.
+
+    What is no archive at all is not this function's business.
+    """
+    reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(file)
+    try:
+        for _chunk in _chunks(reader, limit):
+            pass
+    except zstandard.ZstdError:
+        return
+
+
 def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
     target.mkdir(parents=True, exist_ok=True)
     root = Path(os.path.realpath(target))

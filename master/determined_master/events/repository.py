@@ -1,6 +1,6 @@
 """SQL for events."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,24 @@ async def record(
             payload=payload or {},
         )
     )
+    notify(session, notifications.EVENTS)
+
+
+async def record_many(
+    session: AsyncSession,
+    clock: Clock,
+    *,
+    actor: str,
+    kind: str,
+    target_type: str,
+    payloads: Mapping[int, Mapping[str, Any]],
+) -> None:
+    """As :func:`record`, an event for each target id in ``payloads``, in one statement."""
+    if not payloads:
+        return
+    common = {"time": clock.now(), "actor": actor, "kind": kind, "target_type": target_type}
+    rows = [common | {"target_id": str(key), "payload": dict(payload)} for key, payload in payloads.items()]
+    await session.execute(insert(EventRow), rows)
     notify(session, notifications.EVENTS)
 
 

@@ -1,6 +1,6 @@
 """The one function that changes states: a guarded update, and its event in the same transaction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,8 @@ from determined_master.transitions import S, Table, reverse
 R = TypeVar("R", bound=Base)
 _STATE = "state"
 """The column of every such table."""
+MAX_BATCH = 5000
+"""Rows of one statement: SQLite takes 32,766 variables."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,35 @@ class StateMachine(Generic[R, S]):
             payload={**states, **event.payload},
         )
         return True
+
+    async def move_many(
+        self, session: AsyncSession, clock: Clock, keys: Sequence[int], start: S, to: S, actor: str, /, **values: Any
+    ) -> int:
+        """Moves those of ``keys`` that are in state ``start``, in one statement and one for their events, by batch.
+
+        Returns how many moved; others stay as they are. Raises ``refusal`` if the table does not allow it.
+        """
+        if start not in reverse(self.allowed)[to]:
+            raise self.refusal(f"a {self.name} that is {start.value} cannot become {to.value}")
+        column = getattr(self.model, _STATE)
+        count = 0
+        payload = {"from": start.value, "to": to.value}
+        for batch in batched(keys, MAX_BATCH):
+            statement = (
+                update(self.model)
+                .where(self.key.in_(batch), column == start)
+                .values({_STATE: to, **values})
+                .returning(self.model)
+                .execution_options(populate_existing=True)
+            )
+            moved = (await session.scalars(statement)).all()
+            payloads = {getattr(row, self.key.key): {**payload, **self.describe(row)} for row in moved}
+            await events.record_many(
+                session, clock, actor=actor, kind="moved", target_type=self.name, payloads=payloads
+            )
+            count += len(moved)
+        return count
+
+
+def batched(keys: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    return (keys[start : start + size] for start in range(0, len(keys), size))

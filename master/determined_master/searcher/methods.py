@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from determined.config.sampling import grid, sample
+from determined.config.sampling import grid_point, grid_size, sample
 from determined_master.searcher.method import Randomness, SearchMethod
 from determined_master.searcher.queue import QueueSearch
 
@@ -36,11 +36,11 @@ def _random(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Rando
 
 
 def _grid(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
-    points = grid(hparams)
-    # From the end of the list, as users of the older system know it.
+    size = grid_size(hparams)
+    # From the end of the grid, as users of the older system know it. The snapshot's ``created`` is the only index.
     return QueueSearch(
-        lambda s: points[len(points) - 1 - s.created] if s.created < len(points) else None,
-        wanted=len(points),
+        lambda s: grid_point(hparams, size - 1 - s.created) if s.created < size else None,
+        wanted=size,
         concurrent=searcher.get("max_concurrent_trials") or 0,
         randomness=randomness,
     )

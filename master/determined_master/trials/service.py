@@ -66,10 +66,13 @@ class Trials:
             await repository.move(session, self._clock, row, TrialState.PAUSED, actor=actor)
             await self._terminate(session, row)
 
-    async def activate(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
-        if row.state is TrialState.PAUSED:
-            await repository.move(session, self._clock, row, TrialState.ACTIVE, actor=actor, retry_at=None)
-            notify(session, notifications.TRIALS)
+    async def activate_all(self, session: AsyncSession, rows: Sequence[TrialRow], actor: str) -> None:
+        """Activates those that are paused, in a few statements however many they are."""
+        paused = [row.id for row in rows if row.state is TrialState.PAUSED]
+        if await repository.MACHINE.move_many(
+            session, self._clock, paused, TrialState.PAUSED, TrialState.ACTIVE, actor, retry_at=None
+        ):
+            notify(session, notifications.TRIALS, notifications.experiment(rows[0].experiment_id))
 
     async def stop(self, session: AsyncSession, row: TrialRow, to: TrialState, actor: str) -> None:
         """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""

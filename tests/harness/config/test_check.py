@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from determined.config import ExperimentConfig, check
+from determined.config.checking import MAX_ERRORS
 
 MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints", "save_trial_best": 3}}
 SMALL = "entrypoint: python3 train.py\nsearcher: {name: single, metric: loss}\n"
@@ -136,3 +137,28 @@ def test_launch(text: str, seconds: float | None) -> None:
     assert config.launch.hang_timeout == seconds
     assert accepted(json.dumps(config.to_json())).launch == config.launch
     assert accepted(SMALL, {"launch": {"hang_timeout": 5}}).launch.hang_timeout == 5
+
+
+def test_a_grid_that_is_too_large_is_an_error_with_its_size_and_a_way_out() -> None:
+    axis = "{type: int, minval: 0, maxval: 299, count: 300}"
+    text = f"""entrypoint: a.py
+checkpoint_storage: {{type: shared_fs, host_path: /c}}
+searcher: {{name: grid, metric: loss}}
+hyperparameters:
+  a: {axis}
+  b: {{deep: {axis}}}
+  c: {axis}
+"""
+    (found,) = check(text).diagnostics
+    assert (found.code, found.line, found.column) == ("E310", 4, 1)
+    assert "27,000,000 points" in found.message
+    assert found.hint is not None
+    assert "count" in found.hint
+    assert check(text.replace("grid, ", "random, max_trials: 3, ")).ok
+    assert check(text.replace("300", "46")).ok
+
+
+def test_after_many_errors_the_rest_is_not_looked_at() -> None:
+    found = check("".join(f"unknown{number}: 1\n" for number in range(5000))).diagnostics
+    assert len(found) == MAX_ERRORS + 1
+    assert any("there may be more" in each.message for each in found)

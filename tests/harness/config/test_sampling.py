@@ -3,10 +3,11 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined.config.sampling import grid, grid_size, sample
+from determined.config.sampling import grid, grid_point, grid_size, sample
 
 numbers = st.floats(-1e6, 1e6)
 names = st.sampled_from(list("abcdef"))
@@ -57,7 +58,7 @@ def test_samples(hparams: dict[str, Any], seed: int) -> None:
 
 @given(groups)
 def test_grids(hparams: dict[str, Any]) -> None:
-    points = grid(hparams)
+    points = list(grid(hparams))
     assert len(points) == grid_size(hparams) >= 1
     assert all(holds(hparams, point, closed=True) for point in points)
 
@@ -73,11 +74,21 @@ def test_int_axes_are_spread_evenly_with_both_ends() -> None:
 
 
 def test_other_axes() -> None:
-    assert grid({"x": {"type": "double", "minval": 0.0, "maxval": 1.0, "count": 1}}) == [{"x": 0.5}]
-    assert grid({"x": {"type": "log", "minval": -2, "maxval": 0, "base": 10, "count": 3}}) == [
+    assert list(grid({"x": {"type": "double", "minval": 0.0, "maxval": 1.0, "count": 1}})) == [{"x": 0.5}]
+    assert list(grid({"x": {"type": "log", "minval": -2, "maxval": 0, "base": 10, "count": 3}})) == [
         {"x": 0.01},
         {"x": 0.1},
         {"x": 1.0},
     ]
-    assert grid({}) == [{}]
-    assert grid({"g": {}}) == [{"g": {}}]
+    assert list(grid({})) == [{}]
+    assert list(grid({"g": {}})) == [{"g": {}}]
+
+
+def test_a_point_of_a_huge_grid_needs_no_other() -> None:
+    axis = {"type": "int", "minval": 0, "maxval": 299, "count": 300}
+    huge = {"a": axis, "b": {"deep": axis}, "c": axis}
+    assert grid_size(huge) == 27_000_000
+    assert grid_point(huge, 0) == {"a": 0, "b": {"deep": 0}, "c": 0}
+    assert grid_point(huge, 26_999_998) == {"a": 299, "b": {"deep": 299}, "c": 298}
+    with pytest.raises(IndexError):
+        grid_point(huge, 27_000_000)

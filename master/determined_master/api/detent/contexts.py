@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse
 
 from determined_master.api.dependencies import Anyone, ServicesDep, User, agent
+from determined_master.blobs import Limits
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -19,7 +20,8 @@ async def has_context(digest: str, _principal: Anyone, services: ServicesDep) ->
 @router.put("/contexts/{digest}")
 async def put_context(digest: str, request: Request, _user: User, services: ServicesDep) -> dict[str, Any]:
     # A tar has headers and padding beyond the content that the limit counts.
-    await services.blobs.receive(digest, request.stream(), 2 * services.settings.context_limit)
+    limits = Limits(2 * services.settings.context_limit, services.settings.unpacked_limit)
+    await services.blobs.receive(digest, request.stream(), limits)
     return {}
 
 

@@ -1,11 +1,10 @@
 """The effective configuration of an experiment, line by line with its origin; the check of a new one."""
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter
 
-from determined.config import Checked, Diagnostic, check
+from determined.config import Diagnostic
 from determined.config.masking import masked, masked_text
 from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
 from determined_master.api.json_body import JsonRoute
@@ -13,6 +12,7 @@ from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
 from determined_master.api.schemas.base import RowId
 from determined_master.experiments import repository
+from determined_master.offloading import MAX_INLINE_CHARACTERS
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
 
@@ -27,7 +27,9 @@ async def get_effective_config(
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = services.creator.defaults()
-    return await asyncio.to_thread(_shown, row.config, row.original_config, defaults)
+    # Never on the event loop: it writes and reads the whole text.
+    size = max(len(row.original_config), MAX_INLINE_CHARACTERS + 1)
+    return await services.offloader.run_sized(size, _shown, row.config, row.original_config, defaults)
 
 
 def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> schemas.EffectiveConfig:
@@ -37,13 +39,10 @@ def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> 
 @router.post("/config/check")
 async def check_config(body: schemas.ConfigCheckBody, _user: User, services: ServicesDep) -> schemas.ConfigCheck:
     """As at the creation of an experiment, which it does not make."""
-    checked = await asyncio.to_thread(check, body.config, defaults=services.creator.defaults())
-    found = [*checked.diagnostics, *([NO_ENTRYPOINT] if _has_no_entrypoint(checked) else [])]
+    result = await services.creator.check(body.config)
+    has_entrypoint = result.config is None or bool(result.config.get("entrypoint"))
+    found = [*result.checked.diagnostics, *([] if has_entrypoint else [NO_ENTRYPOINT])]
     return schemas.ConfigCheck(
-        ok=checked.ok and NO_ENTRYPOINT not in found,
+        ok=result.config is not None and has_entrypoint,
         diagnostics=[schemas.ConfigDiagnostic.model_validate(each.to_json()) for each in found],
     )
-
-
-def _has_no_entrypoint(checked: Checked) -> bool:
-    return checked.config is not None and not checked.config.entrypoint

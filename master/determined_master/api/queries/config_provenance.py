@@ -22,6 +22,8 @@ EDITED = frozenset(
 """What people may change later: another value than the file's is then the cluster's to tell."""
 FILLED = frozenset({("resources", "resource_pool"), ("resources", "priority"), ("reproducibility", "experiment_seed")})
 """What only the cluster knows."""
+MAX_SEARCHED_ITEMS = 1000
+"""Items of longer lists are shown at the line of their list: to find each among all takes quadratic time."""
 _MISSING = object()
 
 
@@ -56,6 +58,8 @@ def _line_in(file: Source, path: Path, value: Any) -> int | None:
             here = here[step]
         elif isinstance(here, list) and isinstance(step, int):
             # Lists are joined with those below, so that places in them shift.
+            if len(here) > MAX_SEARCHED_ITEMS:
+                return file.places[path[:depth]].line
             same = [i for i, each in enumerate(here) if _at(each, path[depth + 1 :]) == value]
             if not same:
                 return None

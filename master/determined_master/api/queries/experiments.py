@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ExperimentState
@@ -10,10 +12,12 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
 from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.display_state import display_state
+from determined_master.offloading import MAX_INLINE_CHARACTERS
 from determined_master.trials import repository as trial_rows
 from determined_master.users import repository as users
 
 _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
+_limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
 
 
 async def show(session: AsyncSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
@@ -23,7 +27,20 @@ async def show(session: AsyncSession, rows: Sequence[ExperimentRow]) -> list[sch
         trials[trial.experiment_id].append(trial)
     names = {user.id: user.username for user in await users.all_users(session)}
     shown = await displayed(session, rows, trials)
-    return [schemas.experiment(row, names[row.user_id], trials[row.id], shown[row.id]) for row in rows]
+    return [
+        schemas.experiment(row, names[row.user_id], trials[row.id], shown[row.id], await masked(row)) for row in rows
+    ]
+
+
+async def masked(row: ExperimentRow) -> schemas.MaskedConfig:
+    """Returns its configuration without secrets. Reads a long one in a thread, one at a time."""
+    if len(row.original_config) <= MAX_INLINE_CHARACTERS:
+        return schemas.masked_config(row.config, row.original_config)
+    limiter = _limiter.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(1)
+        _limiter.set(limiter)
+    return await to_thread.run_sync(schemas.masked_config, row.config, row.original_config, limiter=limiter)
 
 
 async def displayed(

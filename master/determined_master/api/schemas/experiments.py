@@ -1,7 +1,7 @@
 """Wire models of experiments."""
 
 from collections.abc import Collection
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
@@ -133,7 +133,24 @@ class ModelDefAnswer(Wire):
     b64_tgz: str
 
 
-def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], shown: str) -> Experiment:
+class MaskedConfig(NamedTuple):
+    """A configuration without its secrets: as data, and as the text that was submitted."""
+
+    config: dict[str, Any]
+    original: str
+
+
+def masked_config(config: dict[str, Any], original: str) -> MaskedConfig:
+    return MaskedConfig(masked(config), masked_text(original))
+
+
+def experiment(
+    row: ExperimentRow,
+    username: str,
+    trials: Collection[TrialRow],
+    shown: str,
+    without_secrets: MaskedConfig,
+) -> Experiment:
     """Returns the wire model. ``shown`` is the displayed state."""
     best = best_trial(row, trials)
     ended = row.end_time
@@ -143,8 +160,8 @@ def experiment(row: ExperimentRow, username: str, trials: Collection[TrialRow], 
         state=wire_state(shown),
         display_state=state(shown),
         archived=row.archived,
-        config=masked(row.config),
-        original_config=masked_text(row.original_config),
+        config=without_secrets.config,
+        original_config=without_secrets.original,
         job_id=row.job_id,
         num_trials=len(trials),
         project_id=row.project_id,

@@ -10,12 +10,11 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from determined.config.masking import masked
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
 from determined_master.api.dependencies import ServicesDep, User
 from determined_master.api.json_body import JsonRoute, parse_json
-from determined_master.api.queries.experiments import show
+from determined_master.api.queries.experiments import masked, show
 from determined_master.api.request_normalizer import camel
 from determined_master.api.schemas import experiments as schemas
 from determined_master.blobs import Blobs
@@ -45,14 +44,16 @@ async def create_experiment(request: Request, user: User, services: ServicesDep)
         template=body.template or None,
         unmanaged=bool(body.unmanaged),
     )
-    row, config = await services.creator.submit(submission, user)
+    row = await services.creator.submit(submission, user)
     if submission.validate_only:
+        without_secrets = await masked(row)
         return schemas.CreateAnswer(
-            experiment=schemas.experiment(row, user.username, [], row.state.value), config=masked(config)
+            experiment=schemas.experiment(row, user.username, [], row.state.value, without_secrets),
+            config=without_secrets.config,
         )
     async with services.database.read() as session:
         shown = (await show(session, [row]))[0]
-    return schemas.CreateAnswer(experiment=shown, config=masked(config))
+    return schemas.CreateAnswer(experiment=shown, config=shown.config)
 
 
 async def _read(request: Request, services: Services) -> dict[str, Any]:

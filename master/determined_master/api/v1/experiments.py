@@ -114,7 +114,7 @@ async def model_def(
     experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
 ) -> schemas.ModelDefAnswer:
     row = await repository.get(session, experiment_id)
-    return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services.blobs, row.context_hash))
+    return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services, row.context_hash))
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")

@@ -87,7 +87,7 @@ async def context_directory(task_id: str, principal: TaskOrUser, session: Read, 
         raise Forbidden("this task's token may not read another task's context")
     trial = await repository.get_by_task(session, task_id)
     experiment = await experiment_rows.get(session, trial.experiment_id)
-    return ContextAnswer(b64_tgz=await as_tgz(services.blobs, experiment.context_hash))
+    return ContextAnswer(b64_tgz=await as_tgz(services, experiment.context_hash))
 
 
 def _allocation(row: AllocationRow) -> Allocation:

@@ -5,8 +5,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-from determined.config import Checked, check
-from determined.config.masking import StillMasked, masked_paths, unmasked_text
+from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
@@ -17,7 +16,9 @@ from determined_master.db.session import Database, notify
 from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.experiments.commands.config_check import CheckedConfig, check_config
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.searcher.actions import Create
 from determined_master.searcher.methods import make
@@ -46,7 +47,14 @@ class Creator:
     """Raises InvalidConfig with every problem named; stores nothing unless all of it is well."""
 
     def __init__(
-        self, database: Database, blobs: Blobs, clock: Clock, settings: Settings, trials: Trials, verbs: Lifecycle
+        self,
+        database: Database,
+        blobs: Blobs,
+        clock: Clock,
+        settings: Settings,
+        trials: Trials,
+        verbs: Lifecycle,
+        offloader: Offloader,
     ) -> None:
         self._database = database
         self._blobs = blobs
@@ -54,6 +62,7 @@ class Creator:
         self._settings = settings
         self._trials = trials
         self._verbs = verbs
+        self._offloader = offloader
 
     def defaults(self) -> list[dict[str, Any]]:
         """Merged under every submitted configuration, first wins."""
@@ -63,27 +72,26 @@ class Creator:
             values["legacy_launcher"] = settings.legacy_launcher
         return [values]
 
-    def check(self, submission: Submission) -> Checked:
-        checked = check(submission.config, name=submission.config_name, defaults=self.defaults())
-        if not checked.ok or checked.config is None:
-            raise InvalidConfig(checked)
-        return checked
+    async def check(self, text: str, name: str = "config.yaml") -> CheckedConfig:
+        """Checks a configuration; a large one outside the event loop."""
+        return await self._offloader.run_sized(len(text), check_config, text, name, self.defaults())
 
-    async def submit(self, submission: Submission, principal: Principal) -> tuple[ExperimentRow, dict[str, Any]]:
+    async def submit(self, submission: Submission, principal: Principal) -> ExperimentRow:
         if submission.template:
             raise BadRequest("templates are not offered yet; put the fields into the configuration itself")
         if submission.unmanaged:
             raise BadRequest("unmanaged experiments are not offered yet")
         submission = await self._unmasked(submission, principal)
-        checked = self.check(submission)
-        assert checked.config is not None
-        config = checked.config.to_json()
+        found = await self.check(submission.config, submission.config_name)
+        if found.config is None:
+            raise InvalidConfig(found.checked)
+        config = found.config
         if not config.get("entrypoint"):
             raise BadRequest("the configuration needs an entrypoint")
         _fill(config, self._settings)
         await self._check_parent(submission)
         if submission.validate_only:
-            return self._row(submission, config, principal, None, 0), config
+            return self._row(submission, config, principal, None, 0)
         async with self._database.write() as session:
             context_hash, size = await self._context(session, submission)
             project_id = submission.project_id or 1
@@ -105,11 +113,12 @@ class Creator:
             if submission.activate:
                 await self._verbs.activate_row(session, row, principal.username)
             await session.refresh(row)
-        return row, config
+        return row
 
     async def _unmasked(self, submission: Submission, principal: Principal) -> Submission:
         """A fork whose secrets are still masked gets the parent's, where the parent's owner or an admin makes it."""
-        paths = masked_paths(submission.config)
+        size = len(submission.config) if MASK in submission.config else 0
+        paths = await self._offloader.run_sized(size, masked_paths, submission.config)
         if not paths:
             return submission
         if submission.parent_id is None:
@@ -122,7 +131,11 @@ class Creator:
                 f"of experiment {parent.id}"
             )
         try:
-            return replace(submission, config=unmasked_text(submission.config, parent.config, parent.original_config))
+            size += len(parent.original_config)
+            text = await self._offloader.run_sized(
+                size, unmasked_text, submission.config, parent.config, parent.original_config
+            )
+            return replace(submission, config=text)
         except StillMasked as error:
             raise BadRequest(f"{error.path} is masked, and experiment {parent.id} has no value for it") from error
 

@@ -51,8 +51,7 @@ class Lifecycle:
         if row.state.is_terminal:
             raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
-        for trial in await trial_rows.live_of_experiment(session, row.id):
-            await self._trials.activate(session, trial, actor)
+        await self._trials.activate_all(session, await trial_rows.live_of_experiment(session, row.id), actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
     async def pause(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:

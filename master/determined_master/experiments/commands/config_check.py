@@ -1,0 +1,22 @@
+"""Work on submitted configurations that takes long for large ones. A process may run it: it imports little."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from determined.config import Checked, check
+
+
+@dataclass(frozen=True)
+class CheckedConfig:
+    """``checked`` has the diagnostics only; ``config`` is the effective configuration, None if there are errors."""
+
+    checked: Checked
+    config: dict[str, Any] | None
+
+
+def check_config(text: str, name: str, defaults: list[Mapping[str, Any]]) -> CheckedConfig:
+    """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
+    checked = check(text, name=name, defaults=defaults)
+    config = checked.config.to_json() if checked.config is not None else None
+    return CheckedConfig(replace(checked, config=None), config)

@@ -1,0 +1,44 @@
+"""Runs blocking work on large inputs outside the event loop: in a thread, or in a process of its own."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+MAX_INLINE_CHARACTERS = 8 * 1024
+"""Texts up to this size are read on the event loop: that takes less than 30 ms."""
+MAX_THREAD_CHARACTERS = 64 * 1024
+"""Texts up to this size are read in a thread: a process takes longer to start."""
+
+
+class Offloader:
+    """A bounded number of processes, each started on demand for one call. Waiting callers are served in order."""
+
+    def __init__(self, concurrency: int) -> None:
+        self._slots = asyncio.Semaphore(concurrency)
+
+    async def run(self, work: Callable[..., R], *arguments: Any) -> R:
+        """Calls ``work`` in a process that ends afterwards, so that its memory does not stay with the master.
+
+        ``work`` is a function of a module; arguments, result and exceptions are pickled.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._slots:
+            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+            try:
+                return await loop.run_in_executor(pool, partial(work, *arguments))
+            finally:
+                # Waiting for the process to end would hold every request for a third of a second.
+                pool.shutdown(wait=False)
+
+    async def run_sized(self, characters: int, work: Callable[..., R], *arguments: Any) -> R:
+        """Calls ``work`` at once, in a thread or in a process, by the size of the text that it reads."""
+        if characters <= MAX_INLINE_CHARACTERS:
+            return work(*arguments)
+        if characters <= MAX_THREAD_CHARACTERS:
+            return await asyncio.to_thread(work, *arguments)
+        return await self.run(work, *arguments)

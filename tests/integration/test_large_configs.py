@@ -1,0 +1,84 @@
+"""A configuration near the limit of 1 MiB holds the event loop of the master for no one else."""
+
+import asyncio
+from itertools import count
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster
+from tests.support.heartbeat import heartbeat
+
+from determined.config.yaml_source import MAX_BYTES
+from determined_master.experiments import repository as experiments
+
+MAX_GAP_SECONDS = 1.0
+
+
+def filled(head: str, line: str, limit: int = MAX_BYTES) -> str:
+    """CONFIG and as many lines as fit."""
+    parts = [CONFIG, head]
+    size = sum(map(len, parts))
+    for number in count():
+        part = line.format(number)
+        size += len(part)
+        if size > limit:
+            return "".join(parts)
+        parts.append(part)
+    raise AssertionError
+
+
+SECRETS = filled("data:\n  secrets:\n", "    key{}: hidden-and-longer-than-its-mask\n")
+UNKNOWN = filled("", "unknown{}: 1\n")
+
+
+async def ask_health(one: Cluster, stop: asyncio.Event) -> int:
+    asked = 0
+    while not stop.is_set():
+        answer = await one.client.get("/health")
+        assert answer.status_code == 200
+        asked += 1
+        await asyncio.sleep(0.02)
+    return asked
+
+
+@pytest.mark.parametrize("text", [SECRETS, UNKNOWN], ids=["secrets", "unknown fields"])
+async def test_creating_and_reading_holds_nobody(one: Cluster, text: str):
+    stop = asyncio.Event()
+    async with heartbeat() as heart, asyncio.TaskGroup() as group:
+        health = group.create_task(ask_health(one, stop))
+        checked = await one.post("/detent/config/check", {"config": text})
+        created = await one.post("/api/v1/experiments", {"config": text})
+        shown = await one.client.get("/api/v1/experiments")
+        origins = await one.client.get("/detent/experiments/1/config") if created.status_code == 200 else created
+        stop.set()
+    print(f"longest gap {heart.longest_gap:.3f} s, {health.result()} answers of /health")
+    assert checked.status_code == 200
+    assert checked.json()["ok"] is (text is not UNKNOWN)
+    assert created.status_code == (400 if text is UNKNOWN else 200)
+    assert shown.status_code == 200
+    assert origins.status_code == created.status_code
+    assert "hidden" not in shown.text + created.text
+    assert health.result() > 10
+    assert heart.longest_gap < MAX_GAP_SECONDS
+
+
+async def test_one_that_is_too_large_is_refused_with_its_limit(one: Cluster):
+    text = f"{CONFIG}# {'x' * MAX_BYTES}"
+    answer = await one.post("/api/v1/experiments", {"config": text})
+    assert answer.status_code == 400
+    assert f"larger than {MAX_BYTES:,} bytes" in answer.text
+    found = (await one.post("/detent/config/check", {"config": text})).json()
+    assert found["ok"] is False
+
+
+async def test_a_large_fork_takes_over_masked_secrets(one: Cluster):
+    # Restored values are quoted, which makes the text longer.
+    await one.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 4))
+    masked = (await one.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+    assert "hidden" not in masked
+    await one.create(masked, parentId=1)
+    async with one.master.database.read() as session:
+        forked = await experiments.get(session, 2)
+    assert forked.config["data"]["secrets"]["key0"] == "hidden"
+    refused = await one.post("/api/v1/experiments", {"config": masked.replace("key0:", "other:"), "parentId": 1})
+    assert refused.status_code == 400
+    assert "data.secrets.other is masked" in refused.text
