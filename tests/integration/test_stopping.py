@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.cluster import CONFIG, Cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
@@ -50,3 +50,17 @@ async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(one: Clu
         return (await one.get("/api/v1/trials/1"))["trial"]["state"] == "STATE_COMPLETED"
 
     await eventually(ended)
+
+
+async def test_the_log_says_when_an_attempt_that_does_not_leave_is_killed(one: Cluster):
+    agent = await one.join()
+    config = CONFIG + "preemption_timeout: 90\n"
+    experiment = await one.create(config)
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    for _ in range(2):  # asked twice, said once
+        await one.post(f"/api/v1/experiments/{experiment}/pause", {})
+    answer = await one.client.get("/api/v1/trials/1/logs")
+    said = [line for line in answer.text.splitlines() if "preemption was requested" in line]
+    assert len(said) == 1
+    assert "preemption_timeout: 90 s" in said[0]

@@ -101,9 +101,11 @@ class Allocations:
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
-    async def terminate(self, session: AsyncSession, row: AllocationRow) -> None:
-        """Gracefully where it can be: preempted if ready, killed if it has started but is not ready, ended at once if
-        it holds nothing."""
+    async def terminate(self, session: AsyncSession, row: AllocationRow) -> bool:
+        """Preempts it if it is ready, kills it if it has only started, and ends it at once if it holds nothing.
+
+        Returns True if preemption was requested by this call.
+        """
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED)
         elif row.ready_at is None:
@@ -112,6 +114,8 @@ class Allocations:
             await repository.change(session, row, preempt_requested_at=self._clock.now())
             await self._record(session, row, "preemption_requested")
             notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
+            return True
+        return False
 
     async def kill(self, session: AsyncSession, row: AllocationRow) -> None:
         if row.state is AllocationState.PENDING:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExitReason, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
@@ -87,7 +88,7 @@ class Trials:
         elif to in (TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR):
             await self._allocations.kill(session, live)
         else:
-            await self._allocations.terminate(session, live)
+            await self._preempt(session, live)
 
     async def request_slots(self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow) -> None:
         """A new attempt, from the newest whole checkpoint."""
@@ -174,7 +175,19 @@ class Trials:
     async def _terminate(self, session: AsyncSession, row: TrialRow) -> None:
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is not None and live.state is not AllocationState.TERMINATED:
-            await self._allocations.terminate(session, live)
+            await self._preempt(session, live)
+
+    async def _preempt(self, session: AsyncSession, live: AllocationRow) -> None:
+        """Asks an attempt to save and leave. Its log says when it is killed otherwise."""
+        if await self._allocations.terminate(session, live):
+            # Rows of earlier versions may hold any number.
+            seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
+            at = self._clock.now() + timedelta(seconds=seconds)
+            text = (
+                "preemption was requested: the attempt is to save a checkpoint and exit; it is killed if it still runs "
+                f"at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
+            )
+            await logs.say(session, live.task_id, live.id, text, self._clock.now(), "INFO")
 
 
 def _linked(group: Mapping[str, Any]) -> str:
