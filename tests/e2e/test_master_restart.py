@@ -286,9 +286,10 @@ def test_killed_right_after_its_200(lonely):
 
 
 def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
-    """Both are asked for with the join token, so they are not among the writes above."""
+    """They are sent with the join token and the operator's, so they are not among the writes above."""
     with live_cluster(tmp_path / "cluster") as cluster:
-        token = (cluster.data / "operator-token").read_text().strip()
+        token = (cluster.data / "agent-token").read_text().strip()
+        operator = (cluster.data / "operator-token").read_text().strip()
         ended = create(cluster, SCRIPT, tmp_path / "ended")
         ended.ended()
         container, offset = wait_until(
@@ -313,7 +314,7 @@ def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
 
         drained = create(cluster, SCRIPT, tmp_path / "drained", gates=("step-0-1",))
         drained.at_gate("step-0-1")
-        with Session(cluster.url, token=token) as supervisor:
+        with Session(cluster.url, token=operator) as supervisor:
             supervisor.post("/detent/drain", {})
         cluster.kill_master()
         cluster.start_master()

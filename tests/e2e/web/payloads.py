@@ -50,5 +50,5 @@ def file_name(payload: str) -> str:
 
 
 def user_name(payload: str) -> str:
-    """A name has no spaces; markup does without them."""
-    return "/".join(payload.split())
+    """Returns the payload as a name: names are printable and have no spaces, which markup does without."""
+    return "".join(letter for letter in "/".join(payload.split()) if letter.isprintable())[:255]
