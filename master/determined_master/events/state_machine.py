@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import update
@@ -48,6 +49,11 @@ class StateMachine(Generic[R, S]):
     is_recorded: bool = True
     """False for rows whose changes are recorded with another row's."""
 
+    @cached_property
+    def _may_precede(self) -> dict[S, frozenset[S]]:
+        """For each state, the states that may precede it."""
+        return reverse(self.allowed)
+
     async def move(
         self,
         session: AsyncSession,
@@ -68,7 +74,7 @@ class StateMachine(Generic[R, S]):
         key, start = getattr(row, self.key.key), getattr(row, _STATE)
         result = await session.execute(
             update(self.model)
-            .where(self.key == key, column.in_(reverse(self.allowed)[to]))
+            .where(self.key == key, column.in_(self._may_precede[to]))
             .values({_STATE: to, **values})
             .returning(self.key)
         )
@@ -100,7 +106,7 @@ class StateMachine(Generic[R, S]):
 
         Returns how many moved; others stay as they are. Raises ``refusal`` if the table does not allow it.
         """
-        if start not in reverse(self.allowed)[to]:
+        if start not in self._may_precede[to]:
             raise self.refusal(f"a {self.name} that is {start.value} cannot become {to.value}")
         column = getattr(self.model, _STATE)
         count = 0
