@@ -1,6 +1,6 @@
 """The one function that changes states: a guarded update, and its event in the same transaction."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from determined.errors import ApiError, Conflict
 from determined_master.clock import Clock
 from determined_master.db.base import Base
+from determined_master.db.batches import batched
 from determined_master.events import repository as events
 from determined_master.transitions import S, Table, reverse
 
@@ -126,7 +127,3 @@ class StateMachine(Generic[R, S]):
             )
             count += len(moved)
         return count
-
-
-def batched(keys: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    return (keys[start : start + size] for start in range(0, len(keys), size))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import allowed_roots, in_thread, remove
+from determined_master.db.batches import batched
 from determined_master.db.session import after_commit
 from determined_master.events import repository as events
 from determined_master.experiment_index import index_upkeep
@@ -78,7 +79,7 @@ class Deletion:
             uuids = await checkpoint_rows.uuids_of_experiment(session, experiment_id)
         roots = allowed_roots(self._services.settings)
         problems: list[str] = []
-        for some in _lots(uuids, FOLDERS_PER_STEP):
+        for some in batched(uuids, FOLDERS_PER_STEP):
             removal = await in_thread(_remove_folders, storage, some, roots)
             problems += [f"checkpoint {uuid}: {why}" for uuid, why in removal.failed.items()]
             async with self._database.write() as session:
@@ -153,7 +154,3 @@ def _summary(problems: Sequence[str]) -> str:
     told = "; ".join(problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
     return f"{told}; and {more} more" if more > 0 else told
-
-
-def _lots(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (values[start : start + size] for start in range(0, len(values), size))

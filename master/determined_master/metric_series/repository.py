@@ -1,6 +1,6 @@
 """SQL for packed points and for reports that are not packed yet."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
+from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
 from determined_master.db.session import delete_rows
 from determined_master.metric_series.series_points import Axis
@@ -95,7 +96,7 @@ async def cursors(session: AsyncSession, trial_ids: Collection[int]) -> dict[int
     """Of the trials that are there; those of an experiment that is deleted, or is being deleted, are not."""
     found: dict[int, Cursor] = {}
     experiments = cast(Table, ExperimentRow.__table__)
-    for ids in _lots(trial_ids):
+    for ids in batched(sorted(trial_ids), BATCH_ROWS):
         query = (
             select(*_CURSOR)
             .select_from(_WITH_CURSOR.join(experiments, experiments.c.id == _T.c.experiment_id))
@@ -183,8 +184,8 @@ async def series_of(
     wanted = set(names)
     groups = {group for group, _ in wanted}
     found = []
-    for ids in _lots(trial_ids):
-        for some in _lots({name for _, name in wanted}):
+    for ids in batched(sorted(trial_ids), BATCH_ROWS):
+        for some in batched(sorted({name for _, name in wanted}), BATCH_ROWS):
             query = select(_S.c.id, _S.c.trial_id, _S.c.group, _S.c.name, _S.c.points, _S.c.packed_id).where(
                 _S.c.trial_id.in_(ids), _S.c.group.in_(groups), _S.c.name.in_(some)
             )
@@ -297,9 +298,3 @@ async def drop_cursors(session: AsyncSession, experiment_id: int) -> None:
 
 def _trials_of(experiment_id: int) -> Select[Any]:
     return select(_T.c.id).where(_T.c.experiment_id == experiment_id)
-
-
-def _lots(values: Collection[Any]) -> Iterable[list[Any]]:
-    ordered = sorted(values)
-    for start in range(0, len(ordered), BATCH_ROWS):
-        yield ordered[start : start + BATCH_ROWS]

@@ -1,10 +1,11 @@
 """SQL for reading reports of metrics."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined_master.db.batches import batched
 from determined_master.db.models import MetricRow, TrialRow
 
 _PLACES_IN_A_QUERY = 1000
@@ -49,7 +50,7 @@ async def at_steps(
 ) -> dict[tuple[int, int], list[MetricRow]]:
     """Returns the reports that are not archived, by trial and step, newest first."""
     found: dict[tuple[int, int], list[MetricRow]] = {}
-    for some in _batches(list(places)):
+    for some in batched(list(places), _PLACES_IN_A_QUERY):
         keys = [(trial_id, group, steps) for trial_id, steps in some for group in groups]
         where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(keys)
         query = select(MetricRow).where(where, MetricRow.archived.is_(False)).order_by(MetricRow.id.desc())
@@ -67,9 +68,3 @@ async def best_places(session: AsyncSession, experiment_ids: Collection[int]) ->
         .order_by(MetricRow.signed_metric.desc(), TrialRow.id.desc())
     )
     return {experiment: (trial, steps or 0) for experiment, trial, steps, _ in (await session.execute(query)).all()}
-
-
-def _batches(places: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """SQLite takes a limited number of parameters."""
-    for start in range(0, len(places), _PLACES_IN_A_QUERY):
-        yield places[start : start + _PLACES_IN_A_QUERY]
