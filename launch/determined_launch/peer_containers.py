@@ -89,7 +89,7 @@ def attend(context: LaunchContext, mark: str, *, restarts: bool) -> int:
     workers = runner.Workers(context.exits, mark, restart=restarts)
     asked: list[int] = []
     began = time.monotonic()
-    with process.forwarding(lambda number: _pass_on(number, asked)):
+    with process.SignalForwarder(lambda number: _pass_on(number, asked)):
         try:
             while not told.wait(runner.TICK_SECONDS):
                 if not asked and workers.are_lost():

@@ -2,8 +2,8 @@
 
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import FrameType
 
 FORWARDED = (
@@ -21,11 +21,12 @@ NOT_EXECUTABLE = 126
 
 def run(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
     """Runs ``argv`` to its end. 128+n where signal n ended it, 127 where the program does not exist."""
-    try:
-        child = subprocess.Popen(list(argv), env=None if environ is None else dict(environ))
-    except OSError as error:
-        return start_failure(argv, error)
-    with forwarding(child.send_signal):
+    with SignalForwarder() as signals:
+        try:
+            child = subprocess.Popen(list(argv), env=None if environ is None else dict(environ))
+        except OSError as error:
+            return start_failure(argv, error)
+        signals.send_to(child.send_signal)
         return exit_code(child.wait())
 
 
@@ -41,19 +42,39 @@ def exit_code(status: int) -> int:
     return 128 - status if status < 0 else status
 
 
-@contextmanager
-def forwarding(send: Callable[[int], None]) -> Iterator[None]:
-    """While open, signals that reach this process go to ``send`` in place of ending it. Main thread only."""
+class SignalForwarder:
+    """Context manager: while open, signals that reach this process go to a child in place of ending this process.
 
-    def forward(number: int, _frame: FrameType | None) -> None:
+    Opened before the child is started: a signal that comes earlier is kept and sent as soon as ``send_to`` names the
+    child, so no signal ends this process and leaves its child behind. Ignored signals stay ignored, as ``nohup`` needs.
+    Main thread only.
+    """
+
+    def __init__(self, send: Callable[[int], None] | None = None) -> None:
+        self._send = send
+        self._early: list[int] = []
+        self._restore = ExitStack()
+
+    def __enter__(self) -> "SignalForwarder":
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._restore.callback(signal.signal, number, signal.signal(number, self._forward))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore.close()
+
+    def send_to(self, send: Callable[[int], None]) -> None:
+        """Names the child's ``send`` and passes on the signals that came before."""
+        self._send = send
+        while self._early:
+            self._forward(self._early.pop(0), None)
+
+    def _forward(self, number: int, _frame: FrameType | None) -> None:
+        if self._send is None:
+            self._early.append(number)
+            return
         try:
-            send(number)
+            self._send(number)
         except ProcessLookupError:
             pass
-
-    before = {number: signal.signal(number, forward) for number in FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

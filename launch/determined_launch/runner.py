@@ -86,12 +86,13 @@ def run(
     launch = launch or new_launch()
     workers = Workers(exits or exit_records.folder({**environ, **plan.variables}), launch, restart=plan.restarts)
     processes.adopt_orphans()
-    try:
-        child = subprocess.Popen(plan.argv, env={**environ, **plan.variables, environment.LAUNCH_ID: launch})
-    except OSError as error:
-        return process.start_failure(plan.argv, error)
     asked: list[int] = []
-    with process.forwarding(lambda number: _forward(child.pid, number, plan, asked)):
+    with process.SignalForwarder() as signals:
+        try:
+            child = subprocess.Popen(plan.argv, env={**environ, **plan.variables, environment.LAUNCH_ID: launch})
+        except OSError as error:
+            return process.start_failure(plan.argv, error)
+        signals.send_to(lambda number: _forward(child.pid, number, plan, asked))
         try:
             code = _watch(child, workers, asked, watch)
             if code is None:

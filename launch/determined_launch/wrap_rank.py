@@ -54,16 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     worker = _variables(environ, rank)
     kills = out_of_memory.KernelKills()
     last: deque[str] = deque(maxlen=KEPT_LINES)
-    try:
-        child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=worker)
-    except OSError as error:
-        code = process.start_failure(words[2:], error)
-        said = [f"cannot start {words[2]!r}: {error.strerror}"]
-        exit_records.write(folder, _record(environ, rank, code, said, kills, time.time()))
-        return code
-    keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
-    pumps = _start_pumps(child, rank, last, keeper)
-    with process.forwarding(child.send_signal):
+    with process.SignalForwarder() as signals:
+        try:
+            child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=worker)
+        except OSError as error:
+            code = process.start_failure(words[2:], error)
+            said = [f"cannot start {words[2]!r}: {error.strerror}"]
+            exit_records.write(folder, _record(environ, rank, code, said, kills, time.time()))
+            return code
+        signals.send_to(child.send_signal)
+        keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
+        pumps = _start_pumps(child, rank, last, keeper)
         status = child.wait()
     ended = time.time()
     # recorded before the rest of the output has come, so that the layer learns of a dead worker at once

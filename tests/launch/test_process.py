@@ -1,0 +1,33 @@
+"""Signals of a launcher reach its child, whenever they come."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from determined_launch import process
+
+
+def test_a_signal_that_comes_before_the_child_is_sent_when_the_child_is_known():
+    received: list[int] = []
+    with process.SignalForwarder() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert received == []
+        signals.send_to(received.append)
+        assert received == [signal.SIGTERM]
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert received == [signal.SIGTERM, signal.SIGUSR1]
+
+
+def test_the_handlers_from_before_come_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with process.SignalForwarder():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_ignored_signal_stays_ignored_in_the_child():
+    show = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    code = f"import sys; from determined_launch import process; sys.exit(process.run([sys.executable, '-c', {show!r}]))"
+    done = subprocess.run(["nohup", sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "True")
