@@ -12,6 +12,9 @@ SQL = re.compile(
     r"^from sqlalchemy import .*\b(select|insert|update|delete|text|func)\b|session\.(add|add_all|execute)\(", re.M
 )
 SQL_MODULE = re.compile(r"(repository|_queries|_sql|state_machine)\.py$|/determined_master/db/")
+UNTYPED_SESSION = re.compile(r"\bAsyncSession\b|\bsession: Any\b")
+"""Says neither whether a function reads nor whether it writes."""
+SESSION_MODULE = "determined_master/db/session.py"
 OLDER_NAMES = ("determined/common.py", "determined/util.py")
 """Modules that users of Determined import by these names; they say what to use."""
 
@@ -28,6 +31,8 @@ def problems(path: Path) -> list[str]:
         found.append(
             f"{path}: SQL belongs into a module named repository, *_repository, *_queries, *_sql or state_machine"
         )
+    if "master" in path.parts and UNTYPED_SESSION.search(text) and not str(path).endswith(SESSION_MODULE):
+        found.append(f"{path}: a function takes a ReadSession or a WriteSession")
     if "master" in path.parts and path.name != "state_machine.py":
         for number, line in enumerate(text.splitlines(), 1):
             if STATE_SET.search(line) and "app.state" not in line:

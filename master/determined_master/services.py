@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import Forbidden, NotFound
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
@@ -21,7 +19,7 @@ from determined_master.cluster import repository as cluster_rows
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.migrate import bring_up
 from determined_master.db.models import AllocationRow
-from determined_master.db.session import Database
+from determined_master.db.session import Database, ReadSession
 from determined_master.experiment_index.indexer import Indexer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
@@ -98,7 +96,7 @@ class Services:
                 self._trial_ids = {task_id: known}
         return known
 
-    async def check_trial(self, session: AsyncSession, principal: Principal, trial_id: int) -> None:
+    async def check_trial(self, session: ReadSession, principal: Principal, trial_id: int) -> None:
         """Raises Forbidden unless a task writes to its own trial, or a user to a trial that they may change."""
         if not principal.is_task:
             owner_id = await trial_rows.owner_of(session, trial_id)
@@ -106,9 +104,7 @@ class Services:
         elif await self.trial_of(principal) != trial_id:
             raise Forbidden(f"this task's token may not write to trial {trial_id}")
 
-    async def checked_allocation(
-        self, session: AsyncSession, principal: Principal, allocation_id: str
-    ) -> AllocationRow:
+    async def checked_allocation(self, session: ReadSession, principal: Principal, allocation_id: str) -> AllocationRow:
         """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""
         if principal.is_task and principal.allocation_id != allocation_id:
             raise Forbidden(f"this task's token may not speak for allocation {allocation_id}")

@@ -4,70 +4,69 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
 from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 
 
-async def find(session: AsyncSession, agent_id: str) -> AgentRow | None:
+async def find(session: ReadSession, agent_id: str) -> AgentRow | None:
     return await session.get(AgentRow, agent_id)
 
 
-async def get(session: AsyncSession, agent_id: str) -> AgentRow:
+async def get(session: ReadSession, agent_id: str) -> AgentRow:
     row = await find(session, agent_id)
     if row is None or row.lost:
         raise NotFound(f"agent {agent_id!r} not found")
     return row
 
 
-async def present(session: AsyncSession) -> Sequence[AgentRow]:
+async def present(session: ReadSession) -> Sequence[AgentRow]:
     """Connected, or inside their reconnect window."""
     query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
     return (await session.execute(query)).scalars().all()
 
 
-async def slots(session: AsyncSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
+async def slots(session: ReadSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
     query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
     if agent_id is not None:
         query = query.where(AgentSlotRow.agent_id == agent_id)
     return (await session.execute(query)).scalars().all()
 
 
-async def get_slot(session: AsyncSession, agent_id: str, slot_id: int) -> AgentSlotRow:
+async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSlotRow:
     row = await session.get(AgentSlotRow, (agent_id, slot_id))
     if row is None:
         raise NotFound(f"agent {agent_id!r} has no slot {slot_id}")
     return row
 
 
-async def save(session: AsyncSession, row: AgentRow) -> None:
+async def save(session: WriteSession, row: AgentRow) -> None:
     session.add(row)
     await session.flush()
     notify(session, notifications.CLUSTER)
 
 
-async def change(session: AsyncSession, agent_id: str, **values: Any) -> None:
+async def change(session: WriteSession, agent_id: str, **values: Any) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_all(session: AsyncSession, **values: Any) -> None:
+async def change_all(session: WriteSession, **values: Any) -> None:
     await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_slot(session: AsyncSession, agent_id: str, slot_id: int, **values: Any) -> None:
+async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **values: Any) -> None:
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )
     notify(session, notifications.CLUSTER)
 
 
-async def set_slots(session: AsyncSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
+async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
     """What the agent says it has now; a slot that stays keeps whether it is enabled."""
     known = {row.slot_id: row for row in await slots(session, agent_id)}
     gone = set(known) - {f.id for f in facts}

@@ -6,15 +6,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer
 from determined_master import notifications
 from determined_master.agents import repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow
-from determined_master.db.session import Database, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 
@@ -25,15 +23,15 @@ class Containers(Protocol):
     """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
     session, so that no agent is lost while its containers are taken to run."""
 
-    async def is_news(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool: ...
+    async def is_news(self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool: ...
 
-    async def on_report(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
+    async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
-    async def welcome(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
+    async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
-    async def lose(self, session: AsyncSession, agent_id: str) -> None: ...
+    async def lose(self, session: WriteSession, agent_id: str) -> None: ...
 
-    async def kill(self, session: AsyncSession, agent_id: str, slot_id: int | None = None) -> None:
+    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None) -> None:
         """Without a slot all that run on the agent."""
         ...
 
@@ -135,5 +133,5 @@ class Agents:
             await self._record(session, agent_id, "lost", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 
-    async def _record(self, session: AsyncSession, agent_id: str, kind: str, actor: str) -> None:
+    async def _record(self, session: WriteSession, agent_id: str, kind: str, actor: str) -> None:
         await events.record(session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id)

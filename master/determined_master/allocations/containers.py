@@ -4,8 +4,6 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.isolation import Isolation
 from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
@@ -14,6 +12,7 @@ from determined_master.allocations.observe import declare_ended, observe
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.models import ContainerRow
+from determined_master.db.session import ReadSession, WriteSession
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +25,19 @@ class Containers:
         self._allocations = allocations
         self._items = Isolation("reports of agents", logger)
 
-    async def is_news(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool:
+    async def is_news(self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool:
         known = {c.id: c for c, _ in await repository.live_on_agent(session, agent_id)}
         return any(_is_news(report, known.get(report.container_id)) for report in reports)
 
-    async def on_report(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+    async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
         for report in reports:
             await self._items.run("container", report.container_id, partial(self._apply_one, session, agent_id, report))
 
-    async def _apply_one(self, session: AsyncSession, agent_id: str, report: ReportedContainer) -> None:
+    async def _apply_one(self, session: WriteSession, agent_id: str, report: ReportedContainer) -> None:
         async with session.begin_nested():
             await observe(session, self._clock, self._allocations, agent_id, [report])
 
-    async def welcome(self, session: AsyncSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+    async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
         """Ends containers past their assignment that the agent does not know: its data folder was lost."""
         known = {report.container_id for report in reports}
         for container, _ in await repository.live_on_agent(session, agent_id):
@@ -47,12 +46,12 @@ class Containers:
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
         await self.on_report(session, agent_id, reports)
 
-    async def lose(self, session: AsyncSession, agent_id: str) -> None:
+    async def lose(self, session: WriteSession, agent_id: str) -> None:
         for container, _ in await repository.live_on_agent(session, agent_id):
             exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost beyond its reconnect window")
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
-    async def kill(self, session: AsyncSession, agent_id: str, slot_id: int | None = None) -> None:
+    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None) -> None:
         for container, allocation in await repository.live_on_agent(session, agent_id):
             if slot_id is None or slot_id in container.slot_ids:
                 await self._allocations.kill(session, allocation)

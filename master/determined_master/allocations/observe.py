@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
@@ -14,7 +12,7 @@ from determined_master.allocations import repository
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
-from determined_master.db.session import notify
+from determined_master.db.session import WriteSession, notify
 
 _ORDER = list(ContainerState)
 _SHOWN = {
@@ -60,7 +58,7 @@ def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) 
 
 
 async def observe(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     allocations: Allocations,
     agent_id: str,
@@ -87,7 +85,7 @@ async def observe(
 
 
 async def declare_ended(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     allocations: Allocations,
     container: ContainerRow,
@@ -104,7 +102,7 @@ async def declare_ended(
         await allocations.end(session, row, reason, message=exit_.message)
 
 
-async def _follow(session: AsyncSession, clock: Clock, allocations: Allocations, container: ContainerRow) -> None:
+async def _follow(session: WriteSession, clock: Clock, allocations: Allocations, container: ContainerRow) -> None:
     """Brings the allocation into the state that follows from its containers."""
     row = await repository.get(session, container.allocation_id)
     notify(session, notifications.task(row.task_id))
@@ -129,7 +127,7 @@ async def _follow(session: AsyncSession, clock: Clock, allocations: Allocations,
     notify(session, notifications.allocation(row.id))
 
 
-async def _notify_logs(session: AsyncSession, container: ContainerRow) -> None:
+async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
     notify(session, notifications.logs(row.task_id))
 

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -15,7 +14,7 @@ from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
 _LIVE = [s for s in AllocationState if s.is_live]
@@ -31,25 +30,25 @@ CONTAINERS = StateMachine(
 )
 
 
-async def find(session: AsyncSession, allocation_id: str) -> AllocationRow | None:
+async def find(session: ReadSession, allocation_id: str) -> AllocationRow | None:
     return await session.get(AllocationRow, allocation_id)
 
 
-async def get(session: AsyncSession, allocation_id: str) -> AllocationRow:
+async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     row = await find(session, allocation_id)
     if row is None:
         raise NotFound(f"allocation {allocation_id} not found")
     return row
 
 
-async def add(session: AsyncSession, row: AllocationRow) -> None:
+async def add(session: WriteSession, row: AllocationRow) -> None:
     session.add(row)
     await session.flush()
     _tell(session, row)
 
 
 async def move(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     row: AllocationRow,
     to: AllocationState,
@@ -64,49 +63,49 @@ async def move(
 
 
 async def move_container(
-    session: AsyncSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
+    session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
 ) -> bool:
     """Changes the state of a container, see ``StateMachine.move``."""
     return await CONTAINERS.move(session, clock, row, to, **values)
 
 
-async def live_of_task(session: AsyncSession, task_id: str) -> AllocationRow | None:
+async def live_of_task(session: ReadSession, task_id: str) -> AllocationRow | None:
     query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(_LIVE))
     return (await session.execute(query)).scalars().first()
 
 
-async def has_open(session: AsyncSession, task_id: str) -> bool:
+async def has_open(session: ReadSession, task_id: str) -> bool:
     """True if an allocation of the task lives, or has ended and is not settled."""
     is_open = or_(AllocationRow.state.in_(_LIVE), AllocationRow.settled.is_(False))
     query = select(AllocationRow.id).where(AllocationRow.task_id == task_id, is_open).limit(1)
     return (await session.execute(query)).scalar_one_or_none() is not None
 
 
-async def live_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
+async def live_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(_LIVE))
     return (await session.execute(query)).scalars().all()
 
 
-async def of_task(session: AsyncSession, task_id: str) -> Sequence[AllocationRow]:
+async def of_task(session: ReadSession, task_id: str) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id == task_id).order_by(AllocationRow.run_id)
     return (await session.execute(query)).scalars().all()
 
 
-async def of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
+async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids)).order_by(AllocationRow.run_id)
     return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
 
 
-async def live(session: AsyncSession) -> Sequence[AllocationRow]:
+async def live(session: ReadSession) -> Sequence[AllocationRow]:
     return (await session.execute(select(AllocationRow).where(AllocationRow.state.in_(_LIVE)))).scalars().all()
 
 
-async def pending(session: AsyncSession) -> Sequence[AllocationRow]:
+async def pending(session: ReadSession) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.state == AllocationState.PENDING)
     return (await session.execute(query)).scalars().all()
 
 
-async def unsettled(session: AsyncSession) -> Sequence[AllocationRow]:
+async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
     """Ended, and nobody has drawn the consequences yet; oldest first."""
     query = (
         select(AllocationRow)
@@ -116,12 +115,12 @@ async def unsettled(session: AsyncSession) -> Sequence[AllocationRow]:
     return (await session.execute(query)).scalars().all()
 
 
-async def containers_of(session: AsyncSession, allocation_id: str) -> Sequence[ContainerRow]:
+async def containers_of(session: ReadSession, allocation_id: str) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.allocation_id == allocation_id).order_by(ContainerRow.rank)
     return (await session.execute(query)).scalars().all()
 
 
-async def containers_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> Sequence[ContainerRow]:
+async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[ContainerRow]:
     query = (
         select(ContainerRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
@@ -130,11 +129,11 @@ async def containers_of_tasks(session: AsyncSession, task_ids: Collection[str]) 
     return (await session.execute(query)).scalars().all()
 
 
-async def find_container(session: AsyncSession, container_id: str) -> ContainerRow | None:
+async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:
     return await session.get(ContainerRow, container_id)
 
 
-async def live_on_agent(session: AsyncSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
+async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
     """Containers that have not ended, each with its allocation."""
     query = (
         select(ContainerRow, AllocationRow)
@@ -145,12 +144,12 @@ async def live_on_agent(session: AsyncSession, agent_id: str) -> Sequence[tuple[
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
-async def live_containers(session: AsyncSession) -> Sequence[ContainerRow]:
+async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
     return (await session.execute(query)).scalars().all()
 
 
-async def hold(session: AsyncSession, container: ContainerRow, now: datetime) -> None:
+async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
     """Adds the container and holds each of its slots. Raises IntegrityError where one is held already."""
     session.add(container)
     session.add_all(
@@ -166,11 +165,11 @@ async def hold(session: AsyncSession, container: ContainerRow, now: datetime) ->
     await session.flush()
 
 
-async def held_slots(session: AsyncSession) -> Sequence[SlotHoldRow]:
+async def held_slots(session: ReadSession) -> Sequence[SlotHoldRow]:
     return (await session.execute(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).scalars().all()
 
 
-async def live_holds(session: AsyncSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
+async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
     query = (
         select(SlotHoldRow, ContainerRow)
         .join(ContainerRow, ContainerRow.id == SlotHoldRow.container_id)
@@ -179,7 +178,7 @@ async def live_holds(session: AsyncSession) -> Sequence[tuple[SlotHoldRow, Conta
     return [(hold, container) for hold, container in (await session.execute(query)).all()]
 
 
-async def live_without_spec(session: AsyncSession, most: int | None = None) -> Sequence[AllocationRow]:
+async def live_without_spec(session: ReadSession, most: int | None = None) -> Sequence[AllocationRow]:
     """In the order of the scheduler; what is told to containers is large, and left out."""
     query = select(AllocationRow).where(AllocationRow.state.in_(_LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
@@ -197,7 +196,7 @@ class Held(NamedTuple):
     exit_reason: ExitReason | None
 
 
-async def holds_between(session: AsyncSession, start: datetime, end: datetime, most: int) -> list[Held]:
+async def holds_between(session: ReadSession, start: datetime, end: datetime, most: int) -> list[Held]:
     """Those that touch the time between, the newest ones first."""
     newest = (
         select(SlotHoldRow)
@@ -216,7 +215,7 @@ async def holds_between(session: AsyncSession, start: datetime, end: datetime, m
     return [Held(*found) for found in (await session.execute(query)).all()]
 
 
-async def held_spans(session: AsyncSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
+async def held_spans(session: ReadSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
     """From when to when something was held, in seconds from ``start``; there may be very many of them."""
     zero = to_micros(start)
     since = (type_coerce(SlotHoldRow.held_at, BigInteger) - zero) / 1e6
@@ -232,7 +231,7 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
     )
 
 
-async def port_blocks(session: AsyncSession) -> set[int]:
+async def port_blocks(session: ReadSession) -> set[int]:
     """Those of every allocation that lives."""
     query = select(AllocationRow.port_block).where(
         AllocationRow.state.in_(_LIVE), AllocationRow.port_block.is_not(None)
@@ -240,12 +239,12 @@ async def port_blocks(session: AsyncSession) -> set[int]:
     return {block for block in (await session.execute(query)).scalars() if block is not None}
 
 
-async def count_held(session: AsyncSession, allocation_id: str) -> int:
+async def count_held(session: ReadSession, allocation_id: str) -> int:
     query = select(func.count()).where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
     return (await session.execute(query)).scalar_one()
 
 
-async def release_slots(session: AsyncSession, allocation_id: str, now: datetime) -> list[str]:
+async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
     """Frees every slot of it; returns the agents that held them."""
     query = (
         update(SlotHoldRow)
@@ -256,7 +255,7 @@ async def release_slots(session: AsyncSession, allocation_id: str, now: datetime
     return list((await session.execute(query)).scalars().all())
 
 
-async def change(session: AsyncSession, row: AllocationRow, **values: Any) -> None:
+async def change(session: WriteSession, row: AllocationRow, **values: Any) -> None:
     """Everything about an allocation but its state."""
     await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
     await session.refresh(row)
@@ -264,6 +263,6 @@ async def change(session: AsyncSession, row: AllocationRow, **values: Any) -> No
         _tell(session, row)
 
 
-def _tell(session: AsyncSession, row: AllocationRow) -> None:
+def _tell(session: WriteSession, row: AllocationRow) -> None:
     """Whoever shows what a task is doing, and whoever shows the queue and the slots, looks again."""
     notify(session, notifications.task(row.task_id), notifications.CLUSTER)

@@ -6,15 +6,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import ports, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
-from determined_master.db.session import after_commit, notify
+from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event
 from determined_master.scheduling.plan import Placement, Refusal
@@ -30,7 +28,7 @@ class Allocations:
 
     async def request(
         self,
-        session: AsyncSession,
+        session: WriteSession,
         *,
         task_id: str,
         run_id: int,
@@ -66,7 +64,7 @@ class Allocations:
         notify(session, notifications.SCHEDULE)
         return row
 
-    async def place(self, session: AsyncSession, placement: Placement) -> None:
+    async def place(self, session: WriteSession, placement: Placement) -> None:
         """Raises Conflict where it is no longer pending; IntegrityError where a slot was given meanwhile."""
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
@@ -90,18 +88,18 @@ class Allocations:
             session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
         )
 
-    async def refuse(self, session: AsyncSession, refusal: Refusal) -> None:
+    async def refuse(self, session: WriteSession, refusal: Refusal) -> None:
         row = await repository.get(session, refusal.allocation_id)
         await self.end(session, row, ExitReason.IMPOSSIBLE, message=refusal.reason)
 
-    async def mark_ready(self, session: AsyncSession, row: AllocationRow) -> None:
+    async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
         """Its rendezvous is done: from now on it is preempted gracefully."""
         if row.ready_at is None:
             await repository.change(session, row, ready_at=self._clock.now())
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
-    async def terminate(self, session: AsyncSession, row: AllocationRow) -> bool:
+    async def terminate(self, session: WriteSession, row: AllocationRow) -> bool:
         """Preempts it if it is ready, kills it if it has only started, and ends it at once if it holds nothing.
 
         Returns True if preemption was requested by this call.
@@ -117,7 +115,7 @@ class Allocations:
             return True
         return False
 
-    async def kill(self, session: AsyncSession, row: AllocationRow) -> None:
+    async def kill(self, session: WriteSession, row: AllocationRow) -> None:
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED)
         elif row.state.is_live and row.kill_requested_at is None:
@@ -126,14 +124,14 @@ class Allocations:
             await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, kill_requested_at=now)
             await self._hint_agents(session, row)
 
-    async def acknowledge_preemption(self, session: AsyncSession, row: AllocationRow) -> None:
+    async def acknowledge_preemption(self, session: WriteSession, row: AllocationRow) -> None:
         if row.preempt_acked_at is None:
             await repository.change(session, row, preempt_acked_at=self._clock.now())
             await self._record(session, row, "preemption_acknowledged")
 
     async def end(
         self,
-        session: AsyncSession,
+        session: WriteSession,
         row: AllocationRow,
         reason: ExitReason,
         *,
@@ -168,12 +166,12 @@ class Allocations:
         )
         await self._hint_agents(session, row)
 
-    async def _hint_agents(self, session: AsyncSession, row: AllocationRow) -> None:
+    async def _hint_agents(self, session: WriteSession, row: AllocationRow) -> None:
         for container in await repository.containers_of(session, row.id):
             notify(session, notifications.agent(container.agent_id))
 
     async def _record(
-        self, session: AsyncSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None
+        self, session: WriteSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None
     ) -> None:
         await events.record(
             session,

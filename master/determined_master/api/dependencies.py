@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Depends, Request
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import Forbidden, Unauthenticated
 from determined_master.authentication import Authenticator, bearer
-from determined_master.db.session import ReadSession
+from determined_master.db.session import ReadSession, WriteSession
 from determined_master.principal import Principal
 from determined_master.services import Services
 
@@ -27,13 +26,13 @@ async def read_session(services: ServicesDep) -> AsyncIterator[ReadSession]:
         yield session
 
 
-async def write_session(services: ServicesDep) -> AsyncIterator[AsyncSession]:
+async def write_session(services: ServicesDep) -> AsyncIterator[WriteSession]:
     async with services.database.write() as session:
         yield session
 
 
 Read = Annotated[ReadSession, Depends(read_session, scope="function")]
-Write = Annotated[AsyncSession, Depends(write_session, scope="function")]
+Write = Annotated[WriteSession, Depends(write_session, scope="function")]
 
 
 async def nobody() -> None:

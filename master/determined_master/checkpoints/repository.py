@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select, true, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import NotFound, NotImplementedYet
@@ -15,24 +14,24 @@ from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import StateMachine
 
 MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)
 
 
-async def find(session: AsyncSession, uuid: str) -> CheckpointRow | None:
+async def find(session: ReadSession, uuid: str) -> CheckpointRow | None:
     return await session.get(CheckpointRow, uuid)
 
 
-async def get(session: AsyncSession, uuid: str) -> CheckpointRow:
+async def get(session: ReadSession, uuid: str) -> CheckpointRow:
     row = await find(session, uuid)
     if row is None:
         raise NotFound(f"checkpoint {uuid} not found")
     return row
 
 
-async def newest_completed(session: AsyncSession, task_id: str) -> CheckpointRow | None:
+async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow | None:
     """The one that the next attempt starts from: most steps, newest among equals."""
     query = (
         select(CheckpointRow)
@@ -44,7 +43,7 @@ async def newest_completed(session: AsyncSession, task_id: str) -> CheckpointRow
 
 
 async def of_tasks(
-    session: AsyncSession, task_ids: Collection[str], states: Collection[CheckpointState] = ()
+    session: ReadSession, task_ids: Collection[str], states: Collection[CheckpointState] = ()
 ) -> Sequence[CheckpointRow]:
     query = select(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids))
     if states:
@@ -54,7 +53,7 @@ async def of_tasks(
 
 
 async def newest_of_tasks(
-    session: AsyncSession, task_ids: Collection[str], state: CheckpointState, most: int
+    session: ReadSession, task_ids: Collection[str], state: CheckpointState, most: int
 ) -> Sequence[CheckpointRow]:
     query = (
         select(CheckpointRow)
@@ -80,7 +79,7 @@ class Listed:
 
 
 async def page(
-    session: AsyncSession,
+    session: ReadSession,
     *,
     experiment_id: int | None,
     states: Collection[CheckpointState],
@@ -131,13 +130,13 @@ def of_trial(trial_id: int) -> ColumnElement[bool]:
     return TrialRow.id == trial_id
 
 
-async def count(session: AsyncSession, whose: ColumnElement[bool], states: Collection[CheckpointState]) -> int:
+async def count(session: ReadSession, whose: ColumnElement[bool], states: Collection[CheckpointState]) -> int:
     query = select(func.count()).select_from(CheckpointRow).join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
     return (await session.execute(query.where(whose, *_in_states(states)))).scalar_one()
 
 
 async def sorted_page(
-    session: AsyncSession,
+    session: ReadSession,
     whose: ColumnElement[bool],
     states: Collection[CheckpointState],
     order: Order,
@@ -200,7 +199,7 @@ def _metric_value(order: Order) -> ColumnElement[Any]:
     )
 
 
-async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
+async def add(session: WriteSession, **values: Any) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)
     await session.flush()
@@ -208,22 +207,22 @@ async def add(session: AsyncSession, **values: Any) -> CheckpointRow:
     return row
 
 
-async def change(session: AsyncSession, row: CheckpointRow, **values: Any) -> None:
+async def change(session: WriteSession, row: CheckpointRow, **values: Any) -> None:
     await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == row.uuid).values(**values))
     notify(session, notifications.task(row.task_id))
 
 
-async def uuids_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[str]:
+async def uuids_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[str]:
     tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
     query = select(CheckpointRow.uuid).where(CheckpointRow.task_id.in_(tasks)).order_by(CheckpointRow.uuid)
     return (await session.scalars(query)).all()
 
 
-async def drop(session: AsyncSession, uuids: Collection[str]) -> None:
+async def drop(session: WriteSession, uuids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 
 
-async def move(session: AsyncSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: Any) -> bool:
+async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: Any) -> bool:
     """Changes the state of a checkpoint, see ``StateMachine.move``."""
     if not await MACHINE.move(session, clock, row, to, **values):
         return False
@@ -231,7 +230,7 @@ async def move(session: AsyncSession, clock: Clock, row: CheckpointRow, to: Chec
     return True
 
 
-async def set_resources(session: AsyncSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
+async def set_resources(session: WriteSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
     """Stores which files are left. Fewer files than before make the checkpoint partially deleted, none deleted."""
     values = {"resources": resources, "size": sum(resources.values())}
     to = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED

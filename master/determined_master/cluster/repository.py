@@ -3,12 +3,12 @@
 import uuid
 
 from sqlalchemy import select, text, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.models import ClusterRow
+from determined_master.db.session import ReadSession, WriteSession
 
 
-async def raise_epoch(session: AsyncSession) -> ClusterRow:
+async def raise_epoch(session: WriteSession) -> ClusterRow:
     """Every start of a master counts; agents obey the newest."""
     row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
     if row is None:
@@ -20,6 +20,6 @@ async def raise_epoch(session: AsyncSession) -> ClusterRow:
     return row
 
 
-async def ask(session: AsyncSession) -> None:
+async def ask(session: ReadSession) -> None:
     """Raises where the database does not answer."""
     await session.execute(text("SELECT 1"))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NewType
+from typing import Any
 
 from sqlalchemy import Engine, Select, delete
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
@@ -12,8 +12,13 @@ from determined_master.db.base import Base
 from determined_master.db.engine import make_group_engine, make_read_engine, make_write_engine
 from determined_master.notifications import Notifications
 
-ReadSession = NewType("ReadSession", AsyncSession)
-"""A session that may only read; the signature of a function says so."""
+
+class ReadSession(AsyncSession):
+    """A session for queries. A function that takes one writes nothing; its transaction sees one frozen view."""
+
+
+class WriteSession(ReadSession):
+    """The one session that may write; a function that takes it changes rows, and its caller commits."""
 
 
 class Database:
@@ -30,16 +35,18 @@ class Database:
         self.write_engine: AsyncEngine = make_write_engine(url)
         self.group_engine: Engine = make_group_engine(url)
         self.write_lock = asyncio.Lock()
-        self._read = async_sessionmaker(self.read_engine, expire_on_commit=False, autoflush=False)
-        self._write = async_sessionmaker(self.write_engine, expire_on_commit=False, autoflush=False)
+        self._read = async_sessionmaker(self.read_engine, class_=ReadSession, expire_on_commit=False, autoflush=False)
+        self._write = async_sessionmaker(
+            self.write_engine, class_=WriteSession, expire_on_commit=False, autoflush=False
+        )
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
         async with self._read() as session, session.begin():
-            yield ReadSession(session)
+            yield session
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncSession]:
+    async def write(self) -> AsyncIterator[WriteSession]:
         async with self.write_lock:
             async with self._write() as session:
                 async with session.begin():
@@ -56,28 +63,28 @@ class Database:
         self.group_engine.dispose()
 
 
-def notify(session: AsyncSession, *topics: str) -> None:
+def notify(session: WriteSession, *topics: str) -> None:
     """Publishes ``topics`` once this session has committed."""
     topics_of(session).update(topics)
 
 
-def after_commit(session: AsyncSession, callback: Callable[[], None]) -> None:
+def after_commit(session: WriteSession, callback: Callable[[], None]) -> None:
     """Calls ``callback`` once this session has committed, before its notifications are published. It must not fail."""
     _callbacks_of(session).append(callback)
 
 
-async def delete_rows(session: AsyncSession, table: type[Base], ids: Select[Any]) -> int:
+async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]) -> int:
     """Deletes the rows whose ids ``ids`` selects; how many there were."""
     statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
     found = await session.execute(statement, execution_options={"synchronize_session": False})
     return len(found.all())
 
 
-def topics_of(session: AsyncSession) -> set[str]:
+def topics_of(session: ReadSession) -> set[str]:
     topics: set[str] = session.info.setdefault("topics", set())
     return topics
 
 
-def _callbacks_of(session: AsyncSession) -> list[Callable[[], None]]:
+def _callbacks_of(session: ReadSession) -> list[Callable[[], None]]:
     callbacks: list[Callable[[], None]] = session.info.setdefault("callbacks", [])
     return callbacks

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, insert, select
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import EventRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 
 SYSTEM = "system"
 
@@ -26,7 +25,7 @@ class Selection:
 
 
 async def record(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     *,
     actor: str,
@@ -50,7 +49,7 @@ async def record(
 
 
 async def record_many(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     *,
     actor: str,
@@ -67,14 +66,14 @@ async def record_many(
     notify(session, notifications.EVENTS)
 
 
-async def moves_of(session: AsyncSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:
+async def moves_of(session: ReadSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:
     """Changes of state, oldest first."""
     query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), _IS_MOVE)
     # Sorted here: asked to, the database would walk all events of this type in their order.
     return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
 
 
-async def last_move(session: AsyncSession, target_type: str, target_id: object) -> EventRow | None:
+async def last_move(session: ReadSession, target_type: str, target_id: object) -> EventRow | None:
     query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id == str(target_id), _IS_MOVE)
     return (await session.execute(query.order_by(EventRow.id.desc()).limit(1))).scalars().first()
 
@@ -83,7 +82,7 @@ _IS_MOVE = func.coalesce(EventRow.kind, "") == "moved"
 """Not by the index of kinds: a target has few events, while moves are a fifth of all."""
 
 
-async def page(session: AsyncSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:
+async def page(session: ReadSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:
     """Newest first, below the id ``before``."""
     query = select(EventRow).order_by(EventRow.id.desc()).limit(most)
     for name in ("kind", "actor", "target_type", "target_id"):

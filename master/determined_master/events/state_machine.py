@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import update
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import ApiError, Conflict
 from determined_master.clock import Clock
 from determined_master.db.base import Base
 from determined_master.db.batches import batched
+from determined_master.db.session import WriteSession
 from determined_master.events import repository as events
 from determined_master.transitions import S, Table, reverse
 
@@ -57,7 +57,7 @@ class StateMachine(Generic[R, S]):
 
     async def move(
         self,
-        session: AsyncSession,
+        session: WriteSession,
         clock: Clock,
         row: R,
         to: S,
@@ -101,7 +101,7 @@ class StateMachine(Generic[R, S]):
         return True
 
     async def move_many(
-        self, session: AsyncSession, clock: Clock, keys: Sequence[int], start: S, to: S, actor: str, /, **values: Any
+        self, session: WriteSession, clock: Clock, keys: Sequence[int], start: S, to: S, actor: str, /, **values: Any
     ) -> int:
         """Moves those of ``keys`` that are in state ``start``, in one statement and one for their events, by batch.
 

@@ -4,11 +4,9 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import ApiError, BadRequest
 from determined_master.db.base import MAX_INT64
-from determined_master.db.session import Database
+from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.errors import SelectionChanged, unexpected
 from determined_master.experiment_index import repository
 from determined_master.users import repository as users
@@ -18,9 +16,9 @@ logger = logging.getLogger(__name__)
 MAX_EXPERIMENTS = 10_000
 MAX_LABEL_LENGTH = 255
 
-Verb = Callable[[int, AsyncSession | None], Awaitable[Any]]
+Verb = Callable[[int, WriteSession | None], Awaitable[Any]]
 """Gets the session to work in; None for a transaction of its own."""
-Listed = Callable[[AsyncSession], Awaitable[Sequence[int]]]
+Listed = Callable[[ReadSession], Awaitable[Sequence[int]]]
 
 
 class Result(NamedTuple):

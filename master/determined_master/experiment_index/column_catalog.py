@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, Kind, Listed, Statistic, Type
 from determined_master.experiment_index.filter_sql import listed
@@ -14,7 +13,7 @@ STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
 
 
 async def page(
-    session: AsyncSession, query: str, kind: Kind | None, limit: int | None, project_id: int | None
+    session: ReadSession, query: str, kind: Kind | None, limit: int | None, project_id: int | None
 ) -> tuple[list[Listed], int]:
     """The experiment's own first; of these every experiment has a value."""
     project = project_of(project_id)
@@ -32,7 +31,7 @@ async def page(
     return [*own[:limit], *map(_typed, stored)], len(own) + total
 
 
-async def every(session: AsyncSession, project_id: int) -> list[tuple[Kind, str, Type]]:
+async def every(session: ReadSession, project_id: int) -> list[tuple[Kind, str, Type]]:
     """Kind, column and type of all that the older page knows: thousands, so they are no objects."""
     found: list[tuple[Kind, str, Type]] = []
     for own in OWN.values():
@@ -57,7 +56,7 @@ def _of_statistic(statistic: Statistic, last: Type) -> Type:
     return last if statistic == "last" else "number"
 
 
-async def words(session: AsyncSession, column: str, query: str, limit: int, now: datetime) -> list[str]:
+async def words(session: ReadSession, column: str, query: str, limit: int, now: datetime) -> list[str]:
     """None for a column that holds no words, or is not there."""
     if column == "archived":
         return [word for word in ("false", "true") if query.lower() in word]

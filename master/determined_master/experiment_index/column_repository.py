@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import String, column, func, select, values
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.models import ColumnCountRow, ColumnNameRow
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index.column_names import STATISTICS, Kind, Listed, Type
 
 N, C = ColumnNameRow, ColumnCountRow
@@ -23,19 +23,19 @@ class Range(NamedTuple):
     maximum: float
 
 
-async def named(session: AsyncSession, names: Collection[str]) -> dict[tuple[str, str], int]:
+async def named(session: ReadSession, names: Collection[str]) -> dict[tuple[str, str], int]:
     """(Kind, name) → id, of those that any experiment ever had."""
     rows = (await session.execute(select(N.kind, N.name, N.id).where(N.name.in_(names)))).all()
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-async def every_name(session: AsyncSession, limit: int) -> Sequence[tuple[str, str]]:
+async def every_name(session: ReadSession, limit: int) -> Sequence[tuple[str, str]]:
     """Kind and name; for telling which one was meant."""
     return [(row[0], row[1]) for row in (await session.execute(select(N.kind, N.name).limit(limit))).all()]
 
 
 async def page(
-    session: AsyncSession, *, query: str, kinds: Collection[Kind], project_id: int, limit: int | None, offset: int = 0
+    session: ReadSession, *, query: str, kinds: Collection[Kind], project_id: int, limit: int | None, offset: int = 0
 ) -> tuple[list[Listed], int]:
     """Columns of the kinds whose name has ``query`` in it, by kind and name, and how many there are in all."""
     suffix = values(column("kind", String), column("suffix", String), column("place", String), name="suffixes")
@@ -58,14 +58,14 @@ async def page(
     return [Listed(*row) for row in (await session.execute(ordered)).all()], total
 
 
-async def every_stored(session: AsyncSession, kinds: Collection[Kind], project_id: int) -> list[tuple[Kind, str, Type]]:
+async def every_stored(session: ReadSession, kinds: Collection[Kind], project_id: int) -> list[tuple[Kind, str, Type]]:
     """Names without their statistics, of which a project has a value, by kind and name."""
     query = select(N.kind, N.name, N.type).join(C, C.name_id == N.id)
     query = query.where(C.project_id == project_id, C.count > 0, N.kind.in_(kinds)).order_by(N.kind, N.name)
     return [(cast(Kind, row[0]), row[1], cast(Type, row[2])) for row in await session.execute(query)]
 
 
-async def ranges(session: AsyncSession, project_id: int) -> list[Range]:
+async def ranges(session: ReadSession, project_id: int) -> list[Range]:
     """How far the last values of each numeric metric have reached."""
     query = (
         select(N.name, func.min(C.minimum), func.max(C.maximum))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState
 from determined_master.db.models import (
@@ -18,6 +17,7 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     TrialRow,
 )
+from determined_master.db.session import ReadSession, WriteSession
 from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
 
@@ -60,47 +60,47 @@ class OfTrial(NamedTuple):
     values_stale: bool
 
 
-async def stale(session: AsyncSession) -> list[int]:
+async def stale(session: ReadSession) -> list[int]:
     """Experiments whose values are to be looked at again, oldest first."""
     of_trials = select(T.experiment_id).where(T.values_stale)
     found = await session.execute(select(E.id).where(E.values_stale).union(of_trials))
     return sorted(found.scalars().all())
 
 
-async def experiment(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:
+async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """None for one that is deleted."""
     row = await session.get(E, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
-async def trials(session: AsyncSession, experiment_id: int) -> list[OfTrial]:
+async def trials(session: ReadSession, experiment_id: int) -> list[OfTrial]:
     query = select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
     rows = await session.execute(query.where(T.experiment_id == experiment_id).order_by(T.id))
     return [OfTrial(*row) for row in rows]
 
 
-async def hparams(session: AsyncSession, trial_id: int) -> dict[str, Any]:
+async def hparams(session: ReadSession, trial_id: int) -> dict[str, Any]:
     found: dict[str, Any] = (await session.execute(select(T.hparams).where(T.id == trial_id))).scalar_one()
     return found
 
 
-async def summary_metrics(session: AsyncSession, trial_id: int) -> dict[str, Any]:
+async def summary_metrics(session: ReadSession, trial_id: int) -> dict[str, Any]:
     found: dict[str, Any] = (await session.execute(select(T.summary_metrics).where(T.id == trial_id))).scalar_one()
     return found
 
 
-async def summary(session: AsyncSession, experiment_id: int) -> ExperimentSummaryRow | None:
+async def summary(session: ReadSession, experiment_id: int) -> ExperimentSummaryRow | None:
     return await session.get(S, experiment_id)
 
 
-async def save_summary(session: AsyncSession, values: Mapping[str, Any], *, known: bool) -> None:
+async def save_summary(session: WriteSession, values: Mapping[str, Any], *, known: bool) -> None:
     if known:
         await session.execute(update(_S).where(_S.c.experiment_id == values["experiment_id"]).values(values))
     else:
         await session.execute(insert(_S).values(values))
 
 
-async def settle(session: AsyncSession, experiment_id: int, trials: Sequence[OfTrial]) -> None:
+async def settle(session: WriteSession, experiment_id: int, trials: Sequence[OfTrial]) -> None:
     """Takes the marks back, in the transaction that read what they marked."""
     await session.execute(update(_E).where(_E.c.id == experiment_id, _E.c.values_stale).values(values_stale=False))
     if any(trial.values_stale for trial in trials):
@@ -108,7 +108,7 @@ async def settle(session: AsyncSession, experiment_id: int, trials: Sequence[OfT
         await session.execute(of_it.values(values_stale=False))
 
 
-async def values(session: AsyncSession, experiment_id: int) -> dict[Key, tuple[int, Value]]:
+async def values(session: ReadSession, experiment_id: int) -> dict[Key, tuple[int, Value]]:
     query: Any = (
         select(_N.c.kind, _N.c.name, _N.c.id, *(_V.c[name] for name in Value.__slots__))
         .join(_N, _N.c.id == _V.c.name_id)
@@ -118,7 +118,7 @@ async def values(session: AsyncSession, experiment_id: int) -> dict[Key, tuple[i
     return {(row[0], row[1]): (row[2], Value(*row[3:])) for row in found}
 
 
-async def intern(session: AsyncSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:
+async def intern(session: WriteSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:
     """The ids of the names; new ones are made."""
     found = await _named(session, wanted)
     missing = [key for key in wanted if key not in found]
@@ -129,7 +129,7 @@ async def intern(session: AsyncSession, wanted: Mapping[Key, Type]) -> dict[Key,
     return found
 
 
-async def _named(session: AsyncSession, keys: Iterable[Key]) -> dict[Key, Name]:
+async def _named(session: ReadSession, keys: Iterable[Key]) -> dict[Key, Name]:
     wanted = set(keys)
     names = sorted({name for _, name in wanted})
     found: dict[Key, Name] = {}
@@ -142,12 +142,12 @@ async def _named(session: AsyncSession, keys: Iterable[Key]) -> dict[Key, Name]:
     return {key: name for key, name in found.items() if key in wanted}
 
 
-async def widen_types(session: AsyncSession, types: Mapping[int, Type]) -> None:
+async def widen_types(session: WriteSession, types: Mapping[int, Type]) -> None:
     for name_id, type_ in types.items():
         await session.execute(update(_N).where(_N.c.id == name_id).values(type=type_))
 
 
-async def add_values(session: AsyncSession, experiment_id: int, fresh: Mapping[int, Value]) -> None:
+async def add_values(session: WriteSession, experiment_id: int, fresh: Mapping[int, Value]) -> None:
     if fresh:
         rows = [
             {"name_id": name_id, "experiment_id": experiment_id} | {s: getattr(value, s) for s in Value.__slots__}
@@ -156,7 +156,7 @@ async def add_values(session: AsyncSession, experiment_id: int, fresh: Mapping[i
         await session.execute(insert(_V), rows)
 
 
-async def change_values(session: AsyncSession, experiment_id: int, changed: Mapping[int, Value]) -> None:
+async def change_values(session: ReadSession, experiment_id: int, changed: Mapping[int, Value]) -> None:
     if changed:
         rows = [
             {"of_name": name_id, "of_experiment": experiment_id}
@@ -166,13 +166,13 @@ async def change_values(session: AsyncSession, experiment_id: int, changed: Mapp
         await (await session.connection()).execute(_CHANGE, rows)
 
 
-async def drop_values(session: AsyncSession, experiment_id: int, name_ids: Collection[int]) -> None:
+async def drop_values(session: ReadSession, experiment_id: int, name_ids: Collection[int]) -> None:
     if name_ids:
         rows = [{"of_name": name_id, "of_experiment": experiment_id} for name_id in sorted(name_ids)]
         await (await session.connection()).execute(_DROP, rows)
 
 
-async def counts(session: AsyncSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:
+async def counts(session: ReadSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:
     found: dict[int, Count] = {}
     wanted = sorted(name_ids)
     for start in range(0, len(wanted), _BATCH_ROWS):
@@ -183,7 +183,7 @@ async def counts(session: AsyncSession, project_id: int, name_ids: Collection[in
     return found
 
 
-async def save_counts(session: AsyncSession, project_id: int, changed: Mapping[int, Count]) -> None:
+async def save_counts(session: ReadSession, project_id: int, changed: Mapping[int, Count]) -> None:
     if not changed:
         return
     on_postgres = session.get_bind().dialect.name == "postgresql"
@@ -196,7 +196,7 @@ async def save_counts(session: AsyncSession, project_id: int, changed: Mapping[i
     await session.execute(whole, rows)
 
 
-async def forget(session: AsyncSession, experiment_id: int) -> None:
+async def forget(session: WriteSession, experiment_id: int) -> None:
     """All but its values, which are counted."""
     await session.execute(delete(_S).where(_S.c.experiment_id == experiment_id))
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))

@@ -4,12 +4,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.config.masking import without_secrets
 from determined_master import notifications
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.experiment_index import index_repository
 from determined_master.experiment_index.cell_values import Key, Value, of_experiment, wider
 from determined_master.experiment_index.column_names import Type
@@ -34,7 +32,7 @@ def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
     return Sources(shown, shown or (trials[-1] if trials else None))
 
 
-async def keep(session: AsyncSession, experiment_id: int) -> int:
+async def keep(session: WriteSession, experiment_id: int) -> int:
     """In one transaction with the marks that it takes back. How many values had to be looked at."""
     row = await index_repository.experiment(session, experiment_id)
     trials = await index_repository.trials(session, experiment_id)
@@ -53,7 +51,7 @@ async def keep(session: AsyncSession, experiment_id: int) -> int:
     return count
 
 
-async def drop(session: AsyncSession, experiment_id: int) -> None:
+async def drop(session: WriteSession, experiment_id: int) -> None:
     """Of an experiment that is deleted."""
     known = await index_repository.summary(session, experiment_id)
     if known is not None:
@@ -73,7 +71,7 @@ def _is_touched(known: ExperimentSummaryRow, found: Sources) -> bool:
 
 
 async def _keep_values(
-    session: AsyncSession, row: ExperimentRow, known: ExperimentSummaryRow | None, found: Sources
+    session: WriteSession, row: ExperimentRow, known: ExperimentSummaryRow | None, found: Sources
 ) -> int:
     hparams = await index_repository.hparams(session, found.shown.id) if found.shown else None
     metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
@@ -100,7 +98,7 @@ async def _keep_values(
     return len(new)
 
 
-async def _named(session: AsyncSession, values: Mapping[Key, Value]) -> dict[Key, int]:
+async def _named(session: WriteSession, values: Mapping[Key, Value]) -> dict[Key, int]:
     names = await index_repository.intern(session, {key: value.type for key, value in values.items()})
     wider_types: dict[int, Type] = {
         name.id: wider(name.type, values[key].type)
@@ -112,7 +110,7 @@ async def _named(session: AsyncSession, values: Mapping[Key, Value]) -> dict[Key
 
 
 async def _count(
-    session: AsyncSession,
+    session: ReadSession,
     project_id: int,
     *,
     fresh: Mapping[int, Value] | None = None,
@@ -143,7 +141,7 @@ def _reaching(count: Count, figure: float | None) -> Count:
 
 
 async def _keep_summary(
-    session: AsyncSession,
+    session: WriteSession,
     row: ExperimentRow,
     known: ExperimentSummaryRow | None,
     trials: Sequence[OfTrial],

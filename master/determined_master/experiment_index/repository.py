@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Float, String, and_, case, cast, func, literal, null, select, type_coerce
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, load_only
 
 from determined_master.db.models import (
@@ -15,6 +14,7 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     UserRow,
 )
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index.cell_values import Value, cell
 from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, from_, listed, own, shown_state
 from determined_master.experiment_index.filters import SortKey
@@ -38,13 +38,13 @@ class ListedExperiment(NamedTuple):
     """The displayed state."""
 
 
-async def count(session: AsyncSession, where: Sequence[Condition], columns: Collection[str]) -> int:
+async def count(session: ReadSession, where: Sequence[Condition], columns: Collection[str]) -> int:
     query = select(func.count()).select_from(from_(columns)).where(*where)
     return (await session.execute(query)).scalar_one()
 
 
 async def ids(
-    session: AsyncSession,
+    session: ReadSession,
     conditions: Conditions,
     where: Sequence[Condition],
     columns: Collection[str],
@@ -58,7 +58,7 @@ async def ids(
     return list((await session.execute(query.offset(offset).limit(limit))).scalars().all())
 
 
-async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[ListedExperiment]:
+async def shown(session: ReadSession, experiment_ids: Sequence[int]) -> list[ListedExperiment]:
     """In the order of the ids."""
     query = (
         select(E, U.username, S, shown_state())
@@ -72,7 +72,7 @@ async def shown(session: AsyncSession, experiment_ids: Sequence[int]) -> list[Li
 
 
 async def cells(
-    session: AsyncSession, columns: dict[str, Stored], experiment_ids: Sequence[int]
+    session: ReadSession, columns: dict[str, Stored], experiment_ids: Sequence[int]
 ) -> dict[int, dict[str, float | str | bool | None]]:
     """Each experiment's value of each column; null where it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
@@ -94,7 +94,7 @@ def _of(stored: Stored, value: Value | None) -> float | str | bool | None:
 
 
 async def groups(
-    session: AsyncSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
+    session: ReadSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
 ) -> Sequence[tuple[float | None, str | None, int]]:
     """Number, word and how many; what has no value is a group too. Most first."""
     source: Any = from_(columns)
@@ -126,7 +126,7 @@ def _as(part: Any, kind: type[Float[Any] | String], name: str) -> Any:
 
 
 async def words(
-    session: AsyncSession, by: Stored | str, where: Sequence[Condition], query: str, limit: int, now: datetime
+    session: ReadSession, by: Stored | str, where: Sequence[Condition], query: str, limit: int, now: datetime
 ) -> Sequence[str]:
     """Distinct words of a column, in their order."""
     word: Any
@@ -145,7 +145,7 @@ async def words(
     return (await session.execute(found.distinct().order_by("word").limit(limit))).scalars().all()
 
 
-async def labels(session: AsyncSession, project_id: int) -> Sequence[str]:
+async def labels(session: ReadSession, project_id: int) -> Sequence[str]:
     """Of experiments that are there; the most used first."""
     label = ExperimentLabelRow.label
     query = select(label).group_by(label).order_by(func.count().desc(), label)
@@ -154,7 +154,7 @@ async def labels(session: AsyncSession, project_id: int) -> Sequence[str]:
     return (await session.execute(query)).scalars().all()
 
 
-async def existing(session: AsyncSession, experiment_ids: Sequence[int], project_id: int) -> Sequence[int]:
+async def existing(session: ReadSession, experiment_ids: Sequence[int], project_id: int) -> Sequence[int]:
     """Those that are there, in a project or (0) in any."""
     query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
     return (await session.execute(query)).scalars().all()

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.config.findings import nearest
 from determined.errors import BadRequest
 from determined_master.db.base import MAX_INT64
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, readings
@@ -42,7 +41,7 @@ class Found(NamedTuple):
 class Search:
     """One question over one frozen view. Raises BadRequest for a filter or an order that cannot be."""
 
-    def __init__(self, session: AsyncSession, now: datetime, question: Question) -> None:
+    def __init__(self, session: ReadSession, now: datetime, question: Question) -> None:
         self._session = session
         self._now = now
         self._filter = filters.parse(question.filter)
@@ -107,7 +106,7 @@ class Search:
         return BadRequest(f"there is no column {column[:100]!r}{hint}")
 
 
-async def known(session: AsyncSession, columns: Collection[str]) -> dict[str, Stored | str]:
+async def known(session: ReadSession, columns: Collection[str]) -> dict[str, Stored | str]:
     """Those of the columns that there are."""
     found: dict[str, Stored | str] = {column: column for column in columns if column in OWN}
     meant = {column: readings(column) for column in columns if column not in OWN}

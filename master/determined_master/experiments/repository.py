@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.experiments.states import ALLOWED
@@ -76,31 +75,31 @@ class Selection:
 MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, refusal=PreconditionFailed)
 
 
-async def find(session: AsyncSession, experiment_id: int) -> ExperimentRow | None:
+async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """None for one that is deleted."""
     row = await session.get(ExperimentRow, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
-async def get(session: AsyncSession, experiment_id: int) -> ExperimentRow:
+async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
     row = await find(session, experiment_id)
     if row is None:
         raise NotFound(f"experiment {experiment_id} not found")
     return row
 
 
-async def get_many(session: AsyncSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:
+async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:
     return (await session.execute(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).scalars().all()
 
 
-async def add(session: AsyncSession, row: ExperimentRow) -> None:
+async def add(session: WriteSession, row: ExperimentRow) -> None:
     session.add(row)
     await session.flush()
     await _keep_labels(session, row.id, row.labels)
     notify(session, notifications.experiment(row.id))
 
 
-async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> None:
+async def change(session: WriteSession, row: ExperimentRow, **values: Any) -> None:
     """Everything about an experiment but its state."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
     if "labels" in values:
@@ -109,7 +108,7 @@ async def change(session: AsyncSession, row: ExperimentRow, **values: Any) -> No
     notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))
 
 
-async def _keep_labels(session: AsyncSession, experiment_id: int, labels: Collection[str]) -> None:
+async def _keep_labels(session: WriteSession, experiment_id: int, labels: Collection[str]) -> None:
     """The table that lists look into, in the transaction that changes the row."""
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))
     cut = sorted({label[: ExperimentLabelRow.MAX_CHARACTERS] for label in labels})
@@ -119,7 +118,7 @@ async def _keep_labels(session: AsyncSession, experiment_id: int, labels: Collec
 
 
 async def move(
-    session: AsyncSession,
+    session: WriteSession,
     clock: Clock,
     row: ExperimentRow,
     to: ExperimentState,
@@ -138,12 +137,12 @@ async def move(
     return True
 
 
-async def ids(session: AsyncSession, wanted: Selection) -> Sequence[int]:
+async def ids(session: ReadSession, wanted: Selection) -> Sequence[int]:
     return (await session.scalars(select(ExperimentRow.id).where(*wanted.where()).order_by(ExperimentRow.id))).all()
 
 
 async def page(
-    session: AsyncSession, wanted: Selection, *, by: str, descending: bool, offset: int, limit: int | None
+    session: ReadSession, wanted: Selection, *, by: str, descending: bool, offset: int, limit: int | None
 ) -> tuple[Sequence[ExperimentRow], int]:
     """One page in the order of the column ``by``, and how many there are in all."""
     where = wanted.where()
@@ -156,7 +155,7 @@ async def page(
     return (await session.execute(query)).scalars().all(), total
 
 
-async def count_in_project(session: AsyncSession, project_id: int) -> tuple[int, int]:
+async def count_in_project(session: ReadSession, project_id: int) -> tuple[int, int]:
     """All of them, and those that are ACTIVE."""
     query = select(ExperimentRow.state, func.count()).where(
         ExperimentRow.project_id == project_id, ExperimentRow.state != ExperimentState.DELETED
@@ -165,7 +164,7 @@ async def count_in_project(session: AsyncSession, project_id: int) -> tuple[int,
     return sum(counted.values()), counted.get(ExperimentState.ACTIVE, 0)
 
 
-async def stopping_or_started(session: AsyncSession) -> Sequence[int]:
+async def stopping_or_started(session: ReadSession) -> Sequence[int]:
     """Experiments that a search may have something to do for although no new fact came: those that never created a
     trial, and those that stop."""
     stopping = [s for s in ExperimentState if s.is_stopping]
@@ -173,18 +172,18 @@ async def stopping_or_started(session: AsyncSession) -> Sequence[int]:
     return (await session.execute(query)).scalars().all()
 
 
-async def deleting(session: AsyncSession) -> Sequence[int]:
+async def deleting(session: ReadSession) -> Sequence[int]:
     query = select(ExperimentRow.id).where(ExperimentRow.state == ExperimentState.DELETING)
     return (await session.scalars(query.order_by(ExperimentRow.id))).all()
 
 
-async def referenced_contexts(session: AsyncSession) -> set[str]:
+async def referenced_contexts(session: ReadSession) -> set[str]:
     query = select(ExperimentRow.context_hash).where(
         ExperimentRow.context_hash.is_not(None), ExperimentRow.state != ExperimentState.DELETED
     )
     return {value for value in (await session.execute(query)).scalars().all() if value}
 
 
-async def remove(session: AsyncSession, experiment_id: int) -> None:
+async def remove(session: WriteSession, experiment_id: int) -> None:
     await session.execute(delete(ExperimentRow).where(ExperimentRow.id == experiment_id))
     notify(session, notifications.deleted(experiment_id))

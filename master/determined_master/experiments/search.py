@@ -10,7 +10,7 @@ from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
-from determined_master.db.session import Database, notify
+from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.states import TERMINAL, stopping_state
@@ -62,7 +62,7 @@ class Search:
         async with self._database.write() as session:
             await self._apply(session, experiment_id, row.searcher_cursor, decision)
 
-    async def _apply(self, session: Any, experiment_id: int, cursor: int, decision: Decision) -> None:
+    async def _apply(self, session: WriteSession, experiment_id: int, cursor: int, decision: Decision) -> None:
         row = await repository.get(session, experiment_id)
         if row.searcher_cursor != cursor:
             notify(session, notifications.SEARCH)
@@ -79,7 +79,7 @@ class Search:
             await self._act(session, row, action)
         await self._finish(session, row)
 
-    async def _act(self, session: Any, row: ExperimentRow, action: Action) -> None:
+    async def _act(self, session: WriteSession, row: ExperimentRow, action: Action) -> None:
         if isinstance(action, Create) and not row.state.is_stopping and not row.state.is_terminal:
             await self._trials.create(session, row, action)
         elif isinstance(action, Stop):
@@ -90,7 +90,7 @@ class Search:
         elif isinstance(action, Shutdown) and not row.state.is_stopping and not row.state.is_terminal:
             await repository.move(session, self._clock, row, stopping_state(action))
 
-    async def _finish(self, session: Any, row: ExperimentRow) -> None:
+    async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
         if not row.state.is_stopping or await trial_rows.live_of_experiment(session, row.id):
             return
         to = TERMINAL[row.state]

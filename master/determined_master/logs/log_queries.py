@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, LargeBinary, func, literal, select
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from determined_master.db.models import LogRow
+from determined_master.db.session import ReadSession
 from determined_master.logs.repository import Selection
 
 DISPLAY_LIMIT = 10_000
@@ -78,7 +78,7 @@ def _whole(row: Any) -> PagedLine:
 
 
 async def lines(
-    session: AsyncSession,
+    session: ReadSession,
     task_id: str,
     selection: Selection,
     *,
@@ -94,7 +94,7 @@ async def lines(
 
 
 async def texts(
-    session: AsyncSession,
+    session: ReadSession,
     task_id: str,
     selection: Selection,
     *,
@@ -111,14 +111,14 @@ async def texts(
     return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:DISPLAY_LIMIT]) for row in rows]
 
 
-async def by_ids(session: AsyncSession, ids: Sequence[int]) -> list[PagedLine]:
+async def by_ids(session: ReadSession, ids: Sequence[int]) -> list[PagedLine]:
     """In the order of ``ids``."""
     found = {row[0]: row for row in (await session.execute(_shown().where(LogRow.id.in_(ids)))).all()}
     return [_made(found[line_id]) for line_id in ids]
 
 
 async def far(
-    session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None, lines: int
+    session: ReadSession, task_id: str, *, after: int | None = None, before: int | None = None, lines: int
 ) -> int | None:
     """The id so many lines beyond ``after``, or before ``before``; None where there are fewer."""
     query = select(LogRow.id).where(LogRow.task_id == task_id, *_between(after, before))
@@ -127,26 +127,24 @@ async def far(
     return found
 
 
-async def has_lines(
-    session: AsyncSession, task_id: str, *, after: int | None = None, before: int | None = None
-) -> bool:
+async def has_lines(session: ReadSession, task_id: str, *, after: int | None = None, before: int | None = None) -> bool:
     query = select(literal(1)).where(LogRow.task_id == task_id, *_between(after, before))
     return (await session.execute(query.limit(1))).first() is not None
 
 
-async def first_error(session: AsyncSession, task_id: str) -> PagedLine | None:
+async def first_error(session: ReadSession, task_id: str) -> PagedLine | None:
     query = _shown().where(LogRow.task_id == task_id, LogRow.is_error).order_by(LogRow.id).limit(1)
     row = (await session.execute(query)).first()
     return _made(row) if row is not None else None
 
 
-async def one(session: AsyncSession, line_id: int) -> PagedLine | None:
+async def one(session: ReadSession, line_id: int) -> PagedLine | None:
     """With its whole text."""
     row = (await session.execute(_shown(whole=True).where(LogRow.id == line_id))).first()
     return _whole(row) if row is not None else None
 
 
-async def extent(session: AsyncSession, task_id: str) -> Extent:
+async def extent(session: ReadSession, task_id: str) -> Extent:
     found = []
     for order in (LogRow.id, LogRow.id.desc()):
         query = select(LogRow.id).where(LogRow.task_id == task_id).order_by(order).limit(1)
@@ -155,14 +153,14 @@ async def extent(session: AsyncSession, task_id: str) -> Extent:
     return Extent(found[0], found[1], (await session.execute(errors)).scalar_one())
 
 
-async def count(session: AsyncSession, task_id: str, after: int, until: int) -> int:
+async def count(session: ReadSession, task_id: str, after: int, until: int) -> int:
     query = select(func.count()).select_from(LogRow)
     query = query.where(LogRow.task_id == task_id, LogRow.id > after, LogRow.id <= until)
     found: int = (await session.execute(query)).scalar_one()
     return found
 
 
-async def whole_lines(session: AsyncSession, task_id: str, after: int, most: int) -> list[PagedLine]:
+async def whole_lines(session: ReadSession, task_id: str, after: int, most: int) -> list[PagedLine]:
     query = _shown(whole=True).where(LogRow.task_id == task_id, *_between(after, None)).order_by(LogRow.id).limit(most)
     return [_whole(row) for row in (await session.execute(query)).all()]
 

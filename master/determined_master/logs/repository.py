@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master import notifications
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
-from determined_master.db.session import delete_rows, notify
+from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
 
 
@@ -61,7 +60,7 @@ class Selection:
 
 
 async def page(
-    session: AsyncSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
+    session: ReadSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
 ) -> Sequence[LogRow]:
     """Up to ``most`` lines beyond ``after_id`` in the asked-for direction."""
     query = select(LogRow).where(LogRow.task_id == task_id, *selection.where())
@@ -73,7 +72,7 @@ async def page(
     return (await session.execute(query.limit(most))).scalars().all()
 
 
-async def say(session: AsyncSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
+async def say(session: WriteSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
     """A line of the master's own in a task's log."""
     session.add_all(
         LogRow(
@@ -90,7 +89,7 @@ async def say(session: AsyncSession, task_id: str, allocation_id: str, text: str
     notify(session, notifications.logs(task_id))
 
 
-async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object]]:
+async def distinct(session: ReadSession, task_id: str) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
     for name in ("allocation_id", "agent_id", "container_id", "rank_id", "source", "stdtype"):
         column = getattr(LogRow, name)
@@ -99,7 +98,7 @@ async def distinct(session: AsyncSession, task_id: str) -> dict[str, list[object
     return found
 
 
-async def drop_some(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
     """Deletes up to ``most`` lines of an experiment's trials; how many there were."""
     tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
     some = select(LogRow.id).where(LogRow.task_id.in_(tasks)).limit(most)

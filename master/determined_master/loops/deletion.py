@@ -8,14 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import allowed_roots, in_thread, remove
 from determined_master.db.batches import batched
-from determined_master.db.session import after_commit
+from determined_master.db.session import WriteSession, after_commit
 from determined_master.events import repository as events
 from determined_master.experiment_index import index_upkeep
 from determined_master.experiments import repository as experiment_rows
@@ -33,7 +31,7 @@ MAX_PROBLEMS = 3
 """How many checkpoints that could not be removed are named one by one."""
 MAX_NAMED_FOLDERS = 20
 
-Drop = Callable[[AsyncSession, int, int | None], Awaitable[int]]
+Drop = Callable[[WriteSession, int, int | None], Awaitable[int]]
 DROPS: Sequence[tuple[Drop, int]] = (
     (log_rows.drop_some, 5000),
     (trial_rows.drop_some_metrics, 1000),
@@ -88,7 +86,7 @@ class Deletion:
                     await self._record_left(session, experiment_id, removal.left)
         return problems
 
-    async def _record_left(self, session: AsyncSession, experiment_id: int, left: Sequence[str]) -> None:
+    async def _record_left(self, session: WriteSession, experiment_id: int, left: Sequence[str]) -> None:
         """Records the folders that the master may not touch. The log names all of them: no row does any more."""
         logger.warning("experiment %d: folders were left: %s", experiment_id, "; ".join(left))
         await events.record(

@@ -4,14 +4,12 @@ import logging
 from datetime import datetime, timedelta
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.isolation import Isolation
 from determined.states import ExitReason, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
-from determined_master.db.session import Database
+from determined_master.db.session import Database, WriteSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.trials import repository as trial_rows
@@ -55,7 +53,7 @@ class TrialLoop:
             await self._say_why(session, row)
             await self._trials.settle(session, trial, experiment, row)
 
-    async def _say_why(self, session: AsyncSession, row: AllocationRow) -> None:
+    async def _say_why(self, session: WriteSession, row: AllocationRow) -> None:
         """What no container's own log says, or what of several says what the cause was."""
         containers = await allocation_rows.containers_of(session, row.id)
         reason = row.exit_reason or ExitReason.SYSTEM

@@ -20,12 +20,11 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState, TrialState
 from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
-from determined_master.db.session import delete_rows
+from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.metric_series.series_points import Axis
 
 # As tables: the ORM costs more than the database does.
@@ -92,7 +91,7 @@ _CURSOR = (
 _WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
 
 
-async def cursors(session: AsyncSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
+async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
     """Of the trials that are there; those of an experiment that is deleted, or is being deleted, are not."""
     found: dict[int, Cursor] = {}
     experiments = cast(Table, ExperimentRow.__table__)
@@ -120,7 +119,7 @@ def _waiting() -> list[ScalarSelect[int]]:
     ]
 
 
-async def due(session: AsyncSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
+async def due(session: ReadSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
     """Trials with ``least`` reports beyond their cursor, and those that have ended since they were last packed whole;
     and whether they have ended. In turn: those beyond the id ``after`` come first."""
     of_run, later = _waiting()
@@ -135,11 +134,11 @@ async def due(session: AsyncSession, least: int, most: int, after: int) -> list[
     return [(Cursor(*row[:4]), bool(row[4])) for row in (await session.execute(query)).all()]
 
 
-async def newest_report(session: AsyncSession) -> int:
+async def newest_report(session: ReadSession) -> int:
     return (await session.execute(select(func.max(_M.c.id)))).scalar_one() or 0
 
 
-async def with_news(session: AsyncSession, trials: Sequence[Cursor]) -> list[Cursor]:
+async def with_news(session: ReadSession, trials: Sequence[Cursor]) -> list[Cursor]:
     """Those that have reports beyond their cursor."""
     of_run, later = _waiting()
     query = select(_T.c.id).select_from(_WITH_CURSOR)
@@ -148,7 +147,7 @@ async def with_news(session: AsyncSession, trials: Sequence[Cursor]) -> list[Cur
     return [trial for trial in trials if trial.trial_id in found]
 
 
-async def last_of_page(session: AsyncSession, trial: Cursor, most: int) -> int | None:
+async def last_of_page(session: ReadSession, trial: Cursor, most: int) -> int | None:
     """The id of the last of up to ``most`` reports beyond the cursor, archived ones counted."""
     page = select(_M.c.id).where(_beyond(trial, trial.packed_id)).order_by(_M.c.id).limit(most).subquery()
     last: int | None = (await session.execute(select(func.max(page.c.id)))).scalar_one()
@@ -156,7 +155,7 @@ async def last_of_page(session: AsyncSession, trial: Cursor, most: int) -> int |
 
 
 async def reports(
-    session: AsyncSession, trial: Cursor, after: int, until: int | None, groups: Collection[str], most: int
+    session: ReadSession, trial: Cursor, after: int, until: int | None, groups: Collection[str], most: int
 ) -> list[Report]:
     """Not archived, in the order of their ids."""
     query = select(
@@ -179,7 +178,7 @@ def _beyond(trial: Cursor, after: int) -> ColumnElement[bool]:
 
 
 async def series_of(
-    session: AsyncSession, trial_ids: Collection[int], names: Collection[tuple[str, str]]
+    session: ReadSession, trial_ids: Collection[int], names: Collection[tuple[str, str]]
 ) -> list[Stored]:
     wanted = set(names)
     groups = {group for group, _ in wanted}
@@ -201,7 +200,7 @@ _RANGES = {
 
 
 async def extents(
-    session: AsyncSession, series_ids: Sequence[int], axis: Axis, start: float | None, end: float | None
+    session: ReadSession, series_ids: Sequence[int], axis: Axis, start: float | None, end: float | None
 ) -> list[Extent]:
     """Of chunks that have something between ``start`` and ``end``, in their order."""
     least, most = (type_coerce(column, Float) for column in _RANGES[axis])
@@ -214,7 +213,7 @@ async def extents(
     return [Extent(*row) for row in (await session.execute(query.order_by(_K.c.series_id, _K.c.place))).all()]
 
 
-async def open_chunks(session: AsyncSession, rows: Sequence[Stored], size: int) -> dict[int, tuple[int, bytes]]:
+async def open_chunks(session: ReadSession, rows: Sequence[Stored], size: int) -> dict[int, tuple[int, bytes]]:
     """By series that has a last chunk which is not full: the report of its first point, and its bytes."""
     wanted = [and_(_K.c.series_id == row.id, _K.c.place == row.points // size) for row in rows if row.points % size]
     if not wanted:
@@ -224,7 +223,7 @@ async def open_chunks(session: AsyncSession, rows: Sequence[Stored], size: int) 
 
 
 async def chunks(
-    session: AsyncSession, factor: int, places: Mapping[int, Collection[int]]
+    session: ReadSession, factor: int, places: Mapping[int, Collection[int]]
 ) -> dict[tuple[int, int], bytes]:
     """Their bytes by series and place. A run of places is asked for as one."""
     wanted = [
@@ -238,7 +237,7 @@ async def chunks(
     return {(row[0], row[1]): row[2] for row in (await session.execute(query)).all()}
 
 
-async def reach(session: AsyncSession, trial_id: int, until: int) -> int:
+async def reach(session: WriteSession, trial_id: int, until: int) -> int:
     """Says that the reports up to ``until`` are about to be packed; the version to write it under."""
     further = case((_C.c.reached_id > until, _C.c.reached_id), else_=until)
     known = update(_C).where(_C.c.trial_id == trial_id).values(reached_id=further)
@@ -251,7 +250,7 @@ async def reach(session: AsyncSession, trial_id: int, until: int) -> int:
     return 0
 
 
-async def claim(session: AsyncSession, trial_id: int, version: int, **values: Any) -> bool:
+async def claim(session: WriteSession, trial_id: int, version: int, **values: Any) -> bool:
     """Sets ``values`` of a cursor, and holds its row; False where a report up to it was changed since."""
     result = await session.execute(
         update(_C)
@@ -262,7 +261,7 @@ async def claim(session: AsyncSession, trial_id: int, version: int, **values: An
     return result.scalar_one_or_none() is not None
 
 
-async def save_series(session: AsyncSession, row: Stored) -> int:
+async def save_series(session: WriteSession, row: Stored) -> int:
     """Its id."""
     if row.id:
         values = {"points": row.points, "packed_id": row.packed_id}
@@ -273,26 +272,26 @@ async def save_series(session: AsyncSession, row: Stored) -> int:
     return found
 
 
-async def save_chunks(session: AsyncSession, series_id: int, rows: Sequence[dict[str, Any]]) -> None:
+async def save_chunks(session: WriteSession, series_id: int, rows: Sequence[dict[str, Any]]) -> None:
     """In place of those from the first of these on."""
     first = min(row["place"] for row in rows)
     await session.execute(delete(_K).where(_K.c.series_id == series_id, _K.c.place >= first))
     await session.execute(insert(_K), [{"series_id": series_id, **row} for row in rows])
 
 
-async def drop_some_chunks(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+async def drop_some_chunks(session: WriteSession, experiment_id: int, most: int | None) -> int:
     """Deletes up to ``most`` chunks of an experiment; how many there were."""
     series = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id)))
     return await delete_rows(session, ChunkRow, select(_K.c.id).where(_K.c.series_id.in_(series)).limit(most))
 
 
-async def drop_some_series(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+async def drop_some_series(session: WriteSession, experiment_id: int, most: int | None) -> int:
     """Deletes up to ``most`` series of an experiment, whose chunks are deleted already; how many there were."""
     some = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id))).limit(most)
     return await delete_rows(session, SeriesRow, some)
 
 
-async def drop_cursors(session: AsyncSession, experiment_id: int) -> None:
+async def drop_cursors(session: WriteSession, experiment_id: int) -> None:
     await session.execute(delete(_C).where(_C.c.trial_id.in_(_trials_of(experiment_id))))
 
 

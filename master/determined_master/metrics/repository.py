@@ -3,15 +3,15 @@
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import select, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.batches import batched
 from determined_master.db.models import MetricRow, TrialRow
+from determined_master.db.session import ReadSession
 
 _PLACES_IN_A_QUERY = 1000
 
 
-async def by_ids(session: AsyncSession, ids: Collection[int]) -> dict[int, MetricRow]:
+async def by_ids(session: ReadSession, ids: Collection[int]) -> dict[int, MetricRow]:
     if not ids:
         return {}
     rows = (await session.execute(select(MetricRow).where(MetricRow.id.in_(ids)))).scalars().all()
@@ -19,7 +19,7 @@ async def by_ids(session: AsyncSession, ids: Collection[int]) -> dict[int, Metri
 
 
 async def shown(
-    session: AsyncSession,
+    session: ReadSession,
     trial_ids: Collection[int],
     groups: Collection[str] = (),
     *,
@@ -37,16 +37,14 @@ async def shown(
     return (await session.execute(query)).scalars().all()
 
 
-async def validations_at(
-    session: AsyncSession, places: Collection[tuple[int, int]]
-) -> dict[tuple[int, int], MetricRow]:
+async def validations_at(session: ReadSession, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], MetricRow]:
     """By trial and step."""
     found = await at_steps(session, places, ["validation"])
     return {place: rows[0] for place, rows in found.items()}
 
 
 async def at_steps(
-    session: AsyncSession, places: Collection[tuple[int, int]], groups: Collection[str] = ("training", "validation")
+    session: ReadSession, places: Collection[tuple[int, int]], groups: Collection[str] = ("training", "validation")
 ) -> dict[tuple[int, int], list[MetricRow]]:
     """Returns the reports that are not archived, by trial and step, newest first."""
     found: dict[tuple[int, int], list[MetricRow]] = {}
@@ -59,7 +57,7 @@ async def at_steps(
     return found
 
 
-async def best_places(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:
+async def best_places(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:
     """By experiment, the trial and the step of its best validation."""
     query = (
         select(TrialRow.experiment_id, TrialRow.id, MetricRow.steps, MetricRow.signed_metric)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import BadRequest, Forbidden, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import notifications
@@ -13,7 +11,7 @@ from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
 from determined_master.db.base import MAX_INT64
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import notify
+from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 from determined_master.trials import repository
@@ -33,7 +31,7 @@ class CheckpointReport:
     allocation_id: str | None = None
 
 
-async def report(session: AsyncSession, clock: Clock, body: CheckpointReport, principal: Principal) -> None:
+async def report(session: WriteSession, clock: Clock, body: CheckpointReport, principal: Principal) -> None:
     """Stores a checkpoint of the trial whose task reports it. Idempotent: clients retry.
 
     Raises Forbidden for anyone but that task: whoever could report a checkpoint could have its folder deleted.
@@ -85,7 +83,7 @@ async def report(session: AsyncSession, clock: Clock, body: CheckpointReport, pr
 
 
 async def check_delete(
-    session: AsyncSession, authorization: Authorization, row: CheckpointRow, principal: Principal
+    session: ReadSession, authorization: Authorization, row: CheckpointRow, principal: Principal
 ) -> None:
     """Raises Forbidden for anyone but the owner of the checkpoint's experiment and admins."""
     if not principal.admin:
@@ -93,7 +91,7 @@ async def check_delete(
 
 
 async def check_change(
-    session: AsyncSession, authorization: Authorization, row: CheckpointRow, principal: Principal
+    session: ReadSession, authorization: Authorization, row: CheckpointRow, principal: Principal
 ) -> None:
     """Raises Forbidden unless a task changes its own checkpoint, or a user one that they may change."""
     if principal.is_task:
@@ -103,14 +101,14 @@ async def check_change(
         await authorization.check_change(session, principal, await _owner_of(session, row), f"checkpoint {row.uuid}")
 
 
-async def _owner_of(session: AsyncSession, row: CheckpointRow) -> int:
+async def _owner_of(session: ReadSession, row: CheckpointRow) -> int:
     trial = await repository.find_by_task(session, row.task_id)
     if trial is None:
         raise Forbidden(f"the experiment of checkpoint {row.uuid} is deleted; only an admin may change what is left")
     return await repository.owner_of(session, trial.id)
 
 
-async def mark_deleted(session: AsyncSession, clock: Clock, row: CheckpointRow) -> None:
+async def mark_deleted(session: WriteSession, clock: Clock, row: CheckpointRow) -> None:
     """Marks the row as DELETED. The caller removes the files once this has been committed."""
     if row.state is CheckpointState.DELETED:
         return

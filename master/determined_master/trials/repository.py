@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -13,7 +12,7 @@ from determined.states import TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.db.session import delete_rows, notify
+from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.trials.states import ALLOWED
@@ -49,21 +48,21 @@ MACHINE = StateMachine(
 )
 
 
-async def get(session: AsyncSession, trial_id: int) -> TrialRow:
+async def get(session: ReadSession, trial_id: int) -> TrialRow:
     row = await session.get(TrialRow, trial_id)
     if row is None:
         raise NotFound(f"trial {trial_id} not found")
     return row
 
 
-async def get_by_task(session: AsyncSession, task_id: str) -> TrialRow:
+async def get_by_task(session: ReadSession, task_id: str) -> TrialRow:
     row = await find_by_task(session, task_id)
     if row is None:
         raise NotFound(f"task {task_id} not found")
     return row
 
 
-async def owner_of(session: AsyncSession, trial_id: int) -> int:
+async def owner_of(session: ReadSession, trial_id: int) -> int:
     """Returns the id of the user who owns the trial's experiment."""
     query = (
         select(ExperimentRow.user_id)
@@ -76,20 +75,20 @@ async def owner_of(session: AsyncSession, trial_id: int) -> int:
     return owner_id
 
 
-async def find_by_task(session: AsyncSession, task_id: str) -> TrialRow | None:
+async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
 
 
-async def by_ids(session: AsyncSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     return (await session.execute(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).scalars().all()
 
 
-async def of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[TrialRow]:
+async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id).order_by(TrialRow.id)
     return (await session.execute(query)).scalars().all()
 
 
-async def most_telling(session: AsyncSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
+async def most_telling(session: ReadSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
     """Those that live and the newest of the others, by id: a search may have more than anybody looks at."""
     query = (
         select(TrialRow)
@@ -100,19 +99,19 @@ async def most_telling(session: AsyncSession, experiment_id: int, most: int) -> 
     return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
 
 
-async def of_experiments(session: AsyncSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
+async def of_experiments(session: ReadSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
     """Without what may be long of each: hyperparameters, metrics, metadata."""
     query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
     light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
     return (await session.execute(query.options(*light))).scalars().all()
 
 
-async def without_metrics(session: AsyncSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+async def without_metrics(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.id.in_(trial_ids)).options(defer(TrialRow.summary_metrics))
     return (await session.execute(query)).scalars().all()
 
 
-async def counts(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, int]:
+async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, int]:
     query = (
         select(TrialRow.experiment_id, func.count())
         .where(TrialRow.experiment_id.in_(experiment_ids))
@@ -121,13 +120,13 @@ async def counts(session: AsyncSession, experiment_ids: Collection[int]) -> dict
     return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
-async def invalid(session: AsyncSession) -> Sequence[TrialRow]:
+async def invalid(session: ReadSession) -> Sequence[TrialRow]:
     """Those that reported invalid hyperparameters and have not ended."""
     query = select(TrialRow).where(TrialRow.invalid_hp.is_(True), TrialRow.state.in_(_LIVE))
     return (await session.execute(query)).scalars().all()
 
 
-async def wanting_slots(session: AsyncSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
+async def wanting_slots(session: ReadSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
     """ACTIVE trials with their experiments; whether one has a live allocation already is asked apart."""
     query = (
         select(TrialRow, ExperimentRow)
@@ -138,26 +137,26 @@ async def wanting_slots(session: AsyncSession) -> Sequence[tuple[TrialRow, Exper
     return [(t, e) for t, e in (await session.execute(query)).all()]
 
 
-async def stopping(session: AsyncSession) -> Sequence[TrialRow]:
+async def stopping(session: ReadSession) -> Sequence[TrialRow]:
     query = select(TrialRow).where(
         TrialRow.state.in_([s for s in TrialState if s.is_stopping]), TrialRow.closed.is_(False)
     )
     return (await session.execute(query)).scalars().all()
 
 
-async def live_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[TrialRow]:
+async def live_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE))
     return (await session.execute(query)).scalars().all()
 
 
-async def storage_of(session: AsyncSession, row: TrialRow) -> dict[str, Any]:
+async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
     """Where its checkpoints lie, as its experiment has it."""
     query = select(ExperimentRow.config).where(ExperimentRow.id == row.experiment_id)
     storage: dict[str, Any] = (await session.execute(query)).scalar_one()["checkpoint_storage"]
     return storage
 
 
-async def add(session: AsyncSession, **values: Any) -> TrialRow:
+async def add(session: WriteSession, **values: Any) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)
     await session.flush()
@@ -165,7 +164,7 @@ async def add(session: AsyncSession, **values: Any) -> TrialRow:
     return row
 
 
-async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
+async def change(session: WriteSession, row: TrialRow, **values: Any) -> None:
     """Everything about a trial but its state."""
     await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
     await session.refresh(row)
@@ -174,7 +173,7 @@ async def change(session: AsyncSession, row: TrialRow, **values: Any) -> None:
 
 
 async def move(
-    session: AsyncSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
+    session: WriteSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
 ) -> bool:
     """Changes the state of a trial, see ``StateMachine.move``."""
     if to.is_terminal:
@@ -185,7 +184,7 @@ async def move(
     return True
 
 
-async def attempt_times(session: AsyncSession, experiment_ids: Collection[int]) -> dict[int, list[AttemptTimes]]:
+async def attempt_times(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, list[AttemptTimes]]:
     """Returns when the attempts of each experiment's trials waited and ran; experiments without attempts are absent."""
     query = (
         select(TrialRow.experiment_id, AllocationRow.created_at, AllocationRow.ready_at, AllocationRow.ended_at)
@@ -198,7 +197,7 @@ async def attempt_times(session: AsyncSession, experiment_ids: Collection[int]) 
     return found
 
 
-async def names_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> dict[str, Named]:
+async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
     """By task; one that is no trial is left out."""
     query = (
         select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
@@ -208,11 +207,11 @@ async def names_of_tasks(session: AsyncSession, task_ids: Collection[str]) -> di
     return {task: Named(trial, experiment, name) for task, trial, experiment, name in (await session.execute(query))}
 
 
-async def ids_of_experiment(session: AsyncSession, experiment_id: int) -> Sequence[int]:
+async def ids_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[int]:
     return (await session.scalars(select(TrialRow.id).where(TrialRow.experiment_id == experiment_id))).all()
 
 
-async def drop_some_metrics(session: AsyncSession, experiment_id: int, most: int | None) -> int:
+async def drop_some_metrics(session: WriteSession, experiment_id: int, most: int | None) -> int:
     """Deletes up to ``most`` reports of an experiment; how many there were."""
     trial_ids = select(TrialRow.id).where(TrialRow.experiment_id == experiment_id)
     some = select(MetricRow.id).where(MetricRow.trial_id.in_(trial_ids)).limit(most)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.db.models import SearchEventRow
+from determined_master.db.session import ReadSession, WriteSession
 
 
 async def add_event(
-    session: AsyncSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
+    session: WriteSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
 ) -> None:
     """Records a search event in the transaction of the change itself."""
     await session.execute(
@@ -18,7 +18,7 @@ async def add_event(
     )
 
 
-async def events_after(session: AsyncSession, experiment_id: int, cursor: int) -> Sequence[SearchEventRow]:
+async def events_after(session: ReadSession, experiment_id: int, cursor: int) -> Sequence[SearchEventRow]:
     query = (
         select(SearchEventRow)
         .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
@@ -27,13 +27,13 @@ async def events_after(session: AsyncSession, experiment_id: int, cursor: int) -
     return (await session.execute(query)).scalars().all()
 
 
-async def experiments_with_events(session: AsyncSession) -> Sequence[int]:
+async def experiments_with_events(session: ReadSession) -> Sequence[int]:
     """Returns the experiments with events beyond their searcher's cursor."""
     query = select(SearchEventRow.experiment_id).distinct().where(SearchEventRow.processed.is_(False))
     return (await session.execute(query)).scalars().all()
 
 
-async def mark_processed(session: AsyncSession, experiment_id: int, cursor: int) -> None:
+async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
     await session.execute(
         update(SearchEventRow)
         .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id <= cursor)
@@ -41,6 +41,6 @@ async def mark_processed(session: AsyncSession, experiment_id: int, cursor: int)
     )
 
 
-async def drop(session: AsyncSession, experiment_id: int) -> None:
+async def drop(session: WriteSession, experiment_id: int) -> None:
     """Removes the events of a deleted experiment."""
     await session.execute(delete(SearchEventRow).where(SearchEventRow.experiment_id == experiment_id))

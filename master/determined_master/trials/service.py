@@ -5,8 +5,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExitReason, TrialState
 from determined_master import notifications
@@ -15,7 +13,7 @@ from determined_master.allocations.service import Allocations
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.db.session import after_commit, notify
+from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.logs import repository as logs
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
@@ -46,7 +44,7 @@ class Trials:
         self._interface = interface
 
     async def create(
-        self, session: AsyncSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
+        self, session: WriteSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
     ) -> TrialRow:
         row = await repository.add(
             session,
@@ -62,12 +60,12 @@ class Trials:
         notify(session, notifications.TRIALS, notifications.COLUMNS)
         return row
 
-    async def pause(self, session: AsyncSession, row: TrialRow, actor: str) -> None:
+    async def pause(self, session: WriteSession, row: TrialRow, actor: str) -> None:
         if row.state is TrialState.ACTIVE:
             await repository.move(session, self._clock, row, TrialState.PAUSED, actor=actor)
             await self._terminate(session, row)
 
-    async def activate_all(self, session: AsyncSession, rows: Sequence[TrialRow], actor: str) -> None:
+    async def activate_all(self, session: WriteSession, rows: Sequence[TrialRow], actor: str) -> None:
         """Activates those that are paused, in a few statements however many they are."""
         paused = [row.id for row in rows if row.state is TrialState.PAUSED]
         if await repository.MACHINE.move_many(
@@ -75,7 +73,7 @@ class Trials:
         ):
             notify(session, notifications.TRIALS, notifications.experiment(rows[0].experiment_id))
 
-    async def stop(self, session: AsyncSession, row: TrialRow, to: TrialState, actor: str) -> None:
+    async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str) -> None:
         """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""
         if row.state.is_terminal or row.state is to:
             return
@@ -90,7 +88,7 @@ class Trials:
         else:
             await self._preempt(session, live)
 
-    async def request_slots(self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow) -> None:
+    async def request_slots(self, session: WriteSession, row: TrialRow, experiment: ExperimentRow) -> None:
         """A new attempt, from the newest whole checkpoint."""
         user = await users.get(session, experiment.user_id)
         owner = user.username
@@ -130,7 +128,7 @@ class Trials:
             await logs.say(session, row.task_id, allocation.id, text, self._clock.now(), "WARNING")
 
     async def settle(
-        self, session: AsyncSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
+        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
     ) -> None:
         """Draws the consequences of an ended allocation, once."""
         if ended.run_id == row.run_id and row.state.is_live:
@@ -154,30 +152,30 @@ class Trials:
                 notify(session, notifications.TRIALS)
         await allocation_rows.change(session, ended, settled=True)
 
-    async def kill_attempt(self, session: AsyncSession, allocation: AllocationRow) -> None:
+    async def kill_attempt(self, session: WriteSession, allocation: AllocationRow) -> None:
         """Ends an attempt; what follows for its trial is decided when it has ended."""
         await self._allocations.kill(session, allocation)
 
-    async def finish_stopped(self, session: AsyncSession, row: TrialRow) -> None:
+    async def finish_stopped(self, session: WriteSession, row: TrialRow) -> None:
         """A stopping trial without a live allocation has nothing to wait for."""
         fate = decide(AttemptEnd(row.state, ExitReason.KILLED, row.restarts, 0))
         if fate.state is not None:
             await repository.move(session, self._clock, row, fate.state, exit_reason=fate.reason)
             await self._close(session, row)
 
-    async def _close(self, session: AsyncSession, row: TrialRow) -> None:
+    async def _close(self, session: WriteSession, row: TrialRow) -> None:
         reason = row.exit_reason or ExitReason.ERRORED
         await add_event(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
         progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
         await repository.change(session, row, closed=True, progress=progress)
         notify(session, notifications.SEARCH, notifications.logs(row.task_id))
 
-    async def _terminate(self, session: AsyncSession, row: TrialRow) -> None:
+    async def _terminate(self, session: WriteSession, row: TrialRow) -> None:
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is not None and live.state is not AllocationState.TERMINATED:
             await self._preempt(session, live)
 
-    async def _preempt(self, session: AsyncSession, live: AllocationRow) -> None:
+    async def _preempt(self, session: WriteSession, live: AllocationRow) -> None:
         """Asks an attempt to save and leave. Its log says when it is killed otherwise."""
         if await self._allocations.terminate(session, live):
             # Rows of earlier versions may hold any number.

@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.states import CheckpointState, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import AllocationRow, CheckpointRow, EventRow, TrialRow
+from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
 from determined_master.trials.timeline import Attempt, History, Move, SavedCheckpoint
 
@@ -17,7 +16,7 @@ MAX_CHECKPOINTS = 5000
 """Of all trials together, the newest."""
 
 
-async def histories_of(session: AsyncSession, rows: Sequence[TrialRow]) -> list[History]:
+async def histories_of(session: ReadSession, rows: Sequence[TrialRow]) -> list[History]:
     tasks = [row.task_id for row in rows]
     moves: dict[str, list[EventRow]] = defaultdict(list)
     for event in await event_rows.moves_of(session, "trial", [str(row.id) for row in rows]):

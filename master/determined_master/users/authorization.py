@@ -1,8 +1,7 @@
 """Decides who may change an experiment and what belongs to it: trials, checkpoints, labels, notes."""
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import Forbidden
+from determined_master.db.session import ReadSession
 from determined_master.principal import Principal
 from determined_master.users import repository
 
@@ -22,12 +21,12 @@ class Authorization:
     def may_delete(self, principal: Principal, owner_id: int) -> bool:
         return not principal.is_task and _is_owner(principal, owner_id)
 
-    async def check_change(self, session: AsyncSession, principal: Principal, owner_id: int, what: str) -> None:
+    async def check_change(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
         """``what`` names the object, such as ``experiment 3``. Raises Forbidden, which names who may."""
         if not self.may_change(principal, owner_id):
             raise await _refusal(session, owner_id, what, "change")
 
-    async def check_delete(self, session: AsyncSession, principal: Principal, owner_id: int, what: str) -> None:
+    async def check_delete(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
         """Raises Forbidden for anyone but the owner and admins, on an open cluster too."""
         if not self.may_delete(principal, owner_id):
             raise await _refusal(session, owner_id, what, "delete")
@@ -37,6 +36,6 @@ def _is_owner(principal: Principal, owner_id: int) -> bool:
     return principal.admin or principal.user_id == owner_id
 
 
-async def _refusal(session: AsyncSession, owner_id: int, what: str, verb: str) -> Forbidden:
+async def _refusal(session: ReadSession, owner_id: int, what: str, verb: str) -> Forbidden:
     owner = (await repository.get(session, owner_id)).username
     return Forbidden(f"{what} belongs to {owner}; only {owner} or an admin may {verb} it")

@@ -6,26 +6,26 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
+from determined_master.db.session import ReadSession, WriteSession
 
 
-async def get(session: AsyncSession, user_id: int) -> UserRow:
+async def get(session: ReadSession, user_id: int) -> UserRow:
     row = await session.get(UserRow, user_id)
     if row is None:
         raise NotFound(f"user {user_id} not found")
     return row
 
 
-async def find_by_name(session: AsyncSession, username: str) -> UserRow | None:
+async def find_by_name(session: ReadSession, username: str) -> UserRow | None:
     """Capitals do not matter. Of users whom an earlier version let differ by them alone, the one spelled like this."""
     query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
     return (await session.scalars(query.order_by((UserRow.username == username).desc(), UserRow.id))).first()
 
 
-async def find_namesake(session: AsyncSession, display_name: str, but: int | None) -> UserRow | None:
+async def find_namesake(session: ReadSession, display_name: str, but: int | None) -> UserRow | None:
     """Returns a user other than ``but`` who is known by this name: as display name or to sign in."""
     name = display_name.strip().lower()
     query = select(UserRow).where(or_(func.lower(UserRow.display_name) == name, func.lower(UserRow.username) == name))
@@ -34,23 +34,23 @@ async def find_namesake(session: AsyncSession, display_name: str, but: int | Non
     return (await session.scalars(query.order_by(UserRow.id))).first()
 
 
-async def all_users(session: AsyncSession) -> Sequence[UserRow]:
+async def all_users(session: ReadSession) -> Sequence[UserRow]:
     return (await session.execute(select(UserRow).order_by(UserRow.id))).scalars().all()
 
 
-async def add(session: AsyncSession, **values: Any) -> UserRow:
+async def add(session: WriteSession, **values: Any) -> UserRow:
     row = UserRow(**values)
     session.add(row)
     await session.flush()
     return row
 
 
-async def change(session: AsyncSession, user_id: int, **values: Any) -> None:
+async def change(session: WriteSession, user_id: int, **values: Any) -> None:
     await session.execute(update(UserRow).where(UserRow.id == user_id).values(**values))
 
 
 async def open_session(
-    session: AsyncSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime
+    session: WriteSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime
 ) -> SessionRow:
     row = SessionRow(user_id=user_id, token_hash=token_hash, created_at=now, expires_at=expires_at)
     session.add(row)
@@ -58,7 +58,7 @@ async def open_session(
     return row
 
 
-async def find_session(session: AsyncSession, token_hash: str) -> tuple[SessionRow, UserRow] | None:
+async def find_session(session: ReadSession, token_hash: str) -> tuple[SessionRow, UserRow] | None:
     query = (
         select(SessionRow, UserRow)
         .join(UserRow, UserRow.id == SessionRow.user_id)
@@ -68,11 +68,11 @@ async def find_session(session: AsyncSession, token_hash: str) -> tuple[SessionR
     return (row[0], row[1]) if row else None
 
 
-async def close_session(session: AsyncSession, session_id: int) -> None:
+async def close_session(session: WriteSession, session_id: int) -> None:
     await session.execute(delete(SessionRow).where(SessionRow.id == session_id))
 
 
-async def close_sessions_of(session: AsyncSession, user_id: int, *, but: int | None = None) -> None:
+async def close_sessions_of(session: WriteSession, user_id: int, *, but: int | None = None) -> None:
     """Links that would sign this user in again go too."""
     await session.execute(delete(SignInLinkRow).where(SignInLinkRow.user_id == user_id))
     query = delete(SessionRow).where(SessionRow.user_id == user_id)
@@ -81,12 +81,12 @@ async def close_sessions_of(session: AsyncSession, user_id: int, *, but: int | N
     await session.execute(query)
 
 
-async def add_link(session: AsyncSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime) -> None:
+async def add_link(session: WriteSession, user_id: int, token_hash: str, now: datetime, expires_at: datetime) -> None:
     session.add(SignInLinkRow(user_id=user_id, token_hash=token_hash, created_at=now, expires_at=expires_at))
     await session.flush()
 
 
-async def use_link(session: AsyncSession, token_hash: str, now: datetime) -> int | None:
+async def use_link(session: WriteSession, token_hash: str, now: datetime) -> int | None:
     """Whose it was; it is gone with that, so of two who come at once one finds nothing."""
     query = (
         delete(SignInLinkRow)
@@ -96,36 +96,36 @@ async def use_link(session: AsyncSession, token_hash: str, now: datetime) -> int
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def drop_links_before(session: AsyncSession, now: datetime) -> None:
+async def drop_links_before(session: WriteSession, now: datetime) -> None:
     await session.execute(delete(SignInLinkRow).where(SignInLinkRow.expires_at <= now))
 
 
-async def workspaces(session: AsyncSession) -> Sequence[WorkspaceRow]:
+async def workspaces(session: ReadSession) -> Sequence[WorkspaceRow]:
     return (await session.execute(select(WorkspaceRow).order_by(WorkspaceRow.id))).scalars().all()
 
 
-async def get_workspace(session: AsyncSession, workspace_id: int) -> WorkspaceRow:
+async def get_workspace(session: ReadSession, workspace_id: int) -> WorkspaceRow:
     row = await session.get(WorkspaceRow, workspace_id)
     if row is None:
         raise NotFound(f"workspace {workspace_id} not found")
     return row
 
 
-async def projects(session: AsyncSession, workspace_id: int | None = None) -> Sequence[ProjectRow]:
+async def projects(session: ReadSession, workspace_id: int | None = None) -> Sequence[ProjectRow]:
     query = select(ProjectRow).order_by(ProjectRow.id)
     if workspace_id is not None:
         query = query.where(ProjectRow.workspace_id == workspace_id)
     return (await session.execute(query)).scalars().all()
 
 
-async def get_project(session: AsyncSession, project_id: int) -> ProjectRow:
+async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
     row = await session.get(ProjectRow, project_id)
     if row is None:
         raise NotFound(f"project {project_id} not found")
     return row
 
 
-async def add_first_places(session: AsyncSession, user_id: int) -> None:
+async def add_first_places(session: WriteSession, user_id: int) -> None:
     """The workspace and the project that everything lives in which names no other."""
     session.add(WorkspaceRow(id=1, name="Uncategorized", user_id=user_id, immutable=True))
     await session.flush()
@@ -133,7 +133,7 @@ async def add_first_places(session: AsyncSession, user_id: int) -> None:
     await session.flush()
 
 
-async def settings(session: AsyncSession, user_id: int) -> Sequence[UserSettingRow]:
+async def settings(session: ReadSession, user_id: int) -> Sequence[UserSettingRow]:
     query = select(UserSettingRow).where(UserSettingRow.user_id == user_id)
     return (
         (await session.execute(query.order_by(UserSettingRow.storage_path, UserSettingRow.key, UserSettingRow.digest)))
@@ -142,12 +142,12 @@ async def settings(session: AsyncSession, user_id: int) -> Sequence[UserSettingR
     )
 
 
-async def count_settings(session: AsyncSession, user_id: int) -> int:
+async def count_settings(session: ReadSession, user_id: int) -> int:
     query = select(func.count()).select_from(UserSettingRow).where(UserSettingRow.user_id == user_id)
     return (await session.execute(query)).scalar_one()
 
 
-async def put_setting(session: AsyncSession, user_id: int, storage_path: str, key: str, value: str) -> None:
+async def put_setting(session: WriteSession, user_id: int, storage_path: str, key: str, value: str) -> None:
     digest = hashlib.sha256(f"{len(storage_path)} {storage_path} {key}".encode()).hexdigest()
     of_it = (UserSettingRow.user_id == user_id, UserSettingRow.digest == digest)
     await session.execute(delete(UserSettingRow).where(*of_it))
@@ -155,5 +155,5 @@ async def put_setting(session: AsyncSession, user_id: int, storage_path: str, ke
     await session.flush()
 
 
-async def drop_settings(session: AsyncSession, user_id: int) -> None:
+async def drop_settings(session: WriteSession, user_id: int) -> None:
     await session.execute(delete(UserSettingRow).where(UserSettingRow.user_id == user_id))

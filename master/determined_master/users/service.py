@@ -5,13 +5,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import BadRequest, Conflict, Forbidden, NotFound, PreconditionFailed, Unauthenticated
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
-from determined_master.db.session import Database, after_commit, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.passwords import Passwords, client_hash, weakness
 from determined_master.principal import Principal
@@ -75,7 +73,7 @@ class Users:
                 raise Forbidden("user is not active")
             return await self._open_session(session, user), user
 
-    async def _open_session(self, session: AsyncSession, user: UserRow) -> str:
+    async def _open_session(self, session: WriteSession, user: UserRow) -> str:
         token = secrets.token_urlsafe(32)
         now = self._clock.now()
         await repository.open_session(session, user.id, token_hash(token), now, now + timedelta(days=SESSION_DAYS))
@@ -93,7 +91,7 @@ class Users:
             await repository.close_session(session, principal.session_id)
             self._forget_after(session)
 
-    def _forget_after(self, session: AsyncSession) -> None:
+    def _forget_after(self, session: WriteSession) -> None:
         """Before the hint is sent: who looks again then has to see what is true now."""
         after_commit(session, self._forget)
         notify(session, notifications.SESSIONS)
@@ -202,7 +200,7 @@ class Users:
         return self._decoy
 
 
-async def _check_display_name(session: AsyncSession, display_name: str, user_id: int | None) -> None:
+async def _check_display_name(session: ReadSession, display_name: str, user_id: int | None) -> None:
     """Raises Conflict for a name under which another user is known."""
     namesake = await repository.find_namesake(session, display_name, user_id) if display_name.strip() else None
     if namesake is not None:
@@ -220,7 +218,7 @@ def _check_strength(password: str) -> None:
         raise BadRequest(problem)
 
 
-async def _check_other_admin(session: AsyncSession, user_id: int) -> None:
+async def _check_other_admin(session: ReadSession, user_id: int) -> None:
     """Raises PreconditionFailed if nobody else could manage the cluster."""
     if not any(each.admin and each.active for each in await repository.all_users(session) if each.id != user_id):
         raise PreconditionFailed("this is the last active admin; make another user admin first")

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
@@ -14,6 +13,7 @@ from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.api.schemas import experiment_status as schemas
 from determined_master.api.schemas.base import Moment, RowId, answered, utc
 from determined_master.db.models import ExperimentRow
+from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
 from determined_master.trials import repository as trial_rows
@@ -69,7 +69,7 @@ async def get_experiment_timeline(
     return answered(timeline)
 
 
-async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, verbs: Verbs) -> schemas.ExperimentStatus:
+async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, verbs: Verbs) -> schemas.ExperimentStatus:
     told = await trial_rows.most_telling(session, row.id, MAX_LISTED_TRIALS)
     total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
     going = [trial.task_id for trial in told if trial.state.is_live]

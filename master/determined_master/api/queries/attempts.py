@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.link.messages import ContainerExit
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas.base import Time, Wire
 from determined_master.db.models import AllocationRow, ContainerRow, TrialRow
+from determined_master.db.session import ReadSession
 
 
 class RankShown(Wire):
@@ -51,7 +50,7 @@ class Attempts(Wire):
     attempts: list[Attempt]
 
 
-async def attempts_of(session: AsyncSession, trial: TrialRow) -> list[Attempt]:
+async def attempts_of(session: ReadSession, trial: TrialRow) -> list[Attempt]:
     """Oldest first."""
     rows = await allocation_rows.of_task(session, trial.task_id)
     by_allocation: dict[str, list[ContainerRow]] = {}

@@ -6,7 +6,6 @@ from typing import Annotated, TypedDict
 
 from fastapi import Query
 from pydantic import Field
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import BadRequest
 from determined.states import ExperimentState
@@ -14,6 +13,7 @@ from determined_master.api.pagination import Window
 from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
 from determined_master.api.schemas.enums import is_descending
 from determined_master.db.models import ExperimentRow
+from determined_master.db.session import ReadSession
 from determined_master.experiments import repository
 from determined_master.experiments.repository import Selection
 from determined_master.users import repository as users
@@ -64,7 +64,7 @@ _SORT = {
 
 
 async def find(
-    session: AsyncSession, filters: Filters, states: Sequence[ExperimentState]
+    session: ReadSession, filters: Filters, states: Sequence[ExperimentState]
 ) -> tuple[Sequence[ExperimentRow], Pagination]:
     owners: set[int] | None = None
     if filters.users or filters.user_ids:

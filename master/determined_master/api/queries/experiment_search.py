@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
 from determined_master.api.queries import experiments as experiment_queries
@@ -11,6 +10,7 @@ from determined_master.api.queries import trials as trial_reading
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
 from determined_master.db.models import ExperimentRow
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository, repository
 from determined_master.experiment_index.column_names import STATISTICS, Statistic
 from determined_master.experiment_index.filter_sql import Stored
@@ -19,7 +19,7 @@ from determined_master.json_numbers import outward
 from determined_master.trials import repository as trial_rows
 
 
-async def show(session: AsyncSession, experiment_ids: Sequence[int]) -> list[tuple[Experiment, Trial | None]]:
+async def show(session: ReadSession, experiment_ids: Sequence[int]) -> list[tuple[Experiment, Trial | None]]:
     """In the order of the ids."""
     by_id = {row.id: row for row in await experiment_rows.get_many(session, experiment_ids)}
     rows = [by_id[i] for i in experiment_ids if i in by_id]
@@ -32,7 +32,7 @@ async def show(session: AsyncSession, experiment_ids: Sequence[int]) -> list[tup
     return [(one, trials.get(one.best_trial_id or 0)) for one in shown]
 
 
-async def _summaries(session: AsyncSession, rows: Sequence[ExperimentRow]) -> dict[int, dict[str, Any]]:
+async def _summaries(session: ReadSession, rows: Sequence[ExperimentRow]) -> dict[int, dict[str, Any]]:
     """The searcher's metric alone, from the table that lists read."""
     metrics = {row.searcher_metric for row in rows}
     ids = await column_repository.named(session, {f"validation.{metric}" for metric in metrics})

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ExperimentState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
 from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
 from determined_master.offloading import MAX_INLINE_CHARACTERS
 from determined_master.trials import repository as trial_rows
@@ -20,7 +20,7 @@ _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
 _limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
 
 
-async def show(session: AsyncSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
+async def show(session: ReadSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
     ids = [row.id for row in rows]
     trials: dict[int, list[TrialRow]] = defaultdict(list)
     for trial in await trial_rows.of_experiments(session, ids):
@@ -44,7 +44,7 @@ async def masked(row: ExperimentRow) -> schemas.MaskedConfig:
 
 
 async def displayed(
-    session: AsyncSession, rows: Sequence[ExperimentRow], trials: dict[int, list[TrialRow]]
+    session: ReadSession, rows: Sequence[ExperimentRow], trials: dict[int, list[TrialRow]]
 ) -> dict[int, str]:
     """Returns the displayed state of each experiment by its id."""
     owner = {t.task_id: row.id for row in rows if row.state in _MAY_HOLD_SLOTS for t in trials[row.id]}

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.states import CheckpointState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.enums import wire_state
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
+from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
 from determined_master.metrics import repository as metric_rows
 
 
-async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
+async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
     tasks = [row.task_id for row in rows]
     shown = await displayed(session, rows)
     ids = {i for row in rows for i in (row.best_validation_id, row.latest_validation_id) if i is not None}
@@ -34,19 +33,19 @@ async def show(session: AsyncSession, rows: Sequence[TrialRow]) -> list[schemas.
     ]
 
 
-async def states(session: AsyncSession, rows: Sequence[TrialRow]) -> dict[int, str]:
+async def states(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:
     """Returns the state of each trial as older clients know it, by its id."""
     return {trial_id: wire_state(shown) for trial_id, shown in (await displayed(session, rows)).items()}
 
 
-async def displayed(session: AsyncSession, rows: Sequence[TrialRow]) -> dict[int, str]:
+async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:
     """Returns the displayed state of each trial by its id."""
     live = {a.task_id: a.state for a in await allocation_rows.live_of_tasks(session, [r.task_id for r in rows])}
     return {r.id: display_state(r.state, [live[r.task_id]] if r.task_id in live else []) for r in rows}
 
 
 async def workloads(
-    session: AsyncSession, row: TrialRow, *, groups: Sequence[str], batches: bool
+    session: ReadSession, row: TrialRow, *, groups: Sequence[str], batches: bool
 ) -> list[schemas.WorkloadContainer]:
     """Reports and checkpoints in the order of their steps; at one step training, validation, checkpoint."""
     found: list[tuple[int, int, schemas.WorkloadContainer]] = []

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import NotFound
 from determined_master.agents import repository
@@ -17,6 +16,7 @@ from determined_master.api.schemas import agents as schemas
 from determined_master.api.schemas.base import BoundedInt
 from determined_master.api.sorting import sort
 from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.db.session import ReadSession
 from determined_master.services import Services
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["agents"])
@@ -95,11 +95,11 @@ async def _answer(services: Services, agent_id: str) -> schemas.AgentAnswer:
         return schemas.AgentAnswer(agent=await _one(session, agent_id))
 
 
-async def _one(session: AsyncSession, agent_id: str) -> schemas.Agent:
+async def _one(session: ReadSession, agent_id: str) -> schemas.Agent:
     return (await _show(session, [await repository.get(session, agent_id)]))[0]
 
 
-async def _show(session: AsyncSession, rows: list[AgentRow]) -> list[schemas.Agent]:
+async def _show(session: ReadSession, rows: list[AgentRow]) -> list[schemas.Agent]:
     slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
     for slot in await repository.slots(session):
         slots[slot.agent_id].append(slot)

@@ -3,7 +3,6 @@
 from functools import partial
 
 from fastapi import APIRouter
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import ExperimentState
 from determined_master.api.dependencies import Owner, ServicesDep
@@ -11,6 +10,7 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.base import ProjectId
 from determined_master.api.schemas.enums import states
+from determined_master.db.session import WriteSession
 from determined_master.experiment_index import bulk_selection
 from determined_master.experiment_index.bulk_selection import Selected, Verb
 from determined_master.experiments import repository
@@ -85,7 +85,7 @@ async def label_experiments(body: schemas.BulkLabelsBody, user: Owner, services:
     add, remove = bulk_selection.labels(body.add), bulk_selection.labels(body.remove)
     chosen = Selected(body.experiment_ids, expected_count=body.expected_count)
 
-    async def relabel(experiment_id: int, _session: AsyncSession | None) -> None:
+    async def relabel(experiment_id: int, _session: WriteSession | None) -> None:
         await edit.relabel(
             services.database, services.clock, services.authorization, experiment_id, user, add=add, remove=remove
         )

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy import ColumnElement
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import ApiError, BadRequest, NotFound
 from determined.states import CheckpointState
@@ -22,6 +21,7 @@ from determined_master.api.schemas.enums import is_descending, states
 from determined_master.checkpoints import archive, repository, storage
 from determined_master.checkpoints.repository import Order
 from determined_master.db.models import CheckpointRow, ExperimentRow
+from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.principal import Principal
@@ -166,7 +166,7 @@ async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...])
 
 
 async def _list(
-    session: AsyncSession,
+    session: ReadSession,
     experiment: ExperimentRow,
     whose: ColumnElement[bool],
     state_names: list[str],
@@ -187,7 +187,7 @@ async def _list(
     return schemas.CheckpointsAnswer(checkpoints=shown, pagination=window.pagination(total, len(shown), limit))
 
 
-async def _show(session: AsyncSession, row: CheckpointRow) -> schemas.Checkpoint:
+async def _show(session: ReadSession, row: CheckpointRow) -> schemas.Checkpoint:
     trial = await trial_rows.find_by_task(session, row.task_id)
     if trial is None:
         return schemas.checkpoint(row, None, None, [])

@@ -3,7 +3,6 @@
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.errors import Forbidden
 from determined.states import AllocationState
@@ -14,6 +13,7 @@ from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow
+from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
 
@@ -104,12 +104,12 @@ def _allocation(row: AllocationRow) -> Allocation:
     )
 
 
-async def _summaries(session: AsyncSession) -> dict[str, Any]:
+async def _summaries(session: ReadSession) -> dict[str, Any]:
     devices = {(s.agent_id, s.slot_id): device(s).model_dump() for s in await agent_rows.slots(session)}
     return {a.id: await _summary(session, a, devices) for a in await allocation_rows.live(session)}
 
 
-async def _summary(session: AsyncSession, row: AllocationRow, devices: dict[tuple[str, int], Any]) -> dict[str, Any]:
+async def _summary(session: ReadSession, row: AllocationRow, devices: dict[tuple[str, int], Any]) -> dict[str, Any]:
     trial = await repository.find_by_task(session, row.task_id)
     containers = await allocation_rows.containers_of(session, row.id)
     return {

@@ -12,7 +12,7 @@ from determined_master import notifications
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
-from determined_master.db.session import Database, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
 from determined_master.experiments import repository
@@ -145,7 +145,7 @@ class Creator:
             async with self._database.read() as session:
                 await repository.get(session, submission.parent_id)
 
-    async def _context(self, session: Any, submission: Submission) -> tuple[str | None, int]:
+    async def _context(self, session: ReadSession, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:
             size = self._blobs.size(submission.context_hash)
             if size is None:
@@ -156,7 +156,7 @@ class Creator:
             return parent.context_hash, parent.context_size
         return None, 0
 
-    async def _start_search(self, session: Any, row: ExperimentRow) -> None:
+    async def _start_search(self, session: WriteSession, row: ExperimentRow) -> None:
         """The search's first actions and its snapshot, in the transaction that makes the experiment."""
         search = make(row.config, None)
         for action in search.initial():
@@ -165,7 +165,7 @@ class Creator:
         await repository.change(session, row, searcher_snapshot=search.snapshot(), searcher_cursor=0)
         notify(session, notifications.SEARCH)
 
-    async def _warm_start(self, session: Any, row: ExperimentRow) -> str | None:
+    async def _warm_start(self, session: ReadSession, row: ExperimentRow) -> str | None:
         searcher = row.config["searcher"]
         if searcher.get("source_trial_id"):
             source = await trial_rows.get(session, searcher["source_trial_id"])

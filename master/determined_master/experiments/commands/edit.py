@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.session import Database, notify
+from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
@@ -95,7 +95,9 @@ async def relabel(
     return sorted(labels)
 
 
-async def _record(session: Any, clock: Clock, principal: Principal, experiment_id: int, fields: list[str]) -> None:
+async def _record(
+    session: WriteSession, clock: Clock, principal: Principal, experiment_id: int, fields: list[str]
+) -> None:
     await events.record(
         session,
         clock,

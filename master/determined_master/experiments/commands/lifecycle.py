@@ -3,14 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
-from determined_master.db.session import Database, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
@@ -33,7 +31,7 @@ class Lifecycle:
         self._authorization = authorization
 
     @asynccontextmanager
-    async def _within(self, session: AsyncSession | None) -> AsyncIterator[AsyncSession]:
+    async def _within(self, session: WriteSession | None) -> AsyncIterator[WriteSession]:
         """The given session, or a transaction of its own."""
         if session is not None:
             yield session
@@ -41,12 +39,12 @@ class Lifecycle:
         async with self._database.write() as own:
             yield own
 
-    async def activate(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+    async def activate(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             await self.activate_row(session, row, principal.username)
 
-    async def activate_row(self, session: AsyncSession, row: ExperimentRow, actor: str) -> None:
+    async def activate_row(self, session: WriteSession, row: ExperimentRow, actor: str) -> None:
         """Raises PreconditionFailed where it is stopping or has ended."""
         if row.state.is_terminal:
             raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
@@ -54,7 +52,7 @@ class Lifecycle:
         await self._trials.activate_all(session, await trial_rows.live_of_experiment(session, row.id), actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
-    async def pause(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+    async def pause(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state.is_stopping:
@@ -63,14 +61,14 @@ class Lifecycle:
             for trial in await trial_rows.live_of_experiment(session, row.id):
                 await self._trials.pause(session, trial, principal.username)
 
-    async def cancel(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+    async def cancel(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         await self._stop(experiment_id, principal, session, *CANCELED)
 
-    async def kill(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+    async def kill(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         await self._stop(experiment_id, principal, session, *KILLED)
 
     async def archive(
-        self, experiment_id: int, principal: Principal, session: AsyncSession | None = None, *, archived: bool
+        self, experiment_id: int, principal: Principal, session: WriteSession | None = None, *, archived: bool
     ) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
@@ -95,7 +93,7 @@ class Lifecycle:
             await self._check_home(session, project_id)
 
     async def rehome(
-        self, experiment_id: int, principal: Principal, project_id: int, session: AsyncSession | None = None
+        self, experiment_id: int, principal: Principal, project_id: int, session: WriteSession | None = None
     ) -> None:
         """To another project, whatever it is doing."""
         async with self._within(session) as session:
@@ -116,12 +114,12 @@ class Lifecycle:
             )
             notify(session, notifications.COLUMNS, notifications.experiment(row.id))
 
-    async def _check_home(self, session: AsyncSession, project_id: int) -> None:
+    async def _check_home(self, session: ReadSession, project_id: int) -> None:
         project = await users.get_project(session, project_id)
         if project.archived:
             raise PreconditionFailed(f"project {project.name!r} is archived")
 
-    async def delete(self, experiment_id: int, principal: Principal, session: AsyncSession | None = None) -> None:
+    async def delete(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         async with self._within(session) as session:
             row = await repository.get(session, experiment_id)
             await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
@@ -132,7 +130,7 @@ class Lifecycle:
             await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
             notify(session, notifications.DELETE)
 
-    async def _changeable(self, session: AsyncSession, experiment_id: int, principal: Principal) -> ExperimentRow:
+    async def _changeable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
         row = await repository.get(session, experiment_id)
         await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         return row
@@ -141,7 +139,7 @@ class Lifecycle:
         self,
         experiment_id: int,
         principal: Principal,
-        session: AsyncSession | None,
+        session: WriteSession | None,
         to: ExperimentState,
         trials_to: TrialState,
     ) -> None:
