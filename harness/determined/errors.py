@@ -1,4 +1,4 @@
-"""The error tree. A class's docstring is its default message; server and CLI show one text.
+"""The error tree. The first paragraph of a class's docstring is its default message; server and CLI show one text.
 
 DeterminedError
 ├── ConfigError              an experiment configuration that cannot be used (exit 4)
@@ -18,7 +18,8 @@ DeterminedError
     └── MasterUnreachable    no answer (exit 6)
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 
 class DeterminedError(Exception):
@@ -27,7 +28,7 @@ class DeterminedError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str | None = None) -> None:
-        self.message = message or (type(self).__doc__ or "").strip()
+        self.message = message or (type(self).__doc__ or "").split("\n\n")[0].strip()
         super().__init__(self.message)
 
 
@@ -63,11 +64,27 @@ class InvalidHP(DeterminedError):
 
 
 class ApiError(DeterminedError):
-    """The master answered with an error."""
+    """The master answered with an error.
 
-    status: ClassVar[int] = 500
+    ``answer`` is the decoded body, empty where there was none; a bad configuration has ``diagnostics`` there.
+    ``status`` is the HTTP status: the answer's, else the usual one of the class.
+    """
+
+    status: int = 500
     code: ClassVar[int] = 13  # the gRPC number that the wire carries
     reason: ClassVar[str] = "Internal"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        answer: Mapping[str, Any] | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.answer: Mapping[str, Any] = answer or {}
+        if status is not None:
+            self.status = status
 
 
 class BadRequest(ApiError):
@@ -124,10 +141,14 @@ class NotImplementedYet(ApiError):
 
 
 class MasterUnreachable(ApiError):
-    """The master does not answer."""
+    """The master does not answer.
+
+    ``is_unsent`` is true if the request did not reach it, so that repeating it is safe.
+    """
 
     status, code, reason = 503, 14, "Unavailable"
     exit_code = 6
+    is_unsent: bool = False
 
 
 API_ERRORS: tuple[type[ApiError], ...] = (
@@ -143,12 +164,10 @@ API_ERRORS: tuple[type[ApiError], ...] = (
 )
 
 
-def from_answer(status: int, code: int | None, message: str) -> ApiError:
+def from_answer(
+    status: int, code: int | None, message: str | None, answer: Mapping[str, Any] | None = None
+) -> ApiError:
     """The class for an answer's gRPC ``code``, else for its HTTP ``status``."""
-    for kind in API_ERRORS:
-        if kind.code == code and kind.status == status:
-            return kind(message)
-    for kind in API_ERRORS:
-        if kind.status == status:
-            return kind(message)
-    return ApiError(message or f"the master answered {status}")
+    exact = (kind for kind in API_ERRORS if kind.code == code and kind.status == status)
+    kind = next(exact, None) or next((kind for kind in API_ERRORS if kind.status == status), ApiError)
+    return kind(message or f"the master answered {status}", answer=answer, status=status)

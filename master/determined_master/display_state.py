@@ -13,6 +13,8 @@ BY_ALLOCATION: Mapping[AllocationState, str] = {
     AllocationState.RUNNING: RUNNING,
     AllocationState.TERMINATING: RUNNING,
 }
+_ACTIVE = (ExperimentState.ACTIVE, TrialState.ACTIVE)
+_PAUSED = (ExperimentState.PAUSED, TrialState.PAUSED)
 PROGRESS: Sequence[str] = (QUEUED, PULLING, STARTING, RUNNING)
 
 
@@ -29,8 +31,8 @@ def display_state(state: ExperimentState | TrialState, live: Collection[Allocati
     'STOPPING_KILLED'
     """
     words = [BY_ALLOCATION[each] for each in live if each in BY_ALLOCATION]
-    if state.value == "ACTIVE":
+    if state in _ACTIVE:
         return max(words, key=PROGRESS.index, default=QUEUED)
-    if state.value == "PAUSED" and words:
+    if state in _PAUSED and words:
         return PAUSING
     return str(state.value)

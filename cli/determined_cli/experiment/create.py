@@ -131,8 +131,7 @@ def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
     """The master's findings, shown as ours."""
     from determined.config.diagnostics import Diagnostic, render
 
-    answer = error.__dict__.get("answer") or {}
-    found = answer.get("diagnostics") or (answer.get("error") or {}).get("diagnostics")
+    found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
     if not found:
         return error
     fields = ("severity", "code", "message", "path", "line", "column", "hint")

@@ -150,7 +150,7 @@ class Session:
                 raise MasterUnreachable("the session is closed") from error
             except MasterUnreachable as error:
                 delay = next(delays, None)
-                if delay is None or not (safe or getattr(error, "unsent", False)):
+                if delay is None or not (safe or error.is_unsent):
                     raise
                 self._sleep(delay)
 
@@ -221,7 +221,7 @@ class Session:
 
     def _unreachable(self, error: Exception, *, unsent: bool) -> MasterUnreachable:
         result = MasterUnreachable(f"the master at {self.master} does not answer: {_why(error)}")
-        result.__dict__["unsent"] = unsent
+        result.is_unsent = unsent
         return result
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
@@ -285,11 +285,6 @@ def _error(status: int, data: bytes) -> ApiError:
     inner = inner if isinstance(inner, dict) else {"error": inner}
     text = answer.get("message") or inner.get("message") or inner.get("error") or f"the master answered {status}"
     code = inner.get("code")
-    error = (
-        MasterUnreachable(str(text))
-        if status in AWAY
-        else from_answer(status, code if isinstance(code, int) else None, str(text))
-    )
-    error.__dict__["answer"] = answer
-    error.__dict__["status"] = status
-    return error
+    if status in AWAY:
+        return MasterUnreachable(str(text), answer=answer, status=status)
+    return from_answer(status, code if isinstance(code, int) else None, str(text), answer)

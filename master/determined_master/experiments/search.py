@@ -1,6 +1,7 @@
 """Runs the search of each experiment over its unprocessed events: load, decide (pure), apply (guarded)."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +22,17 @@ from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """What a decision depends on; ``cursor`` is the id of the last event in ``news``, ``progress`` is by request id."""
+
+    config: Mapping[str, Any]
+    snapshot: dict[str, Any] | None
+    news: tuple[Event, ...]
+    cursor: int
+    progress: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Search:
             async with self._database.write() as session:
                 await search_event_repository.drop(session, experiment_id)
             return
-        decision = decide(row, news, trials)
+        decision = decide(view_of(row, news, trials))
         async with self._database.write() as session:
             await self._apply(session, experiment_id, row.searcher_cursor, decision)
 
@@ -105,17 +117,23 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def decide(row: ExperimentRow, news: list[SearchEventRow] | Any, trials: list[TrialRow] | Any) -> Decision:
-    """Returns what the search wants after processing ``news`` in order. Pure."""
-    search = make(row.config, row.searcher_snapshot)
-    request_ids = {t.id: t.request_id for t in trials}
-    actions: list[Action] = []
-    cursor = row.searcher_cursor
-    for event in news:
-        cursor = event.id
-        actions += search.on_event(_event(event, request_ids[event.trial_id]))
-    progress = search.progress({t.request_id: t.progress for t in trials})
-    return Decision(actions, search.snapshot(), cursor, progress)
+def decide(view: SearchView) -> Decision:
+    """Returns what the search wants after processing the new events in order. Pure."""
+    search = make(view.config, view.snapshot)
+    actions = [action for event in view.news for action in search.on_event(event)]
+    return Decision(actions, search.snapshot(), view.cursor, search.progress(view.progress))
+
+
+def view_of(row: ExperimentRow, news: Sequence[SearchEventRow], trials: Sequence[TrialRow]) -> SearchView:
+    """The view of an experiment whose events after its cursor are ``news``."""
+    request_ids = {trial.id: trial.request_id for trial in trials}
+    return SearchView(
+        config=row.config,
+        snapshot=row.searcher_snapshot,
+        news=tuple(_event(event, request_ids[event.trial_id]) for event in news),
+        cursor=news[-1].id if news else row.searcher_cursor,
+        progress={trial.request_id: trial.progress for trial in trials},
+    )
 
 
 def _event(event: SearchEventRow, request_id: str) -> Event:

@@ -8,6 +8,7 @@ on as it would have.
 
 import random
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ class SearchMethod(Protocol):
 
     def on_event(self, event: Event) -> list[Action]: ...
 
-    def progress(self, trial_progress: dict[str, float]) -> float: ...
+    def progress(self, trial_progress: Mapping[str, float]) -> float: ...
 
     def snapshot(self) -> dict[str, Any]: ...
 

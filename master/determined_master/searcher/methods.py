@@ -1,5 +1,6 @@
 """Makes the search method that a configuration names."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from determined.config.sampling import grid_point, grid_size, sample
@@ -7,7 +8,7 @@ from determined_master.searcher.method import Randomness, SearchMethod
 from determined_master.searcher.queue import QueueSearch
 
 
-def make(config: dict[str, Any], snapshot: dict[str, Any] | None) -> SearchMethod:
+def make(config: Mapping[str, Any], snapshot: dict[str, Any] | None) -> SearchMethod:
     """From a fully defaulted experiment configuration; goes on from ``snapshot`` where there is one.
 
     Raises KeyError for a searcher that validation should have refused.

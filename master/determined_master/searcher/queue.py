@@ -1,6 +1,6 @@
 """Single, random and grid search: a queue of trials with a limit on concurrent ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ class QueueSearch:
             return [Shutdown(failed=len(failed) == len(reasons), canceled=len(canceled) == len(reasons))]
         return actions
 
-    def progress(self, trial_progress: dict[str, float]) -> float:
+    def progress(self, trial_progress: Mapping[str, float]) -> float:
         if self.wanted <= 0:
             return 1.0
         done = [1.0 for reason in self.closed.values() if reason != "invalid_hp" or not self.replace_invalid]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
-from determined.states import AllocationState, ExitReason, TrialState
+from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
@@ -51,7 +51,7 @@ class Trials:
             experiment_id=experiment.id,
             request_id=action.request_id,
             task_id=task_name(experiment.id, action.request_id),
-            state=TrialState.PAUSED if experiment.state.value == "PAUSED" else TrialState.ACTIVE,
+            state=TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,
             hparams=action.hparams,
             seed=action.seed,
             start_time=self._clock.now(),

@@ -26,7 +26,11 @@ async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
     services.draining = True
     async with services.database.read() as session:
-        live = [row.id for row in await allocation_rows.live_without_spec(session) if row.state.value != "PENDING"]
+        live = [
+            row.id
+            for row in await allocation_rows.live_without_spec(session)
+            if row.state is not AllocationState.PENDING
+        ]
     problems: list[Exception] = []
     for allocation_id in live:
         try:
@@ -52,7 +56,7 @@ async def still_live(session: Read) -> dict[str, Any]:
     """Who holds slots yet."""
     names = []
     for row in await allocation_rows.live(session):
-        if row.state.value == "PENDING":
+        if row.state is AllocationState.PENDING:
             continue
         trial = await trial_rows.find_by_task(session, row.task_id)
         names.append(f"trial {trial.id}" if trial else row.task_id)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from determined.states import TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
@@ -51,7 +52,7 @@ async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progre
     experiment = await experiment_rows.get(session, row.experiment_id)
     live = await allocation_rows.live_of_task(session, row.task_id)
     waiting: str | None = (live.waiting or None) if live is not None else None
-    if live is None and row.retry_at is not None and row.state.value == "ACTIVE":
+    if live is None and row.retry_at is not None and row.state is TrialState.ACTIVE:
         waiting = f"backs off after {row.system_failures} failures of the system in a row"
     return Progress(
         state=display_state(row.state, [live.state] if live is not None else []),
