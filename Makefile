@@ -75,7 +75,7 @@ fmt: install ## format and mend what can be mended
 
 unit: install install-launchers debian webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
-	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants
+	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts
 
 e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e

@@ -125,6 +125,25 @@ class CreateBody(Wire):
     unmanaged: bool | None = None
 
 
+class ModelFile(Wire):
+    """One file or folder of a context, as older clients send it; ``content`` is base64, ``type`` 53 for a folder."""
+
+    path: str
+    type: int = 48
+    content: str = ""
+    mtime: str | int = 0
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+
+
+def create_body_schema() -> dict[str, Any]:
+    """The JSON schema of ``POST /experiments``: the fields of :class:`CreateBody` and ``modelDefinition``."""
+    schema = CreateBody.model_json_schema()
+    schema["properties"]["modelDefinition"] = {"type": "array", "items": ModelFile.model_json_schema()}
+    return schema
+
+
 class BestMetricAnswer(Wire):
     metric: Number | None
 

@@ -24,9 +24,11 @@ from determined_master.services import Services
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
 BODY_LIMIT = 256 * 1024 * 1024
+_BODY = {"required": True, "content": {"application/json": {"schema": schemas.create_body_schema()}}}
+"""FastAPI does not see this body, which the route reads as a stream."""
 
 
-@router.post("/experiments", openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}})
+@router.post("/experiments", openapi_extra={"requestBody": _BODY})
 async def create_experiment(request: Request, user: User, services: ServicesDep) -> schemas.CreateAnswer:
     """``modelDefinition`` is the official client's list of files; ``contextHash`` names a context sent before."""
     try:
