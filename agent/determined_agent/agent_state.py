@@ -1,14 +1,14 @@
 """State that survives a restart of the agent: its id, the newest master epoch, and its run folders."""
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from determined.errors import DeterminedError
-from determined.link.run_folder import RunFolder, write_whole
+from determined.link.run_folder import RunFolder
+from determined_launch.atomic_file import write_atomic
+from determined_launch.pid_lock import LockHeld, PidLock
 
 _GONE = ".gone-"
 
@@ -25,15 +25,10 @@ class AgentState:
         self.runs = data / "runs"
         self._file = data / "agent.json"
         self.runs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._lock, 32, 0).decode() or "unknown"
-            os.close(self._lock)
-            raise FolderInUse(f"another agent (pid {holder}) uses {data}") from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+            self._lock = PidLock(data / "agent.lock")
+        except LockHeld as error:
+            raise FolderInUse(f"another agent (pid {error.pid or 'unknown'}) uses {data}") from None
         try:
             kept = json.loads(self._file.read_text())
         except (OSError, ValueError):
@@ -79,8 +74,8 @@ class AgentState:
         return grave
 
     def close(self) -> None:
-        os.close(self._lock)
+        self._lock.close()
 
     def _keep(self) -> None:
         kept = {"agent_id": self.agent_id, "cluster_id": self.cluster_id, "master_epoch": self.master_epoch}
-        write_whole(self._file, json.dumps(kept))
+        write_atomic(self._file, json.dumps(kept))

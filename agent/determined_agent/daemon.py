@@ -30,10 +30,9 @@ from determined_agent.hooks.hook import Hook
 from determined_agent.http import HttpClient
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
+from determined_launch.version import DETENT_VERSION
 
 logger = logging.getLogger(__name__)
-
-VERSION = "0.1.0"
 
 
 class Daemon:
@@ -73,7 +72,7 @@ class Daemon:
         return Hello(
             agent_id=self._memory.agent_id,
             pool=self._settings.pool,
-            version=VERSION,
+            version=DETENT_VERSION,
             hostname=socket.gethostname(),
             slots=self._slots,
             containers=self.truth.containers,

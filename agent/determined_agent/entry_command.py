@@ -5,10 +5,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from determined.link.run_folder import write_whole
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
 from determined_agent.settings import task_python_of_agent
+from determined_launch.atomic_file import write_atomic
 
 # Run by path rather than by PYTHONPATH, so that nothing of it is left in the task's environment.
 _RUN_TASK = (
@@ -28,7 +28,7 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
     """``command`` after the pool's and the user's hook, which may export variables and whose failure aborts."""
     sourced = []
     if draft.spec.startup_hook:
-        write_whole(draft.folder.run / "pool-startup-hook.sh", draft.spec.startup_hook)
+        write_atomic(draft.folder.run / "pool-startup-hook.sh", draft.spec.startup_hook)
         sourced.append(draft.run_dir / "pool-startup-hook.sh")
     if (draft.folder.workdir / _HOOK).is_file():
         sourced.append(draft.workdir / _HOOK)
@@ -37,7 +37,7 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
     bash = shutil.which("bash", path=draft.environment.get("PATH", os.defpath))
     if bash is None:
         raise NotStarted(f"there is no bash on this machine to run {sourced[-1].name} with")
-    write_whole(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
+    write_atomic(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
     return (bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
 
 

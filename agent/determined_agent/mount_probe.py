@@ -1,14 +1,17 @@
 """Finds out, by trying, whether tasks of this agent can have mounts of their own."""
 
 import functools
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from determined_agent.source_roots import SOURCE_ROOTS
+
 _TRY = """
-import sys
-sys.path.append(sys.argv[1])
+import os, sys
+sys.path += sys.argv[1].split(os.pathsep)
 from determined_agent.namespaces import Mount, Namespace
 Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
 """
@@ -17,9 +20,8 @@ Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).ent
 @functools.cache
 def can_mount() -> bool:
     """Tries once, in a child, with a folder of its own."""
-    source_root = str(Path(__file__).resolve().parent.parent)
     with tempfile.TemporaryDirectory(prefix="detent-") as folder:
         root = Path(folder) / "root"
         root.mkdir()
-        argv = [sys.executable, "-I", "-S", "-c", _TRY, source_root, folder, str(root)]
+        argv = [sys.executable, "-I", "-S", "-c", _TRY, os.pathsep.join(SOURCE_ROOTS), folder, str(root)]
         return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0

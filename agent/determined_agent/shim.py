@@ -1,4 +1,4 @@
-"""The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE``.
+"""The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE SOURCE_ROOTS``.
 
 Standard library only, and everything is imported at the start, so that an upgrade of the agent changes nothing under
 it. It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends
@@ -15,12 +15,14 @@ import time
 from typing import Any
 
 # Last, since beside an installed package may lie modules that bear names of the standard library.
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path += sys.argv[2].split(os.pathsep)
 
 from determined_agent import processes
 from determined_agent.line_splitter import LineSplitter
 from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
 from determined_agent.task_spawn import Started, TaskNotStarted, start_task
+from determined_launch import process_table
+from determined_launch.atomic_file import write_atomic
 
 _DRAIN_SECONDS = 5.0
 
@@ -35,7 +37,9 @@ def main() -> int:
         return 0  # an agent that came back took this shim for dead before it had begun
     os.umask(0o077)
     processes.become_subreaper()
-    _write(order["pid"], {"pid": os.getpid(), "started": processes.started_at(os.getpid())})
+    started = process_table.find(os.getpid())
+    pid = {"pid": os.getpid(), "started": started.started if started is not None else None}
+    write_atomic(order["pid"], json.dumps(pid))
     Shim(order, lock).run()
     return 0
 
@@ -148,7 +152,7 @@ class Shim:
 
         def find() -> set[int]:
             self._reap()
-            return processes.descendants(own)
+            return set(process_table.descendants(own))
 
         stubborn = processes.kill_all(find)
         if stubborn:
@@ -167,7 +171,8 @@ class Shim:
             self._add(stream, splitter.finish())
         self._flush()
         self._writer.close()
-        _write(self._order["exit"], {"format": 1, "stopped": self._was_killed, "time": time.time(), **status})
+        end = {"format": 1, "stopped": self._was_killed, "time": time.time(), **status}
+        write_atomic(self._order["exit"], json.dumps(end))
         _silence()
 
 
@@ -181,15 +186,6 @@ def _read(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as file:
         value: dict[str, Any] = json.load(file)
     return value
-
-
-def _write(path: str, value: dict[str, Any]) -> None:
-    draft = f"{path}.{os.getpid()}"
-    with open(draft, "w", encoding="utf-8") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
 
 
 if __name__ == "__main__":

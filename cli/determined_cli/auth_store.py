@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from determined_cli.addresses import canonical
+from determined_launch.atomic_file import write_atomic
 
 Store = dict[str, Any]
 
@@ -91,12 +92,6 @@ def _update(change: Callable[[Store], None]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         store = read(file)
         change(store)
-        fresh = file.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            json.dump(store, out, indent=2)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(fresh, file)
+        write_atomic(file, json.dumps(store, indent=2))
     finally:
         os.close(lock)

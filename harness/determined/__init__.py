@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from determined.errors import InvalidHP
 from determined_launch import distribution_guard
+from determined_launch.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from determined import core, pytorch
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 distribution_guard.refuse()
 
-__version__ = "0.38.1+detent0.1.0"
 
 LOG_FORMAT = "%(levelname)s: [%(process)d] %(name)s: %(message)s"
 """The format of our own log lines in a task, for ``logging.basicConfig``; levels are read back from it."""

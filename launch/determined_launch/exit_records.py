@@ -1,12 +1,12 @@
 """Exit records: how each worker of this container ended, one file a rank, written whole."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from determined_launch import environment
+from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
 MAX_BYTES = 1 << 20
@@ -46,13 +46,11 @@ def place(environ: Mapping[str, str], name: str) -> Path:
 
 def write(target: Path, record: ExitRecord) -> None:
     """Best effort: a full disk must not change how the worker's end is seen."""
-    path = target / f"rank-{record.rank}.json"
-    partial = path.with_suffix(".partial")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(asdict(record)), encoding="utf-8")
-        os.utime(partial, (record.time, record.time))  # who looks at files alone sees the same order
-        partial.replace(path)
+        path, text = target / f"rank-{record.rank}.json", json.dumps(asdict(record))
+        # who looks at files alone sees the same order
+        write_atomic(path, text, modified=record.time, is_durable=False)
     except OSError:
         pass
 

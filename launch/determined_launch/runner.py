@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from determined_launch import environment, exit_records, process, processes
+from determined_launch import environment, exit_records, process, process_table, processes
 
 GRACE_SECONDS = 0.5
 """What a launcher has to end by itself once one of its workers has failed."""
@@ -141,5 +141,5 @@ def _forward(child: int, number: int, plan: Plan, asked: list[int]) -> None:
             processes.send(pid, number)
         return
     asked.append(number)
-    for pid in (plan.is_shielded and processes.children(child)) or [child]:
+    for pid in (plan.is_shielded and process_table.children(child)) or [child]:
         processes.send(pid, number)

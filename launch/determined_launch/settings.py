@@ -1,17 +1,15 @@
 """Settings of the launch layers from the experiment's configuration."""
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from determined_launch import environment
+from determined_launch.durations import parse_duration
 from determined_launch.errors import LaunchError
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SHELLS = ("channel", "ssh")
 
 
@@ -48,14 +46,13 @@ def read(environ: Mapping[str, str]) -> LaunchSettings:
 
 
 def seconds(value: Any, name: str) -> float:
-    """A time as a number of seconds or like ``10m`` or ``1h30m``; nothing is 0."""
+    """A duration of the configuration in seconds; nothing is 0. Raises LaunchError that names the setting."""
     if value in (None, "", False):
         return 0.0
-    text = str(value).strip().lower()
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
-        raise LaunchError(f"{name} is a number of seconds or a time like 10m; found: {value}")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    try:
+        return parse_duration(str(value))
+    except ValueError as error:
+        raise LaunchError(f"{name}: {error}") from None
 
 
 def _mapping(config: Any, name: str) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from determined_launch import processes
+from determined_launch import process_table, processes
 from determined_launch.regular_files import read_regular
 
 _DUMP = re.compile(rb'^(?:(?:Current thread|Thread) 0x|  File ")')
@@ -56,14 +56,14 @@ def collect(root: int, folder: Path) -> "dict[int, str]":
 
 def _who_dumps(wrapper: int) -> "list[int]":
     """The outermost process with a handler for the signal; what it forked has inherited that."""
-    waiting = processes.children(wrapper)
+    waiting = process_table.children(wrapper)
     found = []
     while waiting:
         pid = waiting.pop(0)
-        if processes.catches(pid, signal.SIGUSR1):
+        if process_table.catches(pid, signal.SIGUSR1):
             found.append(pid)
         else:
-            waiting += processes.children(pid)
+            waiting += process_table.children(pid)
     return found
 
 
@@ -90,13 +90,12 @@ def _dump_text(path: Path) -> str:
 
 def _rank_of(wrapper: int) -> "int | None":
     """As the wrapper itself found it."""
-    words = [word.decode(errors="replace") for word in processes.command_line(wrapper)]
+    words = [word.decode(errors="replace") for word in process_table.command_line(wrapper)]
     try:
         names = words[words.index("--") - 1]
-        text = Path(f"/proc/{wrapper}/environ").read_text(errors="replace")
-    except (OSError, ValueError):
+    except ValueError:
         return None
-    values = {name: value for name, _, value in (pair.partition("=") for pair in text.split("\0"))}
+    values = process_table.environment(wrapper)
     if names.isdigit():
         return int(names)
     return next((int(values[name]) for name in names.split(",") if values.get(name, "").isdigit()), None)
@@ -104,16 +103,8 @@ def _rank_of(wrapper: int) -> "int | None":
 
 def _told_by_proc(wrapper: int) -> str:
     lines = []
-    for pid in processes.below(wrapper):
-        name = b" ".join(processes.command_line(pid)[:3]).decode(errors="replace")
-        lines.append(f"process {pid} ({name}): {_read(pid, 'wchan') or 'running'}")
-        lines += [f"  {line}" for line in _read(pid, "stack").splitlines()]
+    for pid in process_table.descendants(wrapper):
+        name = b" ".join(process_table.command_line(pid)[:3]).decode(errors="replace")
+        lines.append(f"process {pid} ({name}): {process_table.kernel_text(pid, 'wchan') or 'running'}")
+        lines += [f"  {line}" for line in process_table.kernel_text(pid, "stack").splitlines()]
     return "\n".join(lines)
-
-
-def _read(pid: int, name: str) -> str:
-    try:
-        text = Path(f"/proc/{pid}/{name}").read_text().strip()
-    except OSError:
-        return ""
-    return "" if text == "0" else text

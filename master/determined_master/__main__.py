@@ -1,10 +1,11 @@
 """``det-master``: reads the settings and serves in one process until it is stopped."""
 
 import determined_master.startup  # noqa: F401  # before all else is imported
+from determined_launch.atomic_file import write_atomic
+from determined_launch.pid_lock import LockHeld, PidLock
 
 # isort: split
 import ctypes
-import fcntl
 import logging
 import os
 import socket
@@ -12,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 import uvloop
 from sqlalchemy.exc import DBAPIError
@@ -23,7 +23,7 @@ from determined_master.data_folder import PRIVATE_UMASK, make_private
 from determined_master.db import sqlite_file
 from determined_master.db.migrate import MigrationFailed
 from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
-from determined_master.secrets import generated_password, write_private
+from determined_master.secrets import generated_password
 from determined_master.services import Services, build
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
@@ -76,20 +76,13 @@ def _keep_memory_small() -> None:
         mallopt(_M_TRIM_THRESHOLD, 1 << 20)
 
 
-def take_lock(data: Path) -> IO[str]:
+def take_lock(data: Path) -> PidLock:
     """One master for one data folder. Raises SettingsError that names the pid of the first."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = open(data / "master.lock", "a+")  # noqa: SIM115
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        raise SettingsError(f"{data} is in use by the master with pid {file.read().strip() or 'unknown'}") from error
-    file.seek(0)
-    file.truncate()
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
+        return PidLock(data / "master.lock")
+    except LockHeld as error:
+        raise SettingsError(f"{data} is in use by the master with pid {error.pid or 'unknown'}") from error
 
 
 def _with_password(settings: Settings) -> Settings:
@@ -98,7 +91,7 @@ def _with_password(settings: Settings) -> Settings:
     if settings.initial_user_password:
         return settings
     if not kept.exists():
-        write_private(kept, generated_password() + "\n")
+        write_atomic(kept, generated_password() + "\n")
     return settings.model_copy(update={"initial_user_password": kept.read_text().strip()})
 
 

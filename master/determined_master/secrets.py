@@ -2,10 +2,11 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 import string
 from pathlib import Path
+
+from determined_launch.atomic_file import write_atomic
 
 TASK_TOKEN_PREFIX = "dta1"
 
@@ -50,17 +51,6 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def write_private(path: Path, text: str) -> None:
-    """Whole or not at all, readable by its owner alone."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
 def generated_password(length: int = 20) -> str:
     """Upper, lower and digit are all in it."""
     alphabet = string.ascii_letters + string.digits
@@ -78,5 +68,5 @@ def _kept(path: Path) -> str:
     if path.exists():
         return path.read_text().strip()
     value = secrets.token_hex(32)
-    write_private(path, value)
+    write_atomic(path, value)
     return value

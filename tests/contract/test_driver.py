@@ -20,6 +20,7 @@ from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.mount_probe import can_mount
 from determined_agent.namespaces import Mount
+from determined_launch import process_table
 
 MakeDriver = Callable[[], Driver]
 
@@ -211,12 +212,12 @@ async def test_with_pids_of_its_own_not_even_a_child_without_environment_outlive
     await driver.start(launch)
     await eventually(lambda: text_of(launch.folder) == ["ready"])
     shim = shim_of(launch)
-    below = processes.descendants(shim)
+    below = process_table.descendants(shim)
     assert len(below) >= 3
     os.kill(shim, signal.SIGKILL)
     async with asyncio.timeout(20):
         await driver.wait(launch.folder)
-    await eventually(lambda: not any(processes.started_at(pid) for pid in below))
+    await eventually(lambda: not any(process_table.find(pid) for pid in below))
 
 
 async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriver, tmp_path: Path) -> None:

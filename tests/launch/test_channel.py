@@ -11,7 +11,7 @@ import time
 import pytest
 from tests.support.layers import KEY
 
-from determined_launch import handshake, processes, worker_environment
+from determined_launch import handshake, process_table, worker_environment
 from determined_launch.channel import client, frames, remote_shell, server
 from determined_launch.channel.frames import Closed
 from determined_launch.channel.server import Server
@@ -125,7 +125,7 @@ def test_a_command_ends_with_its_caller(listening, tmp_path):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "run", "command": command}, patience=5)
     pid = int(connection.receive()[1])
     connection.close()
-    until(lambda: not processes.command_line(pid))
+    until(lambda: not process_table.command_line(pid))
 
 
 def test_the_end_of_attendance(listening):

@@ -85,7 +85,7 @@ def test_times(value, seconds):
 
 @pytest.mark.parametrize("value", ["soon", "10 parsecs", "m"])
 def test_times_that_are_none(value):
-    with pytest.raises(LaunchError, match=r"launch.hang_timeout is a number of seconds or a time like 10m"):
+    with pytest.raises(LaunchError, match=r"launch.hang_timeout: not a duration: .*; write seconds, or 90s, 10m"):
         settings.seconds(value, "launch.hang_timeout")
 
 

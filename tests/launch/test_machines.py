@@ -10,7 +10,7 @@ import pytest
 from tests.support.layers import KEY, Container, run_on
 from tests.support.machines import machines, why_not
 
-from determined_launch import processes, secure_shell
+from determined_launch import process_table, secure_shell
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
 
@@ -87,8 +87,8 @@ def test_an_all_reduce(two, tmp_path, layer):
 def seen_by(stop, found):
     """Notes every secret in a command line of this machine."""
     while not stop.is_set():
-        for pid in processes.below(os.getpid()):
-            line = b"\0".join(processes.command_line(pid))
+        for pid in process_table.descendants(os.getpid()):
+            line = b"\0".join(process_table.command_line(pid))
             found.update((secret, line) for secret in SECRETS if secret in line)
         time.sleep(0.02)
 

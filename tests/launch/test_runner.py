@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.layers import PACKAGES, Container
 
-from determined_launch import processes
+from determined_launch import process_table
 
 DEEPSPEED = ["determined.launch.deepspeed", "--num_gpus", "2", "--quiet", "--"]
 TORCH = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--"]
@@ -47,7 +47,7 @@ def up(tmp_path, count=2):
 
 def all_gone(pids):
     deadline = time.monotonic() + 5
-    while any(processes.command_line(pid) not in ([], [b""]) for pid in pids):
+    while any(process_table.command_line(pid) not in ([], [b""]) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return True
@@ -135,8 +135,8 @@ def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
     pids = up(tmp_path)
     launcher = next(
         pid
-        for pid in processes.below(container.process.pid)
-        if b"deepspeed.launcher.launch" in processes.command_line(pid)
+        for pid in process_table.descendants(container.process.pid)
+        if b"deepspeed.launcher.launch" in process_table.command_line(pid)
     )
     os.kill(launcher, signal.SIGKILL)
     ended = container.wait(20)
@@ -151,8 +151,8 @@ def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
     until = time.monotonic() + 30
     found = None
     while found is None and time.monotonic() < until:
-        below = processes.below(container.process.pid)
-        found = next((pid for pid in below if b"deepspeed.launcher.launch" in processes.command_line(pid)), None)
+        below = process_table.descendants(container.process.pid)
+        found = next((pid for pid in below if b"deepspeed.launcher.launch" in process_table.command_line(pid)), None)
     os.kill(found, signal.SIGKILL)
     ended = container.wait(20)
     assert ended.code == 1, ended.output

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from determined_agent import processes
+from determined_launch import process_table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -165,7 +166,7 @@ def main(names: Sequence[str]) -> int:
     try:
         return judge_all(mutants, start) if is_green(mutants) else 1
     finally:
-        processes.kill_all(lambda: processes.descendants(os.getpid()))
+        processes.kill_all(lambda: set(process_table.descendants(os.getpid())))
 
 
 def judge_all(mutants: Sequence[Mutant], start: float) -> int:

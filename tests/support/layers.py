@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.machines import Machine
 
-from determined_launch import processes
+from determined_launch import process_table, processes
 from determined_launch.environment import RendezvousFacts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ class Container:
 
     def kill(self) -> None:
         """As an agent does: the layer and everything below it."""
-        pids = [*processes.below(self.process.pid), self.process.pid]
+        pids = [*process_table.descendants(self.process.pid), self.process.pid]
         for pid in pids:
             processes.send(pid, signal.SIGKILL)
 

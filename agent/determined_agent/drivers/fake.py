@@ -6,9 +6,10 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from determined.link.run_folder import RunFolder, write_whole
+from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended, Launch, NotStarted
 from determined_agent.log_segments import STDOUT, SegmentWriter
+from determined_launch.atomic_file import write_atomic
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class FakeDriver:
 
     async def start(self, launch: Launch) -> None:
         folder = launch.folder
-        write_whole(folder.order, "{}")
+        write_atomic(folder.order, "{}")
         play = self._script(launch)
         if play.refuse:
             raise NotStarted(play.refuse)
@@ -53,4 +54,4 @@ class FakeDriver:
 
 
 def _end(folder: RunFolder, told: dict[str, int]) -> None:
-    write_whole(folder.exit, json.dumps(told))
+    write_atomic(folder.exit, json.dumps(told))

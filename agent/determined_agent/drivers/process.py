@@ -12,9 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from determined.link.run_folder import RunFolder, write_whole
+from determined.link.run_folder import RunFolder
 from determined_agent import processes
 from determined_agent.drivers.driver import Ended, Launch, NotStarted, ProcessOptions
+from determined_agent.source_roots import SOURCE_ROOTS
+from determined_launch import process_table
+from determined_launch.atomic_file import write_atomic
 from determined_launch.environment import CONTAINER_ID
 from determined_launch.regular_files import read_regular
 
@@ -22,6 +25,7 @@ MAX_BYTES = 1 << 20
 
 # Run by its path: in the agent itself it is never imported.
 _SHIM = Path(__file__).resolve().parent.parent / "shim.py"
+_ROOTS = os.pathsep.join(SOURCE_ROOTS)
 
 
 class ProcessDriver:
@@ -34,7 +38,7 @@ class ProcessDriver:
         folder = launch.folder
         if launch.mounts:
             folder.root.mkdir(mode=0o700, exist_ok=True)
-        write_whole(folder.order, json.dumps(self._order(launch)))
+        write_atomic(folder.order, json.dumps(self._order(launch)))
         ours = _spawn(folder)
         try:
             await _readable(ours)
@@ -100,7 +104,7 @@ def _spawn(folder: RunFolder) -> int:
     try:
         os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", str(_SHIM), str(folder.order)],
+            [sys.executable, "-I", "-S", str(_SHIM), str(folder.order), _ROOTS],
             {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -129,7 +133,8 @@ def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
         descriptor = os.pidfd_open(noted["pid"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if processes.started_at(noted["pid"]) == noted["started"] and not _has_ended(descriptor):
+    process = process_table.find(noted["pid"])
+    if process is not None and process.started == noted["started"] and not _has_ended(descriptor):
         return noted["pid"], descriptor
     os.close(descriptor)
     return None
@@ -162,7 +167,7 @@ def _settle(folder: RunFolder) -> bool:
         processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
         if not folder.exit.exists():
             # Written under the lock: a shim that begins only now finds it and does nothing.
-            write_whole(folder.exit, json.dumps({"format": 1, "lost": True, "time": time.time()}))
+            write_atomic(folder.exit, json.dumps({"format": 1, "lost": True, "time": time.time()}))
     except BlockingIOError:
         return False
     finally:

@@ -1,13 +1,14 @@
 """The data folder of `det up`: where it is, whether SQLite may live there, who uses it, the password in it."""
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
 from determined.errors import DeterminedError
+from determined_launch import pid_lock
+from determined_launch.pid_lock import LockHeld, PidLock
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "beegfs", "gpfs", "ceph", "glusterfs", "9p", "afs"}
@@ -78,36 +79,18 @@ def open_log(path: Path) -> IO[bytes]:
 def held(folder: Path) -> Iterator[None]:
     """Keeps everybody else out of the folder. Raises InUse that names the pid of the one who is in."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(folder / LOCK, "a+", opener=_private) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise in_use(folder) from error
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+    try:
+        lock = PidLock(folder / LOCK)
+    except LockHeld as error:
+        raise in_use(folder, error.pid) from error
+    with lock:
         yield
-        file.seek(0)
-        file.truncate()
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def in_use(folder: Path) -> InUse:
-    return InUse(f"{folder} is in use by det up with pid {holder(folder) or 'unknown'}; det down ends it")
+def in_use(folder: Path, pid: int | None) -> InUse:
+    return InUse(f"{folder} is in use by det up with pid {pid or 'unknown'}; det down ends it")
 
 
 def holder(folder: Path) -> int | None:
     """The pid of the supervisor that holds the folder; None where nobody does."""
-    try:
-        with open(folder / LOCK) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return int(file.read().strip() or 0) or None
-    except (OSError, ValueError):
-        return None
-    return None
+    return pid_lock.holder(folder / LOCK)

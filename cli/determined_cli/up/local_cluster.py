@@ -189,8 +189,9 @@ class LocalCluster:
 
 def _detached(args: argparse.Namespace, folder: Path) -> int:
     """Starts the supervisor in a session of its own and stays until it is ready."""
-    if data_folder.holder(folder) is not None:
-        raise data_folder.in_use(folder)
+    pid = data_folder.holder(folder)
+    if pid is not None:
+        raise data_folder.in_use(folder, pid)
     data_folder.make_private(folder)
     argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
     if args.slots is not None:

@@ -1,22 +1,19 @@
 """The ``launch`` section: how launch layers start and watch workers."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from determined.config.model import Model, kind_of, wrong
-
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|h)?\Z")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+from determined_launch.durations import parse_duration
 
 
 def _seconds(value: Any) -> Any:
     if isinstance(value, str):
-        found = _DURATION.match(value.strip())
-        if not found:
-            raise wrong("E206", f"not a duration: {value!r}; write seconds, or 90s, 10m, 1h")
-        return float(found[1]) * _SECONDS[found[2] or "s"]
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise wrong("E206", str(error)) from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong("E201", f"expected a duration such as 10m, got {kind_of(value)}")
     return float(value)

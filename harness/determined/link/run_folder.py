@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
 FORMAT = 1
@@ -118,15 +119,4 @@ class RunFolder:
         return value
 
     def write_record(self, value: dict[str, Any]) -> None:
-        write_whole(self.record, json.dumps({**value, "format": FORMAT}))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a private file whole or not at all, and makes it last."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+        write_atomic(self.record, json.dumps({**value, "format": FORMAT}))

@@ -1,0 +1,29 @@
+"""Writes a file whole or not at all."""
+
+import os
+import threading
+from pathlib import Path
+
+
+def write_atomic(path: "str | Path", text: str, *, modified: "float | None" = None, is_durable: bool = True) -> None:
+    """Replaces ``path`` by a private file with ``text`` (UTF-8).
+
+    ``modified`` is the time of modification that the file gets, in seconds since the epoch. A durable file survives a
+    power failure. Readers see the old content or the new one, never a part. Raises OSError; what was there then is
+    unchanged.
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    draft.unlink(missing_ok=True)  # of a process with this pid that was killed
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            if is_durable:
+                os.fsync(file.fileno())
+        if modified is not None:
+            os.utime(draft, (modified, modified))
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

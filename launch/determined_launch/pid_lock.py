@@ -1,0 +1,70 @@
+"""A lock file that names the process which holds it. The kernel releases it when that process ends."""
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class LockHeld(Exception):
+    """Another process holds the lock; ``pid`` is None if it has not written its number yet."""
+
+    def __init__(self, path: Path, pid: "int | None") -> None:
+        super().__init__(f"{path} is held by pid {pid or 'unknown'}")
+        self.pid = pid
+
+
+class PidLock:
+    """The lock at ``path``, held from construction until ``close``. Raises LockHeld if another process has it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, PidLock(Path(folder, "lock")):
+    ...     holder(Path(folder, "lock")) == os.getpid()
+    True
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = _pid(self._file)
+            os.close(self._file)
+            raise LockHeld(path, pid) from None
+        except OSError:  # a file system without locks
+            os.close(self._file)
+            raise
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+
+    def __enter__(self) -> "PidLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the lock; the file stays, empty."""
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+def holder(path: Path) -> "int | None":
+    """The pid of the process that holds the lock at ``path``; None if nobody does."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _pid(file)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return None
+
+
+def _pid(file: int) -> "int | None":
+    text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,45 @@
+"""A lock names the process that holds it, and ends with that process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from determined_launch.pid_lock import LockHeld, PidLock, holder
+
+HOLD = """
+import sys
+from pathlib import Path
+from determined_launch.pid_lock import PidLock
+lock = PidLock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_holder_at_a_time(tmp_path):
+    path = tmp_path / "lock"
+    assert holder(path) is None
+    with PidLock(path):
+        assert holder(path) == os.getpid()
+        with pytest.raises(LockHeld, match=str(os.getpid())):
+            PidLock(path)
+    assert holder(path) is None
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    path = tmp_path / "lock"
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert holder(path) == other.pid
+        with pytest.raises(LockHeld, match=str(other.pid)):
+            PidLock(path)
+        other.kill()
+    assert holder(path) is None
+    with PidLock(path):
+        assert holder(path) == os.getpid()
