@@ -64,8 +64,9 @@ class OutputShipper:
 
     async def run(self) -> None:
         """Ships until all is acknowledged after :meth:`finish`."""
-        with self._listening() as has_bell, contextlib.closing(self._client):
-            await self._ship_all(poll=None if has_bell else POLL_SECONDS)
+        async with contextlib.aclosing(self._client):
+            with self._listening() as has_bell:
+                await self._ship_all(poll=None if has_bell else POLL_SECONDS)
         self.is_done = True
         self._on_done()
 

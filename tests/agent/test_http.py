@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
@@ -39,7 +39,7 @@ class Scripted:
 async def client_of(server: Scripted, **options: float) -> AsyncIterator[HttpClient]:
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    with closing(HttpClient(f"http://127.0.0.1:{port}/base/", "token", **options)) as client:
+    async with aclosing(HttpClient(f"http://127.0.0.1:{port}/base/", "token", **options)) as client:
         yield client
     listener.close()
 
@@ -77,8 +77,9 @@ async def test_no_answer_and_a_broken_one_are_errors(answer: bytes | None) -> No
 
 
 async def test_nobody_there_is_an_error() -> None:
-    with closing(HttpClient("http://127.0.0.1:1", "")) as client, pytest.raises(HttpError):
-        await client.request("GET", "/x")
+    async with aclosing(HttpClient("http://127.0.0.1:1", "")) as client:
+        with pytest.raises(HttpError):
+            await client.request("GET", "/x")
 
 
 async def test_a_sink_gets_the_body_of_a_200_only() -> None:

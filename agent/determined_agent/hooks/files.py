@@ -68,7 +68,7 @@ class FilesHook:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             client = HttpClient(self._settings.master, self._token)
             wait = _FIRST_WAIT
-            with contextlib.closing(client):
+            async with contextlib.aclosing(client):
                 while True:
                     try:
                         await self._download(client, context, path)
