@@ -1,11 +1,8 @@
 """``det-master``: reads the settings and serves in one process until it is stopped."""
 
-import determined_master.startup  # noqa: F401  # before all else is imported
-from determined_launch.atomic_file import write_atomic
-from determined_launch.pid_lock import LockHeld, PidLock
+from determined_master import startup  # before all else is imported
 
 # isort: split
-import ctypes
 import logging
 import os
 import socket
@@ -17,6 +14,8 @@ from pathlib import Path
 import uvloop
 from sqlalchemy.exc import DBAPIError
 
+from determined_launch.atomic_file import write_atomic
+from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.data_folder import PRIVATE_UMASK, make_private
@@ -29,14 +28,13 @@ from determined_master.settings import Settings, SettingsError, environment, rea
 
 logger = logging.getLogger(__name__)
 
-_M_ARENA_MAX, _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -8, -3, -1
 SWITCH_SECONDS = 0.0005
 """The group-commit thread hands the interpreter back ten times sooner than by default, else requests wait for it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
-    _keep_memory_small()
+    startup.keep_memory_small()
     os.umask(PRIVATE_UMASK)
     try:
         settings = read_settings(sys.argv[1:] if argv is None else argv, environment())
@@ -64,16 +62,6 @@ def _announce_upgrade(settings: Settings, text: str) -> None:
 def _explained(url: str, error: BaseException) -> str:
     file = sqlite_file.file_of(url)
     return f"the database cannot be used: {error}" if file is None else sqlite_file.explained(file, error)
-
-
-def _keep_memory_small() -> None:
-    """One heap for all threads: glibc's habit of one a thread costs tens of MiB and gains a master nothing."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, 1)
-        # Fixed, else the first password hash (19 MiB) teaches the allocator to keep such blocks.
-        mallopt(_M_MMAP_THRESHOLD, 1 << 20)
-        mallopt(_M_TRIM_THRESHOLD, 1 << 20)
 
 
 def take_lock(data: Path) -> PidLock:
@@ -116,6 +104,7 @@ async def serve(services: Services) -> int:
     sweeper = Sweeper(max_connections=raise_descriptor_limit())
     server = Server(config_of(create_app(services)), services.notifications, sweeper)
     server.announcement = f"ready: http://{settings.host}:{port}" if settings.announce else ""
+    server.on_ready = startup.collect_from_now_on
     await server.serve(sockets=[listening])
     return 0 if server.started else 1
 

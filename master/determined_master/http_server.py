@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import resource
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
@@ -147,14 +147,12 @@ class Server(uvicorn.Server):
         self._sweeping: asyncio.Task[None] | None = None
         self.announcement = ""
         """Printed once it serves."""
+        self.on_ready: Callable[[], None] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._sweeping = asyncio.create_task(self._sweep())
-        # What lives as long as the master is not looked at by every full collection: that held the loop for 0.1 s.
-        gc.collect()
-        gc.freeze()
-        gc.enable()
+        self.on_ready()
         if self.started and self.announcement:
             print(self.announcement, flush=True)
 

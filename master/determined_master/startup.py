@@ -1,6 +1,37 @@
-"""Imported first: the master's parts are loaded without collecting, which finds nothing in them and takes a tenth of
-the start. What serves turns it on."""
+"""Settings of the master's process. Imported before everything else, because two of them change how modules load.
 
+Each setting gains at least 5 % of something; measured on two cores, medians of seven starts:
+
+=================================  =====================================  ==============  ==============
+setting                            what it changes                        without         with
+=================================  =====================================  ==============  ==============
+no collection while loading        processor time until ready             0.84 s          0.75 s
+no look at what lives for ever     longest pause of a full collection     67 ms           under 1 ms
+one heap for all threads           memory after twelve sign-ins           138 MiB         99 MiB
+alembic only for a migration       memory after a start (db/migrate.py)   107 MiB         99 MiB
+=================================  =====================================  ==============  ==============
+"""
+
+import ctypes
 import gc
 
+_M_ARENA_MAX, _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -8, -3, -1
+
 gc.disable()
+
+
+def keep_memory_small() -> None:
+    """One heap for all threads: glibc's default of one for each costs tens of MiB and gains a master nothing."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, 1)
+        # Fixed, else the first password hash (19 MiB) teaches the allocator to keep such blocks.
+        mallopt(_M_MMAP_THRESHOLD, 1 << 20)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 20)
+
+
+def collect_from_now_on() -> None:
+    """Called when the master is ready: what was loaded is taken out of every later collection."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
