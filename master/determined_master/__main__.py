@@ -28,12 +28,9 @@ from determined_master.settings import Settings, SettingsError, environment, rea
 
 logger = logging.getLogger(__name__)
 
-SWITCH_SECONDS = 0.0005
-"""The group-commit thread hands the interpreter back ten times sooner than by default, else requests wait for it."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    sys.setswitchinterval(SWITCH_SECONDS)
+    startup.change_threads_sooner()
     startup.keep_memory_small()
     os.umask(PRIVATE_UMASK)
     try:

@@ -26,14 +26,14 @@ async def get(session: ReadSession, agent_id: str) -> AgentRow:
 async def present(session: ReadSession) -> Sequence[AgentRow]:
     """Connected, or inside their reconnect window."""
     query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def slots(session: ReadSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
     query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
     if agent_id is not None:
         query = query.where(AgentSlotRow.agent_id == agent_id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSlotRow:

@@ -71,7 +71,7 @@ async def move_container(
 
 async def live_of_task(session: ReadSession, task_id: str) -> AllocationRow | None:
     query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(_LIVE))
-    return (await session.execute(query)).scalars().first()
+    return (await session.scalars(query)).first()
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:
@@ -83,26 +83,26 @@ async def has_open(session: ReadSession, task_id: str) -> bool:
 
 async def live_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(_LIVE))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def of_task(session: ReadSession, task_id: str) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id == task_id).order_by(AllocationRow.run_id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids)).order_by(AllocationRow.run_id)
-    return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
+    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
 async def live(session: ReadSession) -> Sequence[AllocationRow]:
-    return (await session.execute(select(AllocationRow).where(AllocationRow.state.in_(_LIVE)))).scalars().all()
+    return (await session.scalars(select(AllocationRow).where(AllocationRow.state.in_(_LIVE)))).all()
 
 
 async def pending(session: ReadSession) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.state == AllocationState.PENDING)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
@@ -112,12 +112,12 @@ async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False))
         .order_by(AllocationRow.ended_at)
     )
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def containers_of(session: ReadSession, allocation_id: str) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.allocation_id == allocation_id).order_by(ContainerRow.rank)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[ContainerRow]:
@@ -126,7 +126,7 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(AllocationRow.task_id.in_(task_ids))
     )
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:
@@ -146,7 +146,7 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
 
 async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
@@ -166,7 +166,7 @@ async def hold(session: WriteSession, container: ContainerRow, now: datetime) ->
 
 
 async def held_slots(session: ReadSession) -> Sequence[SlotHoldRow]:
-    return (await session.execute(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).scalars().all()
+    return (await session.scalars(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).all()
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
@@ -182,7 +182,7 @@ async def live_without_spec(session: ReadSession, most: int | None = None) -> Se
     """In the order of the scheduler; what is told to containers is large, and left out."""
     query = select(AllocationRow).where(AllocationRow.state.in_(_LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
-    return (await session.execute(query.options(defer(AllocationRow.spec)))).scalars().all()
+    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
 class Held(NamedTuple):
@@ -236,7 +236,7 @@ async def port_blocks(session: ReadSession) -> set[int]:
     query = select(AllocationRow.port_block).where(
         AllocationRow.state.in_(_LIVE), AllocationRow.port_block.is_not(None)
     )
-    return {block for block in (await session.execute(query)).scalars() if block is not None}
+    return {block for block in (await session.scalars(query)) if block is not None}
 
 
 async def count_held(session: ReadSession, allocation_id: str) -> int:
@@ -252,7 +252,7 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
         .values(released_at=now)
         .returning(SlotHoldRow.agent_id)
     )
-    return list((await session.execute(query)).scalars().all())
+    return list((await session.scalars(query)).all())
 
 
 async def change(session: WriteSession, row: AllocationRow, **values: Any) -> None:

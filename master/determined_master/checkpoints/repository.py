@@ -39,7 +39,7 @@ async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow 
         .order_by(CheckpointRow.steps_completed.desc(), CheckpointRow.report_time.desc())
         .limit(1)
     )
-    return (await session.execute(query)).scalars().first()
+    return (await session.scalars(query)).first()
 
 
 async def of_tasks(
@@ -49,7 +49,7 @@ async def of_tasks(
     if states:
         query = query.where(CheckpointRow.state.in_(states))
     query = query.order_by(CheckpointRow.steps_completed, CheckpointRow.report_time)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def newest_of_tasks(
@@ -61,7 +61,7 @@ async def newest_of_tasks(
         .order_by(CheckpointRow.report_time.desc())
         .limit(most)
     )
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 SortKey = ColumnElement[Any] | InstrumentedAttribute[Any]

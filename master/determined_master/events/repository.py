@@ -70,12 +70,12 @@ async def moves_of(session: ReadSession, target_type: str, target_ids: Collectio
     """Changes of state, oldest first."""
     query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), _IS_MOVE)
     # Sorted here: asked to, the database would walk all events of this type in their order.
-    return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
+    return sorted((await session.scalars(query)).all(), key=lambda row: row.id)
 
 
 async def last_move(session: ReadSession, target_type: str, target_id: object) -> EventRow | None:
     query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id == str(target_id), _IS_MOVE)
-    return (await session.execute(query.order_by(EventRow.id.desc()).limit(1))).scalars().first()
+    return (await session.scalars(query.order_by(EventRow.id.desc()).limit(1))).first()
 
 
 _IS_MOVE = func.coalesce(EventRow.kind, "") == "moved"
@@ -91,4 +91,4 @@ async def page(session: ReadSession, wanted: Selection, *, before: int | None, m
             query = query.where(getattr(EventRow, name) == value)
     if before is not None:
         query = query.where(EventRow.id < before)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()

@@ -63,8 +63,7 @@ class OfTrial(NamedTuple):
 async def stale(session: ReadSession) -> list[int]:
     """Experiments whose values are to be looked at again, oldest first."""
     of_trials = select(T.experiment_id).where(T.values_stale)
-    found = await session.execute(select(E.id).where(E.values_stale).union(of_trials))
-    return sorted(found.scalars().all())
+    return sorted(await session.scalars(select(E.id).where(E.values_stale).union(of_trials)))
 
 
 async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow | None:

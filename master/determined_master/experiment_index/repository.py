@@ -55,7 +55,7 @@ async def ids(
 ) -> list[int]:
     """In their order. Only ids: what else a page shows is read for that page alone."""
     query = conditions.ordered(select(E.id).select_from(from_(columns)).where(*where), order)
-    return list((await session.execute(query.offset(offset).limit(limit))).scalars().all())
+    return list((await session.scalars(query.offset(offset).limit(limit))).all())
 
 
 async def shown(session: ReadSession, experiment_ids: Sequence[int]) -> list[ListedExperiment]:
@@ -142,7 +142,7 @@ async def words(
         found = select(word.label("word")).select_from(from_([by])).where(*where, word != "")
     if query:
         found = found.where(word.icontains(query, autoescape=True))
-    return (await session.execute(found.distinct().order_by("word").limit(limit))).scalars().all()
+    return (await session.scalars(found.distinct().order_by("word").limit(limit))).all()
 
 
 async def labels(session: ReadSession, project_id: int) -> Sequence[str]:
@@ -151,10 +151,10 @@ async def labels(session: ReadSession, project_id: int) -> Sequence[str]:
     query = select(label).group_by(label).order_by(func.count().desc(), label)
     if project_id:
         query = query.join(E, E.id == ExperimentLabelRow.experiment_id).where(E.project_id == project_id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def existing(session: ReadSession, experiment_ids: Sequence[int], project_id: int) -> Sequence[int]:
     """Those that are there, in a project or (0) in any."""
     query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()

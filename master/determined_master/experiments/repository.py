@@ -89,7 +89,7 @@ async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
 
 
 async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:
-    return (await session.execute(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).scalars().all()
+    return (await session.scalars(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).all()
 
 
 async def add(session: WriteSession, row: ExperimentRow) -> None:
@@ -152,7 +152,7 @@ async def page(
     query = query.offset(offset)
     if limit is not None:
         query = query.limit(limit)
-    return (await session.execute(query)).scalars().all(), total
+    return (await session.scalars(query)).all(), total
 
 
 async def count_in_project(session: ReadSession, project_id: int) -> tuple[int, int]:
@@ -169,7 +169,7 @@ async def stopping_or_started(session: ReadSession) -> Sequence[int]:
     trial, and those that stop."""
     stopping = [s for s in ExperimentState if s.is_stopping]
     query = select(ExperimentRow.id).where(ExperimentRow.state.in_(stopping))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def deleting(session: ReadSession) -> Sequence[int]:
@@ -181,7 +181,7 @@ async def referenced_contexts(session: ReadSession) -> set[str]:
     query = select(ExperimentRow.context_hash).where(
         ExperimentRow.context_hash.is_not(None), ExperimentRow.state != ExperimentState.DELETED
     )
-    return {value for value in (await session.execute(query)).scalars().all() if value}
+    return {value for value in (await session.scalars(query)).all() if value}
 
 
 async def remove(session: WriteSession, experiment_id: int) -> None:

@@ -69,7 +69,7 @@ async def page(
         query = query.order_by(LogRow.id.desc())
     else:
         query = query.where(LogRow.id > after_id).order_by(LogRow.id)
-    return (await session.execute(query.limit(most))).scalars().all()
+    return (await session.scalars(query.limit(most))).all()
 
 
 async def say(session: WriteSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
@@ -93,7 +93,7 @@ async def distinct(session: ReadSession, task_id: str) -> dict[str, list[object]
     found: dict[str, list[object]] = {}
     for name in ("allocation_id", "agent_id", "container_id", "rank_id", "source", "stdtype"):
         column = getattr(LogRow, name)
-        values = (await session.execute(select(column).distinct().where(LogRow.task_id == task_id))).scalars().all()
+        values = (await session.scalars(select(column).distinct().where(LogRow.task_id == task_id))).all()
         found[name] = sorted((v for v in values if v is not None), key=str)
     return found
 

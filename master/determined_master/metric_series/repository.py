@@ -143,7 +143,7 @@ async def with_news(session: ReadSession, trials: Sequence[Cursor]) -> list[Curs
     of_run, later = _waiting()
     query = select(_T.c.id).select_from(_WITH_CURSOR)
     query = query.where(_T.c.id.in_([trial.trial_id for trial in trials]), of_run + later > 0)
-    found = set((await session.execute(query)).scalars().all())
+    found = set((await session.scalars(query)).all())
     return [trial for trial in trials if trial.trial_id in found]
 
 

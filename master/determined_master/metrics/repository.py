@@ -14,7 +14,7 @@ _PLACES_IN_A_QUERY = 1000
 async def by_ids(session: ReadSession, ids: Collection[int]) -> dict[int, MetricRow]:
     if not ids:
         return {}
-    rows = (await session.execute(select(MetricRow).where(MetricRow.id.in_(ids)))).scalars().all()
+    rows = (await session.scalars(select(MetricRow).where(MetricRow.id.in_(ids)))).all()
     return {row.id: row for row in rows}
 
 
@@ -34,7 +34,7 @@ async def shown(
         query = query.order_by(MetricRow.trial_id, MetricRow.steps, MetricRow.id)
     else:
         query = query.where(MetricRow.id > after).order_by(MetricRow.id).limit(most)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def validations_at(session: ReadSession, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], MetricRow]:
@@ -52,7 +52,7 @@ async def at_steps(
         keys = [(trial_id, group, steps) for trial_id, steps in some for group in groups]
         where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(keys)
         query = select(MetricRow).where(where, MetricRow.archived.is_(False)).order_by(MetricRow.id.desc())
-        for row in (await session.execute(query)).scalars():
+        for row in await session.scalars(query):
             found.setdefault((row.trial_id, row.steps or 0), []).append(row)
     return found
 

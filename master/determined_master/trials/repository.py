@@ -80,12 +80,12 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
 
 
 async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
-    return (await session.execute(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).scalars().all()
+    return (await session.scalars(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).all()
 
 
 async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id).order_by(TrialRow.id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def most_telling(session: ReadSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
@@ -96,19 +96,19 @@ async def most_telling(session: ReadSession, experiment_id: int, most: int) -> S
         .order_by(TrialRow.state.in_(_LIVE).desc(), TrialRow.id.desc())
         .limit(most)
     )
-    return sorted((await session.execute(query)).scalars().all(), key=lambda row: row.id)
+    return sorted((await session.scalars(query)).all(), key=lambda row: row.id)
 
 
 async def of_experiments(session: ReadSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
     """Without what may be long of each: hyperparameters, metrics, metadata."""
     query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
     light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
-    return (await session.execute(query.options(*light))).scalars().all()
+    return (await session.scalars(query.options(*light))).all()
 
 
 async def without_metrics(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.id.in_(trial_ids)).options(defer(TrialRow.summary_metrics))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, int]:
@@ -123,7 +123,7 @@ async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[
 async def invalid(session: ReadSession) -> Sequence[TrialRow]:
     """Those that reported invalid hyperparameters and have not ended."""
     query = select(TrialRow).where(TrialRow.invalid_hp.is_(True), TrialRow.state.in_(_LIVE))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def wanting_slots(session: ReadSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
@@ -141,12 +141,12 @@ async def stopping(session: ReadSession) -> Sequence[TrialRow]:
     query = select(TrialRow).where(
         TrialRow.state.in_([s for s in TrialState if s.is_stopping]), TrialRow.closed.is_(False)
     )
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def live_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:

@@ -24,13 +24,13 @@ async def events_after(session: ReadSession, experiment_id: int, cursor: int) ->
         .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
         .order_by(SearchEventRow.id)
     )
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def experiments_with_events(session: ReadSession) -> Sequence[int]:
     """Returns the experiments with events beyond their searcher's cursor."""
     query = select(SearchEventRow.experiment_id).distinct().where(SearchEventRow.processed.is_(False))
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:

@@ -35,7 +35,7 @@ async def find_namesake(session: ReadSession, display_name: str, but: int | None
 
 
 async def all_users(session: ReadSession) -> Sequence[UserRow]:
-    return (await session.execute(select(UserRow).order_by(UserRow.id))).scalars().all()
+    return (await session.scalars(select(UserRow).order_by(UserRow.id))).all()
 
 
 async def add(session: WriteSession, **values: Any) -> UserRow:
@@ -101,7 +101,7 @@ async def drop_links_before(session: WriteSession, now: datetime) -> None:
 
 
 async def workspaces(session: ReadSession) -> Sequence[WorkspaceRow]:
-    return (await session.execute(select(WorkspaceRow).order_by(WorkspaceRow.id))).scalars().all()
+    return (await session.scalars(select(WorkspaceRow).order_by(WorkspaceRow.id))).all()
 
 
 async def get_workspace(session: ReadSession, workspace_id: int) -> WorkspaceRow:
@@ -115,7 +115,7 @@ async def projects(session: ReadSession, workspace_id: int | None = None) -> Seq
     query = select(ProjectRow).order_by(ProjectRow.id)
     if workspace_id is not None:
         query = query.where(ProjectRow.workspace_id == workspace_id)
-    return (await session.execute(query)).scalars().all()
+    return (await session.scalars(query)).all()
 
 
 async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
@@ -135,11 +135,8 @@ async def add_first_places(session: WriteSession, user_id: int) -> None:
 
 async def settings(session: ReadSession, user_id: int) -> Sequence[UserSettingRow]:
     query = select(UserSettingRow).where(UserSettingRow.user_id == user_id)
-    return (
-        (await session.execute(query.order_by(UserSettingRow.storage_path, UserSettingRow.key, UserSettingRow.digest)))
-        .scalars()
-        .all()
-    )
+    query = query.order_by(UserSettingRow.storage_path, UserSettingRow.key, UserSettingRow.digest)
+    return (await session.scalars(query)).all()
 
 
 async def count_settings(session: ReadSession, user_id: int) -> int:
