@@ -69,9 +69,10 @@ check-pyright:
 check-page:
 	sh scripts/webui.sh $(VENV) check
 
-fmt: install ## format and mend what can be mended
+fmt: install webui/node_modules/.package-lock.json ## format and mend what can be mended
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
+	@sh scripts/webui.sh $(VENV) format
 
 unit: install install-launchers debian webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test

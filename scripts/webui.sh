@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|check|test [VITEST'S OWN…]|build
+# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|format|check|test [VITEST'S OWN…]|build
 # Node is the machine's own where it is new enough, else the one that came into VENV from PyPI.
 set -eu
 venv=$1 what=$2
@@ -22,6 +22,9 @@ case $what in
         if cmp -s openapi.json.new openapi.json && [ -e src/api/schema.d.ts ]; then rm openapi.json.new; exit 0; fi
         mv openapi.json.new openapi.json
         "$bin/openapi-typescript" openapi.json -o src/api/schema.d.ts >/dev/null
+        ;;
+    format)
+        "$bin/prettier" --write --log-level warn .
         ;;
     check)
         "$bin/tsc" --noEmit
