@@ -29,9 +29,34 @@ export default defineConfig({
   // Relative: the master writes the prefix it is reached under into <base href>.
   base: "./",
   html: { cspNonce: "%NONCE%" },
-  build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false, rolldownOptions: { output: { codeSplitting: { groups: [{ name: "frame", test: /node_modules\/(react|react-dom|scheduler|react-router|@tanstack\/(react-query|query-core))\// }] } } } },
+  build: {
+    target: "es2022",
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            {
+              name: "frame",
+              test: /node_modules\/(react|react-dom|scheduler|react-router|@tanstack\/(react-query|query-core))\//,
+            },
+          ],
+        },
+      },
+    },
+  },
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
   // One document for all files: making one anew for each takes longer than all tests together. Each test cleans up.
-  test: { environment: "jsdom", isolate: false, setupFiles: ["src/testing/setup.ts"], restoreMocks: true, unstubGlobals: true, testTimeout: 20_000, css: false },
+  test: {
+    environment: "jsdom",
+    isolate: false,
+    setupFiles: ["src/testing/setup.ts"],
+    restoreMocks: true,
+    unstubGlobals: true,
+    testTimeout: 20_000,
+    css: false,
+  },
 });

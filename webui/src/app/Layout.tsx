@@ -26,7 +26,13 @@ export function Layout() {
   const [palette, setPalette] = useState(false);
   useKeyboard();
   useActions([
-    ...PLACES.map((place) => ({ id: `go:${place.to}`, title: `Go to ${place.title}`, keys: place.keys, group: "Go to", run: () => void navigate(place.to) })),
+    ...PLACES.map((place) => ({
+      id: `go:${place.to}`,
+      title: `Go to ${place.title}`,
+      keys: place.keys,
+      group: "Go to",
+      run: () => void navigate(place.to),
+    })),
     { id: "help", title: "Show the keys", keys: "?", group: "Page", run: () => setHelp(true) },
     { id: "palette", title: "Find anything", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
     { id: "sign-out", title: "Sign out", group: "Page", run: () => void signOut() },
@@ -53,7 +59,12 @@ export function Layout() {
           <button type="button" className="button button-quiet" onClick={() => setHelp(true)}>
             Keys <kbd>?</kbd>
           </button>
-          <button type="button" className="button button-quiet" onClick={() => void signOut()} title={`Signed in as ${session.user.username}`}>
+          <button
+            type="button"
+            className="button button-quiet"
+            onClick={() => void signOut()}
+            title={`Signed in as ${session.user.username}`}
+          >
             Sign out {escapeControl(session.user.username)}
           </button>
         </div>

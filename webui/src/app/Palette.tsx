@@ -89,7 +89,10 @@ function useEntries(typed: string): Entry[] {
   const navigate = useNavigate();
   const registry = useContext(Actions);
   const actions = useSyncExternalStore(registry.subscribe, registry.all);
-  const filter = wireFilter(typed ? { kind: "field", column: "name", operator: "contains", value: typed } : null, false);
+  const filter = wireFilter(
+    typed ? { kind: "field", column: "name", operator: "contains", value: typed } : null,
+    false,
+  );
   const found = useQuery(rowsQuery({ filter, sort: "id=desc", showArchived: false }, [], 0));
   const { data: overview } = useQuery(overviewQuery);
   const { data: users } = useQuery(usersQuery);
@@ -102,12 +105,34 @@ function useEntries(typed: string): Entry[] {
     if (word?.toLowerCase() === "trial ") entries.reverse();
   }
   for (const action of actions) {
-    if (!action.hidden && has(action.title)) entries.push({ id: `a:${action.id}`, title: action.title, note: action.group, keys: action.keys, disabled: action.disabled, run: action.run });
+    if (!action.hidden && has(action.title))
+      entries.push({
+        id: `a:${action.id}`,
+        title: action.title,
+        note: action.group,
+        keys: action.keys,
+        disabled: action.disabled,
+        run: action.run,
+      });
   }
   for (const row of found.data?.experiments.slice(0, 25) ?? []) {
-    entries.push({ id: `e:${row.id}`, title: row.name, note: `experiment ${row.id}, ${stateLook(row.state).word}`, run: () => void navigate(`/experiments/${row.id}`) });
+    entries.push({
+      id: `e:${row.id}`,
+      title: row.name,
+      note: `experiment ${row.id}, ${stateLook(row.state).word}`,
+      run: () => void navigate(`/experiments/${row.id}`),
+    });
   }
-  for (const agent of overview?.agents ?? []) if (has(agent.id)) entries.push({ id: `m:${agent.id}`, title: agent.id, note: "agent", run: () => void navigate("/cluster") });
-  for (const user of users ?? []) if (has(user.username)) entries.push({ id: `u:${user.id}`, title: user.username, note: "user: their experiments", run: () => void navigate(`/?q=${encodeURIComponent(`user = "${user.username}"`)}`) });
+  for (const agent of overview?.agents ?? [])
+    if (has(agent.id))
+      entries.push({ id: `m:${agent.id}`, title: agent.id, note: "agent", run: () => void navigate("/cluster") });
+  for (const user of users ?? [])
+    if (has(user.username))
+      entries.push({
+        id: `u:${user.id}`,
+        title: user.username,
+        note: "user: their experiments",
+        run: () => void navigate(`/?q=${encodeURIComponent(`user = "${user.username}"`)}`),
+      });
   return entries.slice(0, MOST);
 }

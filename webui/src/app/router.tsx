@@ -53,4 +53,3 @@ export const routes: RouteObject[] = [
 export function makeRouter() {
   return createBrowserRouter(routes, { basename: baseName });
 }
-

@@ -20,7 +20,10 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const all = data.pages.flatMap((page) => page.checkpoints);
   if (all.length === 0) {
     return (
-      <EmptyState title="No checkpoint yet" command={experimentId ? `det experiment pause ${experimentId}` : "det experiment pause 1"}>
+      <EmptyState
+        title="No checkpoint yet"
+        command={experimentId ? `det experiment pause ${experimentId}` : "det experiment pause 1"}
+      >
         A trial saves one when its configuration says so, when it is paused, and at its end.
       </EmptyState>
     );
@@ -47,7 +50,8 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
               <tr key={each.uuid}>
                 <td>
                   <CopyText text={each.uuid} />
-                  {each.isBest && <span className="tag">★ best</span>} {each.isLatest && <span className="tag">latest</span>}
+                  {each.isBest && <span className="tag">★ best</span>}{" "}
+                  {each.isLatest && <span className="tag">latest</span>}
                 </td>
                 {experimentId === undefined && (
                   <td>

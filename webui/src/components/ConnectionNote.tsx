@@ -20,7 +20,8 @@ export function ConnectionNote() {
 function LostNote({ since }: { since: number }) {
   return (
     <div className="note note-lost" role="status">
-      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you see may be old. Trying again…
+      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you
+      see may be old. Trying again…
     </div>
   );
 }

@@ -34,7 +34,13 @@ export function TypedConfirmation({ open, onClose, title, word, action, run, chi
           <span>
             Type <code>{word}</code> to confirm
           </span>
-          <input value={typed} onChange={(event) => setTyped(event.target.value)} autoComplete="off" spellCheck={false} autoFocus />
+          <input
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+            autoComplete="off"
+            spellCheck={false}
+            autoFocus
+          />
         </label>
         <div className="dialog-foot">
           <Button onClick={close}>Cancel</Button>

@@ -33,11 +33,22 @@ const LOOKS: Record<string, Look> = {
 /** How a state is shown; one that this page has never heard of, as the master spells it. */
 export function stateLook(state: string): Look {
   const name = state.replace(/^STATE_/, "");
-  return Object.hasOwn(LOOKS, name) ? LOOKS[name]! : { word: name.toLowerCase().replaceAll("_", " "), sign: "○", tone: "quiet" };
+  return Object.hasOwn(LOOKS, name)
+    ? LOOKS[name]!
+    : { word: name.toLowerCase().replaceAll("_", " "), sign: "○", tone: "quiet" };
 }
 
 /** The states a person may filter by. */
-export const STATE_WORDS = ["QUEUED", "STARTING", "RUNNING", "PAUSING", "PAUSED", "COMPLETED", "CANCELED", "ERROR"] as const;
+export const STATE_WORDS = [
+  "QUEUED",
+  "STARTING",
+  "RUNNING",
+  "PAUSING",
+  "PAUSED",
+  "COMPLETED",
+  "CANCELED",
+  "ERROR",
+] as const;
 
 export function isLive(state: string): boolean {
   const { tone } = stateLook(state);

@@ -29,7 +29,8 @@ export function Component() {
       <div className="page-head">
         <h1 className="grow">Cluster</h1>
         <span role="status">
-          {held} of {slots.length} slots in use, {data.agents.filter((agent) => agent.connected).length} of {data.agents.length} agents connected
+          {held} of {slots.length} slots in use, {data.agents.filter((agent) => agent.connected).length} of{" "}
+          {data.agents.length} agents connected
         </span>
       </div>
       {data.agents.length === 0 ? (

@@ -39,7 +39,10 @@ export function Component() {
   const drop = (run: Compared) =>
     setParams((now) => {
       const next = new URLSearchParams(now);
-      next.set("experiments", experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","));
+      next.set(
+        "experiments",
+        experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","),
+      );
       next.set("trials", trials.filter((id) => id !== run.trialId).join(","));
       return next;
     });
@@ -48,7 +51,13 @@ export function Component() {
       <h1>Compare {compared.length} runs</h1>
       {missing > 0 && <p className="warning">{missing} of them are gone or have no trial yet.</p>}
       {compared.length > MOST && <p className="warning">Only the first {MOST} are shown.</p>}
-      {error ? <Failure error={error} /> : isPending ? <Loading what="the runs" /> : <Board compared={compared.slice(0, MOST)} drop={drop} />}
+      {error ? (
+        <Failure error={error} />
+      ) : isPending ? (
+        <Loading what="the runs" />
+      ) : (
+        <Board compared={compared.slice(0, MOST)} drop={drop} />
+      )}
     </main>
   );
 }
@@ -62,7 +71,8 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)), combine: dataOf });
   const known = useMemo(() => {
     const seen = new Map<string, { group: string; name: string; type: string }>();
-    for (const data of names) for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
+    for (const data of names)
+      for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
     return [...seen.values()];
   }, [names]);
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
@@ -80,9 +90,17 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
         </Button>
       </div>
       {tab === "curves" && (
-        <MetricBoard experimentId="many" runs={runs} names={known} searcherMetric={names[0]?.searcherMetric ?? ""} groupable={new Set(runs.map((run) => run.group)).size < runs.length} />
+        <MetricBoard
+          experimentId="many"
+          runs={runs}
+          names={known}
+          searcherMetric={names[0]?.searcherMetric ?? ""}
+          groupable={new Set(runs.map((run) => run.group)).size < runs.length}
+        />
       )}
-      {tab === "hyperparameters" && <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />}
+      {tab === "hyperparameters" && (
+        <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />
+      )}
       {tab === "config" && <Configurations compared={compared} drop={drop} />}
     </>
   );

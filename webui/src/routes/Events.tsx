@@ -41,7 +41,12 @@ export function Component() {
         {FIELDS.map(({ name, title }) => (
           <label key={name}>
             <span className="soft">{title}</span>
-            <input value={params.get(name) ?? ""} onChange={(event) => set(name, event.target.value)} size={12} spellCheck={false} />
+            <input
+              value={params.get(name) ?? ""}
+              onChange={(event) => set(name, event.target.value)}
+              size={12}
+              spellCheck={false}
+            />
           </label>
         ))}
       </div>
@@ -69,7 +74,12 @@ export function Component() {
                     <ExactTime at={event.time} />
                   </td>
                   <td>
-                    <button type="button" className="sort-button" onClick={() => set("actor", event.actor)} title={`Only by ${event.actor}`}>
+                    <button
+                      type="button"
+                      className="sort-button"
+                      onClick={() => set("actor", event.actor)}
+                      title={`Only by ${event.actor}`}
+                    >
                       {escapeControl(event.actor)}
                     </button>
                   </td>

@@ -53,7 +53,13 @@ function ExperimentPage({ id }: { id: number }) {
   const { data: status, error: statusError } = useQuery(statusQuery(id));
   usePageTitle(experiment ? `${experiment.name} (${id})` : `Experiment ${id}`);
   const failure = error ?? statusError;
-  const failed = failure && <Failure error={failure} gone={`Experiment ${id} is not here`} retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })} />;
+  const failed = failure && (
+    <Failure
+      error={failure}
+      gone={`Experiment ${id} is not here`}
+      retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })}
+    />
+  );
   // What is known stays, with all that is typed into it; only an experiment that is gone takes its page along.
   const isGone = failure instanceof Problem && failure.isMissing;
   if (failure && (isGone || !experiment || !status)) return <main>{failed}</main>;
@@ -63,7 +69,10 @@ function ExperimentPage({ id }: { id: number }) {
     <main>
       {failed}
       <Header experiment={experiment} status={status} />
-      <TabLinks label="Parts of the experiment" tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))} />
+      <TabLinks
+        label="Parts of the experiment"
+        tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))}
+      />
       <Routes>
         <Route index element={<Navigate replace to="overview" />} />
         <Route path="overview" element={<Overview experiment={experiment} status={status} />} />

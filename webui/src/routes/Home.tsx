@@ -32,14 +32,24 @@ export function Home() {
   const [asState, change] = useListState();
   const isPhone = useMedia("(max-width: 720px)");
   // A phone has room for what one wants to know there; columns that somebody chose are shown all the same.
-  const state = useMemo(() => (isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState), [isPhone, asState]);
+  const state = useMemo(
+    () =>
+      isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState,
+    [isPhone, asState],
+  );
   const read = useMemo(() => readFilter(state.query), [state.query]);
   const lastGood = useRef(read.filter);
   if (!read.problem) lastGood.current = read.filter;
-  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(state, read.problem ? lastGood.current : read.filter);
+  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(
+    state,
+    read.problem ? lastGood.current : read.filter,
+  );
   const selection = useSelection();
   const { data: found } = useQuery({ ...idsQuery(whole), enabled: selection.ids.size > 0 });
-  const hidden = useMemo(() => (found ? [...selection.ids].filter((id) => !found.has(id)) : []), [found, selection.ids]);
+  const hidden = useMemo(
+    () => (found ? [...selection.ids].filter((id) => !found.has(id)) : []),
+    [found, selection.ids],
+  );
   const bulk = useBulk();
   const [cursor, setCursor] = useCursor(state.query);
   const rowAt = useRef<RowAt>(() => undefined);
@@ -57,7 +67,16 @@ export function Home() {
   const addFilter = useCallback(
     (column: string, value: string) => {
       const part = `${column} = ${asTyped(value)}`;
-      change({ query: state.query ? (/\bor\b/i.test(state.query) ? `(${state.query}) and ${part}` : `${state.query} and ${part}`) : part }, false);
+      change(
+        {
+          query: state.query
+            ? /\bor\b/i.test(state.query)
+              ? `(${state.query}) and ${part}`
+              : `${state.query} and ${part}`
+            : part,
+        },
+        false,
+      );
     },
     [change, state.query],
   );
@@ -87,7 +106,13 @@ export function Home() {
     <main className="home">
       <div className="page-head">
         <h1 className="visually-hidden">Experiments</h1>
-        <FilterBar query={state.query} problem={read.problem} refusal={refusal} onChange={setQuery} inputRef={filterInput} />
+        <FilterBar
+          query={state.query}
+          problem={read.problem}
+          refusal={refusal}
+          onChange={setQuery}
+          inputRef={filterInput}
+        />
         <GroupMenu group={state.group} onChange={(group) => change({ group }, false)} />
         <ColumnPicker columns={state.columns} onChange={(columns) => change({ columns })} />
         <SavedViews />

@@ -25,8 +25,20 @@ export function Component() {
       <div className="cards">
         <section className="card" aria-label="Looks">
           <h2>Looks</h2>
-          <Choice name="theme" title="Colours" choices={THEMES} value={preferences.theme} onChoose={(theme) => setPreferences({ theme })} />
-          <Choice name="density" title="Lines" choices={DENSITIES} value={preferences.density} onChoose={(density) => setPreferences({ density })} />
+          <Choice
+            name="theme"
+            title="Colours"
+            choices={THEMES}
+            value={preferences.theme}
+            onChoose={(theme) => setPreferences({ theme })}
+          />
+          <Choice
+            name="density"
+            title="Lines"
+            choices={DENSITIES}
+            value={preferences.density}
+            onChoose={(density) => setPreferences({ density })}
+          />
           <label className="field">
             <span>Time zone</span>
             <input
@@ -39,7 +51,11 @@ export function Component() {
               aria-invalid={!isTimeZone(zone)}
               spellCheck={false}
             />
-            {!isTimeZone(zone) && <span className="field-problem">No such time zone; local, UTC and names like Europe/Paris are known.</span>}
+            {!isTimeZone(zone) && (
+              <span className="field-problem">
+                No such time zone; local, UTC and names like Europe/Paris are known.
+              </span>
+            )}
           </label>
           <datalist id="zones">
             {["local", "UTC", ...Intl.supportedValuesOf("timeZone")].map((name) => (

@@ -19,7 +19,10 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
 
-const ForkDialog = lazy(() => import("./experiment/ForkDialog"), () => null);
+const ForkDialog = lazy(
+  () => import("./experiment/ForkDialog"),
+  () => null,
+);
 
 /** By what stands in the address. */
 const PARTS = new Map<string, Lazy<TrialTabProps>>([
@@ -76,20 +79,35 @@ function TrialPage({ first }: { first: Trial }) {
   usePageTitle(`Trial ${id}`);
   const own = status?.trials.find((each) => each.trialId === id);
   const base = `/experiments/${experimentId}/trials/${id}`;
-  const why = (verb: "pause" | "activate") => (status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet");
+  const why = (verb: "pause" | "activate") =>
+    status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet";
   useActions([
     { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => void steer("pause") },
-    { id: "activate", title: "Activate", keys: "a", group: "Trial", disabled: why("activate"), run: () => void steer("activate") },
+    {
+      id: "activate",
+      title: "Activate",
+      keys: "a",
+      group: "Trial",
+      disabled: why("activate"),
+      run: () => void steer("activate"),
+    },
     { id: "fork", title: "Fork this trial", keys: "f", group: "Trial", run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Trial", run: () => void navigate(`${base}/logs`) },
     { id: "curves", title: "Curves", keys: "m", group: "Trial", run: () => void navigate(`${base}/curves`) },
     { id: "attempts", title: "Attempts", keys: "t", group: "Trial", run: () => void navigate(`${base}/attempts`) },
-    { id: "back", title: "Back to the experiment", keys: "Escape", group: "Trial", run: () => void navigate(`/experiments/${experimentId}`) },
+    {
+      id: "back",
+      title: "Back to the experiment",
+      keys: "Escape",
+      group: "Trial",
+      run: () => void navigate(`/experiments/${experimentId}`),
+    },
   ]);
   const failed = error && <Failure error={error} gone={`Trial ${id} is gone`} />;
   // What is known stays; only a trial that is gone takes its page along.
   if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
-  if (!location.pathname.startsWith(base)) return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
+  if (!location.pathname.startsWith(base))
+    return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
   return (
     <main>
       {failed}
@@ -100,10 +118,20 @@ function TrialPage({ first }: { first: Trial }) {
         <div className="page-head">
           <h1 className="grow">Trial {id}</h1>
           <div className="row" role="group" aria-label="Steer the experiment of this trial">
-            <Button kind={status?.can.pause ? "primary" : "plain"} why={why("pause")} busy={busy === "pause"} onClick={() => void steer("pause")}>
+            <Button
+              kind={status?.can.pause ? "primary" : "plain"}
+              why={why("pause")}
+              busy={busy === "pause"}
+              onClick={() => void steer("pause")}
+            >
               Pause
             </Button>
-            <Button kind={status?.can.activate ? "primary" : "plain"} why={why("activate")} busy={busy === "activate"} onClick={() => void steer("activate")}>
+            <Button
+              kind={status?.can.activate ? "primary" : "plain"}
+              why={why("activate")}
+              busy={busy === "activate"}
+              onClick={() => void steer("activate")}
+            >
               Activate
             </Button>
             <Button onClick={() => setForking(true)}>Fork</Button>
@@ -113,14 +141,17 @@ function TrialPage({ first }: { first: Trial }) {
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
             <span className="soft" role="status">
-              {own.text === stateLook(own.state).word ? "for" : `${own.text},`} {duration(Math.max(0, now - Date.parse(own.since)))}
+              {own.text === stateLook(own.state).word ? "for" : `${own.text},`}{" "}
+              {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}
           <span className="soft">
             step {trial.totalBatchesProcessed}
             {trial.restarts > 0 && `, ${trial.restarts} ${trial.restarts === 1 ? "restart" : "restarts"}`}
           </span>
-          {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && <span>best {figure(trial.searcherMetricValue)}</span>}
+          {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && (
+            <span>best {figure(trial.searcherMetricValue)}</span>
+          )}
         </div>
         {own?.waiting && <p className="warning">It waits: {own.waiting}</p>}
       </header>
@@ -135,7 +166,11 @@ function TrialPage({ first }: { first: Trial }) {
         <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />
       </Routes>
       {forking && (
-        <ForkDialog parentId={experimentId} trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }} onClose={() => setForking(false)} />
+        <ForkDialog
+          parentId={experimentId}
+          trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }}
+          onClose={() => setForking(false)}
+        />
       )}
     </main>
   );

@@ -65,7 +65,10 @@ export function Component() {
               {data.map((user) => (
                 <tr key={user.id}>
                   <td>
-                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>{escapeControl(user.username)}</Link> <span className="soft">{escapeControl(user.displayName ?? "")}</span>
+                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
+                      {escapeControl(user.username)}
+                    </Link>{" "}
+                    <span className="soft">{escapeControl(user.displayName ?? "")}</span>
                   </td>
                   <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
                   <td>{user.active ? "✓ active" : "■ switched off"}</td>
@@ -73,10 +76,26 @@ export function Component() {
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>
                   <td className="row">
-                    <Button why={why ?? (user.id === session.user.id ? "not oneself" : undefined)} onClick={() => void run(() => changeUser(user.id, { active: !user.active }), `${user.username} is ${user.active ? "switched off" : "active"}`)}>
+                    <Button
+                      why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
+                      onClick={() =>
+                        void run(
+                          () => changeUser(user.id, { active: !user.active }),
+                          `${user.username} is ${user.active ? "switched off" : "active"}`,
+                        )
+                      }
+                    >
                       {user.active ? "Switch off" : "Switch on"}
                     </Button>
-                    <Button why={why ?? (user.id === session.user.id ? "not oneself" : undefined)} onClick={() => void run(() => changeUser(user.id, { admin: !user.admin }), `${user.username} ${user.admin ? "is no admin now" : "is an admin"}`)}>
+                    <Button
+                      why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
+                      onClick={() =>
+                        void run(
+                          () => changeUser(user.id, { admin: !user.admin }),
+                          `${user.username} ${user.admin ? "is no admin now" : "is an admin"}`,
+                        )
+                      }
+                    >
                       {user.admin ? "Take admin" : "Make admin"}
                     </Button>
                     <Button why={user.id === session.user.id ? undefined : why} onClick={() => setPasswordOf(user)}>
@@ -94,14 +113,18 @@ export function Component() {
           title="Add a user"
           withName
           onClose={() => setAdding(false)}
-          onSubmit={async (name, password, admin) => (await run(() => addUser(name, password, admin), `${name} may sign in now`)) && setAdding(false)}
+          onSubmit={async (name, password, admin) =>
+            (await run(() => addUser(name, password, admin), `${name} may sign in now`)) && setAdding(false)
+          }
         />
       )}
       {passwordOf && (
         <UserForm
           title={`New password for ${passwordOf.username}`}
           onClose={() => setPasswordOf(null)}
-          onSubmit={async (_, password) => (await run(() => changeUser(passwordOf.id, { password }), "The password is changed")) && setPasswordOf(null)}
+          onSubmit={async (_, password) =>
+            (await run(() => changeUser(passwordOf.id, { password }), "The password is changed")) && setPasswordOf(null)
+          }
         />
       )}
     </main>
@@ -129,12 +152,24 @@ function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
         {withName && (
           <label>
             Name
-            <input required autoFocus value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
+            <input
+              required
+              autoFocus
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              autoComplete="off"
+            />
           </label>
         )}
         <label>
           Password
-          <input type="password" required value={password} onChange={(event) => setPassword(event.target.value)} autoComplete="new-password" />
+          <input
+            type="password"
+            required
+            value={password}
+            onChange={(event) => setPassword(event.target.value)}
+            autoComplete="new-password"
+          />
         </label>
         {withName && (
           <label className="row">

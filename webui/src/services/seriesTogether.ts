@@ -56,7 +56,10 @@ async function answer(bundle: readonly Waiting[]): Promise<void> {
   try {
     const metrics = bundle.flatMap((each) => each.metrics);
     const { series } = await got(api.POST("/detent/series", { body: { ...bundle[0]!.body, metrics } }));
-    for (const each of bundle) each.resolve(series.filter((one) => each.metrics.some(({ group, name }) => group === one.group && name === one.name)));
+    for (const each of bundle)
+      each.resolve(
+        series.filter((one) => each.metrics.some(({ group, name }) => group === one.group && name === one.name)),
+      );
   } catch (error) {
     for (const each of bundle) each.reject(error);
   }

@@ -14,6 +14,14 @@ export async function addUser(username: string, password: string, admin: boolean
   await got(api.POST("/api/v1/users", { body: { user, password, isHashed: false } }));
 }
 
-export async function changeUser(id: number, change: { active?: boolean; admin?: boolean; displayName?: string; password?: string }): Promise<void> {
-  await got(api.PATCH("/api/v1/users/{user_id}", { params: { path: { user_id: id } }, body: { ...change, isHashed: false } as never }));
+export async function changeUser(
+  id: number,
+  change: { active?: boolean; admin?: boolean; displayName?: string; password?: string },
+): Promise<void> {
+  await got(
+    api.PATCH("/api/v1/users/{user_id}", {
+      params: { path: { user_id: id } },
+      body: { ...change, isHashed: false } as never,
+    }),
+  );
 }

@@ -2,7 +2,14 @@ import * as Radix from "@radix-ui/react-dialog";
 import { useContext, useState } from "react";
 import { type DialogProps, DialogsWait } from "./Dialog";
 
-export default function DialogWindow({ onClose, title, description, wide = false, kept = false, children }: DialogProps) {
+export default function DialogWindow({
+  onClose,
+  title,
+  description,
+  wide = false,
+  kept = false,
+  children,
+}: DialogProps) {
   const waits = useContext(DialogsWait);
   const [begun, setBegun] = useState(!waits);
   if (!begun && !waits) setBegun(true);
@@ -11,7 +18,11 @@ export default function DialogWindow({ onClose, title, description, wide = false
     <Radix.Root open onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
         <Radix.Overlay className="dialog-overlay" />
-        <Radix.Content {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})} className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
+        <Radix.Content
+          {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})}
+          className={wide ? "dialog dialog-wide" : "dialog"}
+          {...(description ? {} : { "aria-describedby": undefined })}
+        >
           <header className="dialog-head">
             <Radix.Title className="dialog-title">{title}</Radix.Title>
             <Radix.Close className="button button-quiet" aria-label="Close">

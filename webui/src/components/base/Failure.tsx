@@ -6,7 +6,9 @@ import { escapeControl } from "@/format/escapeControl";
 /** What went wrong with loading something, in the master's words, and what can be done. */
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
   if (error instanceof Problem && error.isMissing) {
-    return <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>;
+    return (
+      <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>
+    );
   }
   return (
     <div className="failure" role="alert">

@@ -18,7 +18,13 @@ export default function MenuList({ label, items, children }: MenuProps) {
               onSelect={item.run}
             >
               <span>{item.title}</span>
-              {item.why !== undefined ? <small>{item.why}</small> : item.keys ? <kbd>{item.keys}</kbd> : item.note ? <small>{item.note}</small> : null}
+              {item.why !== undefined ? (
+                <small>{item.why}</small>
+              ) : item.keys ? (
+                <kbd>{item.keys}</kbd>
+              ) : item.note ? (
+                <small>{item.note}</small>
+              ) : null}
             </Radix.Item>
           ))}
         </Radix.Content>

@@ -11,7 +11,15 @@ export function Legend({ lines }: { lines: readonly ChartLine[] }) {
       {lines.slice(0, MOST).map((line) => (
         <li key={line.key} className="legend-line">
           <svg width="22" height="8" aria-hidden="true">
-            <line x1="0" x2="22" y1="4" y2="4" stroke={line.stroke.color} strokeWidth="2" strokeDasharray={line.stroke.dash?.join(" ")} />
+            <line
+              x1="0"
+              x2="22"
+              y1="4"
+              y2="4"
+              stroke={line.stroke.color}
+              strokeWidth="2"
+              strokeDasharray={line.stroke.dash?.join(" ")}
+            />
           </svg>
           {escapeControl(line.label)}
         </li>

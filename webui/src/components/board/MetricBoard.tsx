@@ -28,17 +28,33 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   const [query, setQuery] = useState("");
   const [shown, setShown] = useState(FIRST);
   const [banded, setBanded] = useState(false);
-  const panels = useMemo(() => panelsOf(names.filter(({ group }) => !isProfile(group)), searcherMetric), [names, searcherMetric]);
+  const panels = useMemo(
+    () =>
+      panelsOf(
+        names.filter(({ group }) => !isProfile(group)),
+        searcherMetric,
+      ),
+    [names, searcherMetric],
+  );
   const wanted = query.trim().toLowerCase();
-  const matching = panels.filter((panel) => (wanted ? panel.name.toLowerCase().includes(wanted) : state.metrics.length === 0 || state.metrics.includes(panel.name)));
+  const matching = panels.filter((panel) =>
+    wanted
+      ? panel.name.toLowerCase().includes(wanted)
+      : state.metrics.length === 0 || state.metrics.includes(panel.name),
+  );
   const visible: PanelOf[] = matching.slice(0, Math.min(shown, MOST));
-  if (panels.length === 0) return <EmptyState title="No figures yet">They appear here as soon as the training code reports some.</EmptyState>;
+  if (panels.length === 0)
+    return <EmptyState title="No figures yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (
     <section className="field" aria-label="Curves">
       <div className="board-controls" role="group" aria-label="How curves are drawn">
         <label>
           <span className="soft">x</span>
-          <select value={state.x} onChange={(event) => change({ x: event.target.value as typeof state.x })} aria-label="x axis">
+          <select
+            value={state.x}
+            onChange={(event) => change({ x: event.target.value as typeof state.x })}
+            aria-label="x axis"
+          >
             <option value="batches">steps</option>
             <option value="epochs">epochs</option>
             <option value="time">time</option>
@@ -46,22 +62,45 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
         </label>
         <label>
           <span className="soft">Smoothing</span>
-          <input type="range" min={0} max={0.99} step={0.01} value={state.smoothing} onChange={(event) => change({ smoothing: Number(event.target.value) })} aria-label="Smoothing" />
+          <input
+            type="range"
+            min={0}
+            max={0.99}
+            step={0.01}
+            value={state.smoothing}
+            onChange={(event) => change({ smoothing: Number(event.target.value) })}
+            aria-label="Smoothing"
+          />
           <span className="number">{state.smoothing.toFixed(2)}</span>
         </label>
         <Button aria-pressed={state.logY} onClick={() => change({ logY: !state.logY })}>
           log y
         </Button>
-        <Button aria-pressed={state.logX} why={state.x === "time" ? "not over time" : undefined} onClick={() => change({ logX: !state.logX })}>
+        <Button
+          aria-pressed={state.logX}
+          why={state.x === "time" ? "not over time" : undefined}
+          onClick={() => change({ logX: !state.logX })}
+        >
           log x
         </Button>
         {groupable && (
-          <Button aria-pressed={banded} onClick={() => setBanded(!banded)} title="Least to greatest over runs that differ by their seed alone">
+          <Button
+            aria-pressed={banded}
+            onClick={() => setBanded(!banded)}
+            title="Least to greatest over runs that differ by their seed alone"
+          >
             Bands of seeds
           </Button>
         )}
         {state.zoom && <Button onClick={() => change({ zoom: null })}>Zoom out</Button>}
-        <input type="search" className="grow" value={query} onChange={(event) => setQuery(event.target.value)} placeholder={`Find one of ${panels.length} metrics`} aria-label="Find a metric" />
+        <input
+          type="search"
+          className="grow"
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
+          placeholder={`Find one of ${panels.length} metrics`}
+          aria-label="Find a metric"
+        />
       </div>
       <div className="cards">
         {visible.map((panel) => (

@@ -29,7 +29,17 @@ interface Props {
 }
 
 /** One metric: its curve for each run, training and validation laid over each other. */
-export function Panel({ name, metrics, experimentId, runs, state, change, marks = NO_MARKS, banded = false, syncKey }: Props) {
+export function Panel({
+  name,
+  metrics,
+  experimentId,
+  runs,
+  state,
+  change,
+  marks = NO_MARKS,
+  banded = false,
+  syncKey,
+}: Props) {
   const queries = useQueryClient();
   const say = useSay();
   const theme = useShownTheme();
@@ -38,7 +48,15 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
   // Thousands of metrics may have a panel; only those that were seen are asked for.
   const seen = useOnScreen(frame);
   const trialIds = useMemo(() => runs.map((run) => run.trialId), [runs]);
-  const question = { experimentId, trialIds, metrics, x: state.x, start: state.zoom?.[0], end: state.zoom?.[1], maxPoints: runs.length > 20 ? 200 : 500 };
+  const question = {
+    experimentId,
+    trialIds,
+    metrics,
+    x: state.x,
+    start: state.zoom?.[0],
+    end: state.zoom?.[1],
+    maxPoints: runs.length > 20 ? 200 : 500,
+  };
   const { data, error } = useQuery({ ...seriesQuery(question), enabled: seen });
   const lines = useMemo(
     () => linesOf(data ?? [], runs, { x: state.x, smoothing: state.smoothing, banded }),
@@ -81,12 +99,26 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
       {error ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
-        <p className="hint chart-none">No point of {escapeControl(name)} over {state.x} yet.</p>
+        <p className="hint chart-none">
+          No point of {escapeControl(name)} over {state.x} yet.
+        </p>
       ) : (
-        <LineChart ref={chart} title={name} lines={lines} marks={shownMarks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
+        <LineChart
+          ref={chart}
+          title={name}
+          lines={lines}
+          marks={shownMarks}
+          x={state.x}
+          logX={state.logX}
+          logY={state.logY}
+          syncKey={syncKey}
+          onZoom={(zoom) => change({ zoom })}
+        />
       )}
       <Legend lines={lines} />
-      {thinned > 0 && <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>}
+      {thinned > 0 && (
+        <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>
+      )}
     </section>
   );
 }

@@ -31,15 +31,21 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
   const at = data[0][hover.index];
   if (at === undefined || at === null) return null;
   const values = lines
-    .map((line, index) => ({ line, value: nearest(data[columns[index]!.line] as (number | null)[] | undefined, hover.index) }))
+    .map((line, index) => ({
+      line,
+      value: nearest(data[columns[index]!.line] as (number | null)[] | undefined, hover.index),
+    }))
     .filter(({ value }) => value !== null);
   const place = hover.left > 260 ? { right: `calc(100% - ${hover.left - 12}px)` } : { left: hover.left + 12 };
   return (
     <div className="chart-hover" style={{ ...place, top: 8 }} aria-hidden="true">
-      <strong>{x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}</strong>
+      <strong>
+        {x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}
+      </strong>
       {values.slice(0, MOST).map(({ line, value }) => (
         <span key={line.key}>
-          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)} <b className="number">{figure(value)}</b>
+          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)}{" "}
+          <b className="number">{figure(value)}</b>
         </span>
       ))}
       {values.length > MOST && <span>and {values.length - MOST} more</span>}

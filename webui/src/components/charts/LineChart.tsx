@@ -32,7 +32,18 @@ interface Props {
 }
 
 /** Lines over a common x. Box to zoom, double click for all of it, hover shared by name. */
-export function LineChart({ title, lines, marks = [], x, logX = false, logY = false, height = 240, syncKey, onZoom, ref }: Props) {
+export function LineChart({
+  title,
+  lines,
+  marks = [],
+  x,
+  logX = false,
+  logY = false,
+  height = 240,
+  syncKey,
+  onZoom,
+  ref,
+}: Props) {
   const preferences = usePreferences();
   const theme = useShownTheme();
   const place = useRef<HTMLDivElement>(null);
@@ -44,7 +55,16 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
     newest.current = { lines, marks, aligned, onZoom };
   });
   // Another set of lines needs another plot; other points of the same lines do not.
-  const shape = JSON.stringify([lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]), x, logX, logY, height, syncKey, preferences, theme]);
+  const shape = JSON.stringify([
+    lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]),
+    x,
+    logX,
+    logY,
+    height,
+    syncKey,
+    preferences,
+    theme,
+  ]);
   useEffect(() => {
     const element = place.current!;
     const made = new uPlot(
@@ -63,7 +83,9 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
       element,
     );
     plot.current = made;
-    const resized = new ResizeObserver(() => element.clientWidth > 0 && made.setSize({ width: element.clientWidth, height }));
+    const resized = new ResizeObserver(
+      () => element.clientWidth > 0 && made.setSize({ width: element.clientWidth, height }),
+    );
     resized.observe(element);
     return () => {
       resized.disconnect();
@@ -87,7 +109,8 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
       {hover && <HoverNote hover={hover} lines={lines} columns={aligned.columns} data={aligned.data} x={x} />}
       {aligned.lost.length > 0 && (
         <p className="hint">
-          {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line: {lostWords(aligned.lost, logY)}.
+          {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line:{" "}
+          {lostWords(aligned.lost, logY)}.
         </p>
       )}
     </div>

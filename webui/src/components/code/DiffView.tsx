@@ -12,7 +12,8 @@ interface Line {
 /** What differs between two texts, with three lines around; added and removed lines bear signs, not colour alone. */
 export function DiffView({ before, after, label }: { before: string; after: string; label: string }) {
   const lines = useMemo(() => linesOf(before, after), [before, after]);
-  if (lines.every((line) => line.kind === "same" || line.kind === "gap")) return <p className="hint">Nothing differs.</p>;
+  if (lines.every((line) => line.kind === "same" || line.kind === "gap"))
+    return <p className="hint">Nothing differs.</p>;
   return (
     <div className="source card scroll-x" role="region" aria-label={label} tabIndex={0}>
       {lines.map((line, index) => (
@@ -31,8 +32,13 @@ export function linesOf(before: string, after: string): Line[] {
       .replace(/\n$/, "")
       .split("\n")
       .map((text): Line => ({ kind: part.added ? "added" : part.removed ? "removed" : "same", text })),
-  ) ?? [{ kind: "removed", text: before }, { kind: "added", text: after }];
-  const near = all.map((_, index) => all.slice(Math.max(0, index - AROUND), index + AROUND + 1).some((line) => line.kind !== "same"));
+  ) ?? [
+    { kind: "removed", text: before },
+    { kind: "added", text: after },
+  ];
+  const near = all.map((_, index) =>
+    all.slice(Math.max(0, index - AROUND), index + AROUND + 1).some((line) => line.kind !== "same"),
+  );
   const shown: Line[] = [];
   all.forEach((line, index) => {
     if (near[index]) shown.push(line);

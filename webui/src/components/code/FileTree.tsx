@@ -23,8 +23,14 @@ export function FileTree({ nodes, chosen, onChoose }: Props) {
               <FileTree nodes={node.files ?? []} chosen={chosen} onChoose={onChoose} />
             </details>
           ) : (
-            <button type="button" className="file-button" aria-current={node.path === chosen || undefined} onClick={() => onChoose(node.path ?? "")}>
-              <span>{escapeControl(node.name ?? "")}</span> <small className="soft">{bytes(node.contentLength ?? 0)}</small>
+            <button
+              type="button"
+              className="file-button"
+              aria-current={node.path === chosen || undefined}
+              onClick={() => onChoose(node.path ?? "")}
+            >
+              <span>{escapeControl(node.name ?? "")}</span>{" "}
+              <small className="soft">{bytes(node.contentLength ?? 0)}</small>
             </button>
           )}
         </li>

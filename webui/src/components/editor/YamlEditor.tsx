@@ -65,8 +65,12 @@ export function YamlEditor({ label, value, onChange, check, readOnly = false }: 
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorState.readOnly.of(readOnly),
           lintGutter(),
-          linter(async ({ state }) => remarks(state, await (newest.current.check?.(state.doc.toString()) ?? [])), { delay: 350 }),
-          EditorView.updateListener.of((update) => update.docChanged && newest.current.onChange?.(update.state.doc.toString())),
+          linter(async ({ state }) => remarks(state, await (newest.current.check?.(state.doc.toString()) ?? [])), {
+            delay: 350,
+          }),
+          EditorView.updateListener.of(
+            (update) => update.docChanged && newest.current.onChange?.(update.state.doc.toString()),
+          ),
         ],
       }),
     });
@@ -75,7 +79,8 @@ export function YamlEditor({ label, value, onChange, check, readOnly = false }: 
   }, [label, readOnly]);
   useEffect(() => {
     const editor = view.current;
-    if (editor && editor.state.doc.toString() !== value) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+    if (editor && editor.state.doc.toString() !== value)
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
   return <div ref={place} className="editor" />;
 }

@@ -12,7 +12,12 @@ interface Props {
 /** Which hyperparameters decide. */
 export function ImportanceBars({ points, names, metric }: Props) {
   const found = useMemo(() => {
-    const axes = names.map((name) => axisOf(name, points.map((point) => point.values[name])));
+    const axes = names.map((name) =>
+      axisOf(
+        name,
+        points.map((point) => point.values[name]),
+      ),
+    );
     return importanceOf(
       names,
       points.map((point) => axes.map((axis) => axis.place(point.values[axis.name]) ?? -1)),
@@ -22,19 +27,27 @@ export function ImportanceBars({ points, names, metric }: Props) {
   if (found.length === 0) {
     return (
       <p className="hint">
-        {LEAST_TRIALS} trials with a figure are needed; there are {points.filter((point) => Number.isFinite(point.metric)).length}.
+        {LEAST_TRIALS} trials with a figure are needed; there are{" "}
+        {points.filter((point) => Number.isFinite(point.metric)).length}.
       </p>
     );
   }
   return (
     <table className="plain-table">
-      <caption className="hint">How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.</caption>
+      <caption className="hint">
+        How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.
+      </caption>
       <tbody>
         {found.map(({ name, share }) => (
           <tr key={name}>
             <th scope="row">{escapeControl(name)}</th>
             <td className="importance-cell">
-              <progress className="progress-bar importance-bar" max={1} value={share} aria-label={`Importance of ${name}`} />
+              <progress
+                className="progress-bar importance-bar"
+                max={1}
+                value={share}
+                aria-label={`Importance of ${name}`}
+              />
             </td>
             <td className="number">{Math.round(share * 100)} %</td>
           </tr>

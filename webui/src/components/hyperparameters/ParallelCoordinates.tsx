@@ -26,13 +26,29 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
   const [brushes, setBrushes] = useState<Brushes>({});
   const [over, setOver] = useState<Point | null>(null);
   const axes = useMemo<Axis[]>(
-    () => [...names.map((name) => axisOf(name, points.map((point) => point.values[name]))), axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite))],
+    () => [
+      ...names.map((name) =>
+        axisOf(
+          name,
+          points.map((point) => point.values[name]),
+        ),
+      ),
+      axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite)),
+    ],
     [points, names, metric],
   );
-  const good = useMemo(() => goodness(points.map((point) => point.metric), smallerIsBetter), [points, smallerIsBetter]);
+  const good = useMemo(
+    () =>
+      goodness(
+        points.map((point) => point.metric),
+        smallerIsBetter,
+      ),
+    [points, smallerIsBetter],
+  );
   const left = (index: number) => 50 + (index * (WIDTH - 100)) / Math.max(1, axes.length - 1);
   const down = (place: number) => HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM);
-  const placeOf = (axis: Axis, index: number, point: Point) => axis.place(index === axes.length - 1 ? point.metric : point.values[axis.name]);
+  const placeOf = (axis: Axis, index: number, point: Point) =>
+    axis.place(index === axes.length - 1 ? point.metric : point.values[axis.name]);
   const isKept = (point: Point) =>
     axes.every((axis, index) => {
       const brush = brushes[axis.name];
@@ -48,9 +64,16 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
   return (
     <figure className="parallel">
       <div className="scroll-x" role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`} className="parallel-plot">
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          role="img"
+          aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`}
+          className="parallel-plot"
+        >
           {shown.map(({ point, good: each }) => {
-            const places = axes.map((axis, index) => [left(index), placeOf(axis, index, point)] as const).filter(([, place]) => place !== null);
+            const places = axes
+              .map((axis, index) => [left(index), placeOf(axis, index, point)] as const)
+              .filter(([, place]) => place !== null);
             const on = kept.some((one) => one.point === point);
             return (
               <polyline
@@ -68,7 +91,15 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
             );
           })}
           {axes.map((axis, index) => (
-            <AxisLine key={axis.name} axis={axis} x={left(index)} down={down} isLast={index === axes.length - 1} brush={brushes[axis.name]} onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))} />
+            <AxisLine
+              key={axis.name}
+              axis={axis}
+              x={left(index)}
+              down={down}
+              isLast={index === axes.length - 1}
+              brush={brushes[axis.name]}
+              onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))}
+            />
           ))}
         </svg>
       </div>
@@ -81,7 +112,11 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
         </svg>
         <span className="soft">best</span>
         <span className="grow" role="status">
-          {over ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}` : Object.keys(brushes).length > 0 ? `${kept.length} of ${shown.length} trials` : `${shown.length} trials`}
+          {over
+            ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}`
+            : Object.keys(brushes).length > 0
+              ? `${kept.length} of ${shown.length} trials`
+              : `${shown.length} trials`}
         </span>
         {Object.keys(brushes).length > 0 && (
           <button type="button" className="button button-quiet" onClick={() => setBrushes({})}>
@@ -112,10 +147,12 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   const drag = (event: PointerEvent<SVGRectElement>) => {
     const target = event.currentTarget;
     const box = target.ownerSVGElement!.getBoundingClientRect();
-    const place = (y: number) => Math.min(1, Math.max(0, 1 - (((y - box.top) / box.height) * HEIGHT - TOP) / (HEIGHT - TOP - BOTTOM)));
+    const place = (y: number) =>
+      Math.min(1, Math.max(0, 1 - (((y - box.top) / box.height) * HEIGHT - TOP) / (HEIGHT - TOP - BOTTOM)));
     const start = place(event.clientY);
     target.setPointerCapture(event.pointerId);
-    target.onpointermove = (move) => onBrush([Math.min(start, place(move.clientY)), Math.max(start, place(move.clientY))]);
+    target.onpointermove = (move) =>
+      onBrush([Math.min(start, place(move.clientY)), Math.max(start, place(move.clientY))]);
     target.onpointerup = (up) => {
       target.onpointermove = null;
       if (Math.abs(place(up.clientY) - start) < 0.01) onBrush(null);
@@ -133,8 +170,24 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
           {axis.few ? axis.few[index]!.title : axis.label(tick)}
         </text>
       ))}
-      {brush && <rect x={x - 6} width={12} y={down(brush[1])} height={Math.max(1, down(brush[0]) - down(brush[1]))} className="parallel-brush" />}
-      <rect x={x - 12} width={24} y={TOP} height={HEIGHT - TOP - BOTTOM} fill="transparent" className="parallel-grip" onPointerDown={drag} />
+      {brush && (
+        <rect
+          x={x - 6}
+          width={12}
+          y={down(brush[1])}
+          height={Math.max(1, down(brush[0]) - down(brush[1]))}
+          className="parallel-brush"
+        />
+      )}
+      <rect
+        x={x - 12}
+        width={24}
+        y={TOP}
+        height={HEIGHT - TOP - BOTTOM}
+        fill="transparent"
+        className="parallel-grip"
+        onPointerDown={drag}
+      />
     </g>
   );
 }

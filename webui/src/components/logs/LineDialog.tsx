@@ -11,7 +11,11 @@ const MOST = 200_000;
 /** One line with all that is known of it; the whole of one that was cut. */
 export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => void }) {
   const isCut = line.length > line.text.length;
-  const { data } = useQuery({ queryKey: ["log-line", line.id], queryFn: () => fetchWholeLine(line.id), enabled: isCut });
+  const { data } = useQuery({
+    queryKey: ["log-line", line.id],
+    queryFn: () => fetchWholeLine(line.id),
+    enabled: isCut,
+  });
   const text = data?.text ?? line.text;
   const link = new URL(window.location.href);
   link.searchParams.set("line", String(line.id));
@@ -34,7 +38,11 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
         </dd>
       </dl>
       <pre className="log-whole">{escapeControl(text.slice(0, MOST))}</pre>
-      {text.length > MOST && <p className="hint">The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.</p>}
+      {text.length > MOST && (
+        <p className="hint">
+          The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.
+        </p>
+      )}
     </Dialog>
   );
 }

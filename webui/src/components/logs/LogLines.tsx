@@ -27,7 +27,12 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
   const frame = useRef<HTMLDivElement>(null);
   const timeZone = zone(usePreferences());
   const { lines } = window;
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => frame.current, estimateSize: () => HEIGHT, overscan: 30 });
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => HEIGHT,
+    overscan: 30,
+  });
   const first = lines[0]?.id ?? null;
   const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
   useLayoutEffect(() => {
@@ -69,7 +74,15 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     return () => cancelAnimationFrame(soon);
   }, [top, bottom, lines.length, window, older, newer, virtual]);
   return (
-    <div ref={frame} className="log-frame" tabIndex={0} role="log" aria-label="Log lines" aria-live="off" onWheel={(event) => event.deltaY < 0 && onScrolledUp()}>
+    <div
+      ref={frame}
+      className="log-frame"
+      tabIndex={0}
+      role="log"
+      aria-label="Log lines"
+      aria-live="off"
+      onWheel={(event) => event.deltaY < 0 && onScrolledUp()}
+    >
       <div className="log-body" style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => {
           const line = lines[item.index]!;

@@ -17,5 +17,7 @@ export const LogText = memo(function LogText({ text, search }: { text: string; s
 /** As the master finds it: capitals or not. */
 function Marked({ text, search }: { text: string; search: string }) {
   const parts = text.split(new RegExp(`(${search.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")})`, "gi"));
-  return parts.map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : <span key={index}>{part}</span>));
+  return parts.map((part, index) =>
+    index % 2 === 1 ? <mark key={index}>{part}</mark> : <span key={index}>{part}</span>,
+  );
 }

@@ -51,7 +51,11 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const say = useSay();
   const filter = useMemo(() => readFilter(params), [params]);
   const shown = useMemo(() => filter, [JSON.stringify(filter)]); // eslint-disable-line react-hooks/exhaustive-deps -- the same filter in another address is the same
-  const change = useCallback((next: Partial<LogFilter>) => setParams((now) => writeFilter(now, next), { replace: true, preventScrollReset: true }), [setParams]);
+  const change = useCallback(
+    (next: Partial<LogFilter>) =>
+      setParams((now) => writeFilter(now, next), { replace: true, preventScrollReset: true }),
+    [setParams],
+  );
   const [startAt] = useState(() => (params.get("line") ? Number(params.get("line")) : null));
   const [target, setTarget] = useState<number | null>(startAt);
   const [follow, setFollow] = useState(startAt === null && isLive);
@@ -108,7 +112,10 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
     <section className="log" aria-label="Log">
       <LogControls filter={filter} change={narrow} ranks={ranks} attempts={attempts} inputRef={input} />
       <div className="row">
-        <Button onClick={() => void firstError()} why={extent && extent.errors === 0 ? "no error in this log" : undefined}>
+        <Button
+          onClick={() => void firstError()}
+          why={extent && extent.errors === 0 ? "no error in this log" : undefined}
+        >
           First error
         </Button>
         <Button onClick={toStart}>Start</Button>
@@ -144,7 +151,16 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         </p>
       )}
       {log.window.lines.length === 0 && !log.busy ? (
-        <EmptyState title={log.stopped !== null ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped` : extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
+        <EmptyState
+          title={
+            log.stopped !== null
+              ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped`
+              : extent && extent.count > 0
+                ? "No line matches"
+                : "Nothing was written yet"
+          }
+          command={`det trial logs ${trialId} -f`}
+        />
       ) : (
         <LogLines
           window={log.window}

@@ -3,7 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lastWritten, spansOf } from "./ansi";
 
-const plain = (line: string) => spansOf(line).map((span) => span.text).join("");
+const plain = (line: string) =>
+  spansOf(line)
+    .map((span) => span.text)
+    .join("");
 
 describe("terminal colours", () => {
   it("become the page's own classes", () => {

@@ -64,5 +64,12 @@ function applied(look: Look, codes: string): Look {
 }
 
 function classOf(look: Look): string {
-  return [look.color && `ansi-${look.color}`, look.bold && "ansi-bold", look.faint && "ansi-faint", look.underline && "ansi-underline"].filter(Boolean).join(" ");
+  return [
+    look.color && `ansi-${look.color}`,
+    look.bold && "ansi-bold",
+    look.faint && "ansi-faint",
+    look.underline && "ansi-underline",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }

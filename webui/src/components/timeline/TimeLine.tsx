@@ -48,7 +48,8 @@ export function TimeLine({ timeline }: { timeline: Timeline }) {
           {lanes.slice(0, MOST).flatMap((lane) =>
             lane.pieces.map((piece, index) => (
               <li key={`${lane.trialId}/${index}`}>
-                <time className="soft">{exact(piece.from, timeZone)}</time> trial {lane.trialId}, attempt {piece.runId}: <strong>{WORDS[piece.kind] ?? piece.kind}</strong> for {duration(piece.to - piece.from)}
+                <time className="soft">{exact(piece.from, timeZone)}</time> trial {lane.trialId}, attempt {piece.runId}:{" "}
+                <strong>{WORDS[piece.kind] ?? piece.kind}</strong> for {duration(piece.to - piece.from)}
                 {piece.reason && `: ${piece.reason}`}
               </li>
             )),
@@ -63,9 +64,18 @@ function LaneRow({ lane, timeZone }: { lane: Lane; timeZone: string | undefined 
   return (
     <div className="timeline-row">
       <span className="timeline-name small">trial {lane.trialId}</span>
-      <div className="timeline-lane" role="img" aria-label={`Trial ${lane.trialId}: ${lane.pieces.map((piece) => WORDS[piece.kind] ?? piece.kind).join(", ")}`}>
+      <div
+        className="timeline-lane"
+        role="img"
+        aria-label={`Trial ${lane.trialId}: ${lane.pieces.map((piece) => WORDS[piece.kind] ?? piece.kind).join(", ")}`}
+      >
         {lane.pieces.map((piece, index) => (
-          <span key={index} className={`timeline-piece piece-${piece.kind}`} style={{ left: `${piece.left * 100}%`, width: `max(2px, ${piece.width * 100}%)` }} title={titleOf(piece, timeZone)}>
+          <span
+            key={index}
+            className={`timeline-piece piece-${piece.kind}`}
+            style={{ left: `${piece.left * 100}%`, width: `max(2px, ${piece.width * 100}%)` }}
+            title={titleOf(piece, timeZone)}
+          >
             {piece.width > 0.09 ? (WORDS[piece.kind] ?? piece.kind) : ""}
           </span>
         ))}

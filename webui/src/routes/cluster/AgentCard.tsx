@@ -30,19 +30,40 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
     }
   };
   const why = user.admin ? undefined : "this needs an admin";
-  const state = agent.connected ? (agent.enabled ? "connected" : agent.draining ? "draining" : "disabled") : "not connected";
+  const state = agent.connected
+    ? agent.enabled
+      ? "connected"
+      : agent.draining
+        ? "draining"
+        : "disabled"
+    : "not connected";
   return (
     <section className="card" aria-label={`Agent ${agent.id}`}>
       <div className="row">
         <h2 className="grow">
-          {escapeControl(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+          {escapeControl(agent.id)}{" "}
+          <span className={`tag agent-${agent.connected ? "up" : "down"}`}>
+            {agent.connected ? "● " : "✕ "}
+            {state}
+          </span>
         </h2>
         {agent.enabled ? (
           <>
-            <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, true))} title="Starts nothing new; running trials go on">
+            <Button
+              why={why}
+              busy={busy}
+              onClick={() => void change(() => enableAgent(agent.id, false, true))}
+              title="Starts nothing new; running trials go on"
+            >
               Drain
             </Button>
-            <Button kind="danger" why={why} busy={busy} onClick={() => setDisabling(true)} title="Starts nothing new and kills running trials">
+            <Button
+              kind="danger"
+              why={why}
+              busy={busy}
+              onClick={() => setDisabling(true)}
+              title="Starts nothing new and kills running trials"
+            >
               Disable…
             </Button>
           </>
@@ -88,19 +109,28 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
   return (
     <li className={`slot slot-${word.replace(" ", "-")}`} data-slot={slot.id}>
       <div className="row">
-        <strong>slot {slot.id}</strong> <span className="small soft grow" title={slot.brand}>{slot.type}</span>
+        <strong>slot {slot.id}</strong>{" "}
+        <span className="small soft grow" title={slot.brand}>
+          {slot.type}
+        </span>
         <Button
           kind="quiet"
           why={why}
           aria-label={`Switch slot ${slot.id} of ${agent.id} ${slot.enabled ? "off" : "on"}`}
-          onClick={() => (slot.enabled && held ? setDisabling(true) : void change(() => enableSlot(agent.id, slot.id, !slot.enabled, false)))}
+          onClick={() =>
+            slot.enabled && held
+              ? setDisabling(true)
+              : void change(() => enableSlot(agent.id, slot.id, !slot.enabled, false))
+          }
         >
           {slot.enabled ? "off" : "on"}
         </Button>
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{escapeControl(held.experimentName)}</Link>
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>
+            {escapeControl(held.experimentName)}
+          </Link>
           <span className="small soft">
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>

@@ -16,12 +16,22 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
   const held = slots.flatMap((slot) => slot.held ?? []);
   const trials = [...new Map(held.map((holder) => [holder.trialId, holder])).values()];
   return (
-    <Confirmation open onClose={onClose} title={`Disable ${escapeControl(what)}?`} action="Disable" run={disable} alternative={{ title: "Drain instead", run: drain }}>
+    <Confirmation
+      open
+      onClose={onClose}
+      title={`Disable ${escapeControl(what)}?`}
+      action="Disable"
+      run={disable}
+      alternative={{ title: "Drain instead", run: drain }}
+    >
       {trials.length === 0 ? (
         <p>No trial holds a slot here. A task without slots is killed.</p>
       ) : (
         <>
-          <p>{trials.length === 1 ? "This trial is" : `These ${trials.length} trials are`} killed at once, without a checkpoint. The work since the last checkpoint is lost:</p>
+          <p>
+            {trials.length === 1 ? "This trial is" : `These ${trials.length} trials are`} killed at once, without a
+            checkpoint. The work since the last checkpoint is lost:
+          </p>
           <ul className="names" aria-label="Trials">
             {trials.map(({ trialId, experimentId, experimentName }) => (
               <li key={trialId}>

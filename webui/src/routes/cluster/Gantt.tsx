@@ -20,13 +20,26 @@ interface Bar {
 }
 
 /** The holds of one slot as parts of the width. Pure. */
-export function barsOf(holds: readonly SlotHold[], agentId: string, slotId: number, from: number, to: number, now: number): Bar[] {
+export function barsOf(
+  holds: readonly SlotHold[],
+  agentId: string,
+  slotId: number,
+  from: number,
+  to: number,
+  now: number,
+): Bar[] {
   return holds
     .filter((hold) => hold.agentId === agentId && hold.slotId === slotId)
     .map((hold) => {
       const start = Math.max(from, Date.parse(hold.from));
       const end = Math.min(to, hold.to === null ? now : Date.parse(hold.to));
-      return { hold, from: Date.parse(hold.from), to: hold.to === null ? now : Date.parse(hold.to), left: (start - from) / (to - from), width: (end - start) / (to - from) };
+      return {
+        hold,
+        from: Date.parse(hold.from),
+        to: hold.to === null ? now : Date.parse(hold.to),
+        left: (start - from) / (to - from),
+        width: (end - start) / (to - from),
+      };
     })
     .filter((bar) => bar.width > 0);
 }
@@ -39,7 +52,10 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
   const span = useSpan(seconds, now);
   const { data } = useQuery({ ...holdsQuery(span.from, span.to), placeholderData: keepPreviousData });
   const from = now - seconds * 1000;
-  const rows = useMemo(() => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))), [agents]);
+  const rows = useMemo(
+    () => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))),
+    [agents],
+  );
   return (
     <section className="card" aria-label="Slots over time">
       <div className="row">
@@ -62,10 +78,18 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
                   key={`${bar.hold.trialId}/${bar.hold.from}`}
                   to={`/experiments/${bar.hold.experimentId}/trials/${bar.hold.trialId}`}
                   className="gantt-bar"
-                  style={{ left: `${bar.left * 100}%`, width: `max(3px, ${bar.width * 100}%)`, borderColor: strokeOf(bar.hold.experimentId).color }}
+                  style={{
+                    left: `${bar.left * 100}%`,
+                    width: `max(3px, ${bar.width * 100}%)`,
+                    borderColor: strokeOf(bar.hold.experimentId).color,
+                  }}
                   title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${bar.hold.exitReason.replaceAll("_", " ")}` : ""}`}
                 >
-                  {bar.width > 0.06 ? escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`) : <span className="visually-hidden">{escapeControl(bar.hold.experimentName)}</span>}
+                  {bar.width > 0.06 ? (
+                    escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`)
+                  ) : (
+                    <span className="visually-hidden">{escapeControl(bar.hold.experimentName)}</span>
+                  )}
                 </Link>
               ))}
             </div>

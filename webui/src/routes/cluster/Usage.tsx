@@ -30,11 +30,19 @@ export function Usage() {
           </Button>
         ))}
       </div>
-      <div className="usage" role="img" aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}>
+      <div
+        className="usage"
+        role="img"
+        aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}
+      >
         {buckets.map((bucket) => {
           const used = bucket.seconds > 0 ? bucket.busySlotSeconds / bucket.seconds : 0;
           return (
-            <span key={bucket.start} className="usage-slot" title={`${exact(Date.parse(bucket.start), timeZone)}: ${used.toFixed(2)} of ${most} slots`}>
+            <span
+              key={bucket.start}
+              className="usage-slot"
+              title={`${exact(Date.parse(bucket.start), timeZone)}: ${used.toFixed(2)} of ${most} slots`}
+            >
               <span className="usage-bar" style={{ height: `${Math.min(100, (used / most) * 100)}%` }} />
             </span>
           );

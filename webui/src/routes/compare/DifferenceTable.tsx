@@ -46,8 +46,13 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
               <th>Name</th>
               {runs.map((run) => (
                 <th key={run.trialId}>
-                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link> <StateBadge state={run.state} />
-                  <Button kind="quiet" aria-label={`Leave out ${run.name}, trial ${run.trialId}`} onClick={() => drop(run)}>
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link>{" "}
+                  <StateBadge state={run.state} />
+                  <Button
+                    kind="quiet"
+                    aria-label={`Leave out ${run.name}, trial ${run.trialId}`}
+                    onClick={() => drop(run)}
+                  >
                     ✕
                   </Button>
                 </th>

@@ -41,7 +41,11 @@ export default function Code({ experiment }: TabProps) {
                 </Button>
               )}
             </div>
-            {compare && parent !== null ? <Difference before={parent} after={experiment.id} path={path} /> : <File id={experiment.id} path={path} />}
+            {compare && parent !== null ? (
+              <Difference before={parent} after={experiment.id} path={path} />
+            ) : (
+              <File id={experiment.id} path={path} />
+            )}
           </>
         )}
       </div>

@@ -45,7 +45,9 @@ export default function Config({ experiment }: TabProps) {
                   </span>
                   <code role="cell">{escapeControl(line)}</code>
                   <span className={`origin origin-${origin?.origin ?? "none"}`} role="cell">
-                    {origin ? `${ORIGINS[origin.origin] ?? origin.origin}${origin.at === null ? "" : ` line ${origin.at}`}` : ""}
+                    {origin
+                      ? `${ORIGINS[origin.origin] ?? origin.origin}${origin.at === null ? "" : ` line ${origin.at}`}`
+                      : ""}
                   </span>
                 </div>
               );

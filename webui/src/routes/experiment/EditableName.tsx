@@ -33,7 +33,14 @@ export function EditableName({ id, name }: { id: number; name: string }) {
   }
   return (
     <form className="row" onSubmit={(event) => void save(event)}>
-      <input autoFocus aria-label="Name" value={typed} maxLength={255} onChange={(event) => setTyped(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setTyped(null)} />
+      <input
+        autoFocus
+        aria-label="Name"
+        value={typed}
+        maxLength={255}
+        onChange={(event) => setTyped(event.target.value)}
+        onKeyDown={(event) => event.key === "Escape" && setTyped(null)}
+      />
       <Button type="submit">Save</Button>
       <Button kind="quiet" onClick={() => setTyped(null)}>
         Cancel

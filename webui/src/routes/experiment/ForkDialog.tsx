@@ -38,7 +38,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       const { diagnostics } = await checkConfig(value);
       // Answers may overtake each other: what was found in an older text holds nothing back.
       if (mine === asked.current) setFound(diagnostics);
-      return diagnostics.map((each) => ({ ...each, message: each.hint ? `${each.message} (${each.hint})` : each.message }));
+      return diagnostics.map((each) => ({
+        ...each,
+        message: each.hint ? `${each.message} (${each.hint})` : each.message,
+      }));
     } catch {
       // Without an answer the master checks once more when it is sent.
       return [];
@@ -49,7 +52,8 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     setEdited(true);
   };
   const errors = found.filter((each) => each.severity === "error");
-  const why = errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
+  const why =
+    errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
   const send = async (activate: boolean) => {
     setBusy(true);
     try {
@@ -57,12 +61,23 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       onClose();
       void navigate(`/experiments/${id}`);
     } catch (failure) {
-      setProblem(failure instanceof Problem && failure.diagnostics.length > 0 ? "The master found these when it was sent:\n" + failure.message : messageOf(failure));
+      setProblem(
+        failure instanceof Problem && failure.diagnostics.length > 0
+          ? "The master found these when it was sent:\n" + failure.message
+          : messageOf(failure),
+      );
       setBusy(false);
     }
   };
   return (
-    <Dialog open onClose={onClose} wide kept={edited} title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
+    <Dialog
+      open
+      onClose={onClose}
+      wide
+      kept={edited}
+      title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`}
+      description="The code stays the parent's; change what you want to try."
+    >
       {error ? (
         <Failure error={error} />
       ) : text === null ? (

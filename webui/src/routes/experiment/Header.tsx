@@ -17,14 +17,23 @@ import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
 
-const ForkDialog = lazy(() => import("./ForkDialog"), () => null);
+const ForkDialog = lazy(
+  () => import("./ForkDialog"),
+  () => null,
+);
 
 interface Props {
   experiment: Experiment;
   status: ExperimentStatus;
 }
 
-const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "kill"); title: string; note?: string; keys?: string; danger?: boolean }[] = [
+const STEERING: readonly {
+  verb: Steering & ("pause" | "activate" | "cancel" | "kill");
+  title: string;
+  note?: string;
+  keys?: string;
+  danger?: boolean;
+}[] = [
   { verb: "pause", title: "Pause", keys: "p" },
   { verb: "activate", title: "Activate", keys: "a" },
   { verb: "cancel", title: "Stop", note: "Saves a checkpoint, then ends the experiment" },
@@ -42,11 +51,30 @@ export function Header({ experiment, status }: Props) {
   const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : void steer(verb));
   const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
   useActions([
-    ...STEERING.map(({ verb, title, keys }) => ({ id: verb, title, keys, group: "Experiment", disabled: why(verb), run: () => press(verb) })),
+    ...STEERING.map(({ verb, title, keys }) => ({
+      id: verb,
+      title,
+      keys,
+      group: "Experiment",
+      disabled: why(verb),
+      run: () => press(verb),
+    })),
     { id: "fork", title: "Fork", keys: "f", group: "Experiment", disabled: why("fork"), run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Experiment", run: () => void navigate(`/experiments/${id}/logs`) },
-    { id: "metrics", title: "Metrics", keys: "m", group: "Experiment", run: () => void navigate(`/experiments/${id}/metrics`) },
-    { id: "overview", title: "Overview", keys: "o", group: "Experiment", run: () => void navigate(`/experiments/${id}/overview`) },
+    {
+      id: "metrics",
+      title: "Metrics",
+      keys: "m",
+      group: "Experiment",
+      run: () => void navigate(`/experiments/${id}/metrics`),
+    },
+    {
+      id: "overview",
+      title: "Overview",
+      keys: "o",
+      group: "Experiment",
+      run: () => void navigate(`/experiments/${id}/overview`),
+    },
     { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
   ]);
   return (
@@ -65,7 +93,22 @@ export function Header({ experiment, status }: Props) {
         <span className="grow" />
         <div className="row" role="group" aria-label="Steer the experiment">
           {STEERING.map(({ verb, title, note, danger }) => (
-            <Button key={verb} kind={danger ? "danger" : verb === "pause" || verb === "activate" ? (status.can[verb] ? "primary" : "plain") : "plain"} why={why(verb)} title={note} busy={busy === verb} onClick={() => press(verb)}>
+            <Button
+              key={verb}
+              kind={
+                danger
+                  ? "danger"
+                  : verb === "pause" || verb === "activate"
+                    ? status.can[verb]
+                      ? "primary"
+                      : "plain"
+                    : "plain"
+              }
+              why={why(verb)}
+              title={note}
+              busy={busy === verb}
+              onClick={() => press(verb)}
+            >
               {title}
             </Button>
           ))}
@@ -91,11 +134,22 @@ export function Header({ experiment, status }: Props) {
         <Progress id={id} status={status} />
         <Labels id={id} labels={experiment.labels} />
       </div>
-      {forking && (
-        <ForkDialog parentId={id} onClose={() => setForking(false)} />
+      {forking && <ForkDialog parentId={id} onClose={() => setForking(false)} />}
+      {killing && (
+        <KillDialog
+          id={id}
+          status={status}
+          onClose={() => setKilling(false)}
+          kill={() => void steer("kill")}
+          stop={() => void steer("cancel")}
+        />
       )}
-      {killing && <KillDialog id={id} status={status} onClose={() => setKilling(false)} kill={() => void steer("kill")} stop={() => void steer("cancel")} />}
-      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={[id]} run={() => void steer("delete").then(() => navigate("/"))} />
+      <DeleteExperiments
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        ids={[id]}
+        run={() => void steer("delete").then(() => navigate("/"))}
+      />
     </header>
   );
 }
@@ -108,7 +162,8 @@ function Now({ status }: { status: ExperimentStatus }) {
       <StateBadge state={status.state} />
       {status.archived && <span className="tag">archived</span>}
       <span className="soft">
-        {status.text === stateLook(status.state).word ? "for" : `${status.text},`} <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
+        {status.text === stateLook(status.state).word ? "for" : `${status.text},`}{" "}
+        <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
     </span>
   );

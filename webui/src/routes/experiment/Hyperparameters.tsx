@@ -23,14 +23,22 @@ export default function Hyperparameters({ experiment }: TabProps) {
   const trials = useQuery(trialsQuery(experiment.id));
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const [chosen, setChosen] = useState("");
-  const metrics = (names.data?.metrics ?? []).filter((metric) => metric.type === "number" && metric.group === "validation");
+  const metrics = (names.data?.metrics ?? []).filter(
+    (metric) => metric.type === "number" && metric.group === "validation",
+  );
   const metric = metrics.find((each) => each.name === (chosen || experiment.searcherMetric)) ?? metrics[0];
   const ids = useMemo(() => (trials.data ?? []).slice(0, MOST).map((trial) => trial.id), [trials.data]);
   const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
   const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
   const searcher = (experiment.config as { searcher?: { smaller_is_better?: boolean } }).searcher;
-  const smaller = metric?.name === experiment.searcherMetric ? searcher?.smaller_is_better !== false : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
-  const points = useMemo(() => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []), [summaries.data, metric, smaller]);
+  const smaller =
+    metric?.name === experiment.searcherMetric
+      ? searcher?.smaller_is_better !== false
+      : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
+  const points = useMemo(
+    () => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []),
+    [summaries.data, metric, smaller],
+  );
   const different = useMemo(() => varying(points), [points]);
   const failure = trials.error ?? names.error ?? summaries.error;
   if (failure) return <Failure error={failure} />;
@@ -50,7 +58,11 @@ export default function Hyperparameters({ experiment }: TabProps) {
             ))}
           </select>
         </label>
-        {trials.data.length > MOST && <span className="hint">The first {MOST} of {trials.data.length} trials.</span>}
+        {trials.data.length > MOST && (
+          <span className="hint">
+            The first {MOST} of {trials.data.length} trials.
+          </span>
+        )}
       </div>
       <section className="card" aria-label="Parallel coordinates">
         <h2>Parallel coordinates</h2>

@@ -21,10 +21,21 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
   const lost = timeline ? unsavedWork(status.trials, timeline.marks) : null;
   const stopping = status.can.cancel ? undefined : (status.why.cancel ?? "not now");
   return (
-    <Confirmation open onClose={onClose} title={`Kill experiment ${id}?`} action="Kill" run={kill} alternative={{ title: "Stop instead", run: stop, why: stopping }}>
+    <Confirmation
+      open
+      onClose={onClose}
+      title={`Kill experiment ${id}?`}
+      action="Kill"
+      run={kill}
+      alternative={{ title: "Stop instead", run: stop, why: stopping }}
+    >
       <p>Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it.</p>
       {lost === null ? (
-        <p>{error ? "The work since the last checkpoint is lost; the checkpoints could not be loaded." : "The work since the last checkpoint is lost."}</p>
+        <p>
+          {error
+            ? "The work since the last checkpoint is lost; the checkpoints could not be loaded."
+            : "The work since the last checkpoint is lost."}
+        </p>
       ) : lost.length === 0 ? (
         <p>No trial is running, so no work is lost.</p>
       ) : (

@@ -37,14 +37,24 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
           {labels.map((label) => (
             <li key={label} className="row">
               <span className="tag grow">{escapeControl(label)}</span>
-              <Button kind="quiet" aria-label={`Take away the tag ${label}`} onClick={() => void keep(labels.filter((each) => each !== label))}>
+              <Button
+                kind="quiet"
+                aria-label={`Take away the tag ${label}`}
+                onClick={() => void keep(labels.filter((each) => each !== label))}
+              >
                 ✕
               </Button>
             </li>
           ))}
         </ul>
         <form className="row" onSubmit={add}>
-          <input value={typed} maxLength={100} onChange={(event) => setTyped(event.target.value)} placeholder="New tag" aria-label="New tag" />
+          <input
+            value={typed}
+            maxLength={100}
+            onChange={(event) => setTyped(event.target.value)}
+            placeholder="New tag"
+            aria-label="New tag"
+          />
           <Button type="submit">Add</Button>
         </form>
       </Popover>

@@ -14,7 +14,8 @@ export default function Logs({ experiment }: TabProps) {
   const [chosen, setChosen] = useState<number | null>(null);
   if (error && !trials) return <Failure error={error} />;
   if (!trials) return <Loading what="the trials" />;
-  const trial = trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
+  const trial =
+    trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
   if (!trial) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   return (
     <>

@@ -17,8 +17,12 @@ export default function Metrics({ experiment }: TabProps) {
   const runs = useMemo(() => {
     const all = [...(trials.data ?? [])];
     const value = (metric: unknown) => (Number.isNaN(toNumber(metric)) ? Infinity : toNumber(metric));
-    const smaller = (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !== false;
-    all.sort((a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id);
+    const smaller =
+      (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !==
+      false;
+    all.sort(
+      (a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id,
+    );
     return all
       .slice(0, MOST)
       .sort((a, b) => a.id - b.id)
@@ -31,8 +35,18 @@ export default function Metrics({ experiment }: TabProps) {
   if (!names.data || !trials.data) return <Loading what="the figures" />;
   return (
     <>
-      {trials.data.length > MOST && <p className="hint">The best {MOST} of {trials.data.length} trials.</p>}
-      <MetricBoard experimentId={experiment.id} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} {...(marks ? { marks } : {})} />
+      {trials.data.length > MOST && (
+        <p className="hint">
+          The best {MOST} of {trials.data.length} trials.
+        </p>
+      )}
+      <MetricBoard
+        experimentId={experiment.id}
+        runs={runs}
+        names={names.data.metrics}
+        searcherMetric={names.data.searcherMetric}
+        {...(marks ? { marks } : {})}
+      />
     </>
   );
 }

@@ -38,7 +38,9 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
               ) : (
                 <>
                   {figure(experiment.bestTrialSearcherMetric)}{" "}
-                  <Link to={`/experiments/${experiment.id}/trials/${experiment.bestTrialId}`}>trial {experiment.bestTrialId}</Link>
+                  <Link to={`/experiments/${experiment.id}/trials/${experiment.bestTrialId}`}>
+                    trial {experiment.bestTrialId}
+                  </Link>
                 </>
               )}
             </dd>
@@ -104,7 +106,9 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
               </tbody>
             </table>
           </div>
-          {status.trials.length > 12 && <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>}
+          {status.trials.length > 12 && (
+            <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>
+          )}
         </section>
       </div>
     </>

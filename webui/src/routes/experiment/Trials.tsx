@@ -29,20 +29,33 @@ export default function Trials({ experiment }: TabProps) {
   const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
   if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the trials" />;
-  if (trials.length === 0) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
+  if (trials.length === 0)
+    return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   const head = (key: Key, title: string, number = false) => (
-    <th key={key} className={number ? "number" : ""} aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}>
-      <button type="button" className="sort-button" onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}>
+    <th
+      key={key}
+      className={number ? "number" : ""}
+      aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}
+    >
+      <button
+        type="button"
+        className="sort-button"
+        onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}
+      >
         {escapeControl(title)}
         {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
       </button>
     </th>
   );
-  const toggle = (id: number) => setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
+  const toggle = (id: number) =>
+    setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
   return (
     <section aria-label="Trials">
       <div className="row">
-        <Button why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined} onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}>
+        <Button
+          why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined}
+          onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}
+        >
           Compare {chosen.size > 0 ? chosen.size : ""}
         </Button>
         <span className="soft">{trials.length} trials</span>
@@ -69,7 +82,12 @@ export default function Trials({ experiment }: TabProps) {
               return (
                 <tr key={trial.id}>
                   <td>
-                    <input type="checkbox" aria-label={`Choose trial ${trial.id}`} checked={chosen.has(trial.id)} onChange={() => toggle(trial.id)} />
+                    <input
+                      type="checkbox"
+                      aria-label={`Choose trial ${trial.id}`}
+                      checked={chosen.has(trial.id)}
+                      onChange={() => toggle(trial.id)}
+                    />
                   </td>
                   <td>
                     <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
@@ -99,7 +117,11 @@ export default function Trials({ experiment }: TabProps) {
           </tbody>
         </table>
       </div>
-      {rows.length > SHOWN && <p className="hint">The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.</p>}
+      {rows.length > SHOWN && (
+        <p className="hint">
+          The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.
+        </p>
+      )}
     </section>
   );
 }

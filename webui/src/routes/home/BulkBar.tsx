@@ -58,7 +58,12 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       </Button>
       <Popover label="Label" trigger="Label">
         <form className="row" onSubmit={addLabel}>
-          <input value={label} onChange={(event) => setLabel(event.target.value)} placeholder="Label" aria-label="Label" />
+          <input
+            value={label}
+            onChange={(event) => setLabel(event.target.value)}
+            placeholder="Label"
+            aria-label="Label"
+          />
           <Button type="submit">Add</Button>
           <Button onClick={removeLabel}>Remove</Button>
         </form>
@@ -78,11 +83,26 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       <Button kind="quiet" onClick={selection.clear}>
         Clear
       </Button>
-      <Confirmation open={killing} onClose={() => setKilling(false)} title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`} action="Kill" run={() => void bulk.act("kill", ids)} alternative={{ title: "Stop instead", run: () => void bulk.act("cancel", ids) }}>
+      <Confirmation
+        open={killing}
+        onClose={() => setKilling(false)}
+        title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`}
+        action="Kill"
+        run={() => void bulk.act("kill", ids)}
+        alternative={{ title: "Stop instead", run: () => void bulk.act("cancel", ids) }}
+      >
         <ExperimentNames ids={ids} />
-        <p>Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint. Stop saves a checkpoint first, then ends them.</p>
+        <p>
+          Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint.
+          Stop saves a checkpoint first, then ends them.
+        </p>
       </Confirmation>
-      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={ids} run={() => void bulk.act("delete", ids).then(selection.drop)} />
+      <DeleteExperiments
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        ids={ids}
+        run={() => void bulk.act("delete", ids).then(selection.drop)}
+      />
     </div>
   );
 }

@@ -28,28 +28,51 @@ export function ColumnPicker(props: Props) {
 function Choice({ columns, onChange }: Props) {
   const [query, setQuery] = useState("");
   const { data } = useQuery(columnsQuery(query));
-  const toggle = (column: string) => onChange(columns.includes(column) ? columns.filter((each) => each !== column) : [...columns, column]);
+  const toggle = (column: string) =>
+    onChange(columns.includes(column) ? columns.filter((each) => each !== column) : [...columns, column]);
   const move = (column: string, by: number) => {
     const next = columns.filter((each) => each !== column);
     next.splice(Math.max(0, columns.indexOf(column) + by), 0, column);
     onChange(next);
   };
   const others = (data?.columns ?? []).filter(({ column }) => !columns.includes(column));
-  const computed = Object.keys(BUILT_IN).filter((column) => BUILT_IN[column]!.computed && !columns.includes(column) && titleOf(column).toLowerCase().includes(query.toLowerCase()));
+  const computed = Object.keys(BUILT_IN).filter(
+    (column) =>
+      BUILT_IN[column]!.computed &&
+      !columns.includes(column) &&
+      titleOf(column).toLowerCase().includes(query.toLowerCase()),
+  );
   return (
     <>
-      <input type="search" value={query} onChange={(event) => setQuery(event.target.value)} placeholder="Find a column" aria-label="Find a column" />
+      <input
+        type="search"
+        value={query}
+        onChange={(event) => setQuery(event.target.value)}
+        placeholder="Find a column"
+        aria-label="Find a column"
+      />
       <div className="column-list">
         <h3>Shown</h3>
         {columns.map((column, index) => (
           <div key={column} className="row column-line">
             <label className="grow">
-              <input type="checkbox" checked onChange={() => toggle(column)} disabled={columns.length === 1} /> {titleOf(column)}
+              <input type="checkbox" checked onChange={() => toggle(column)} disabled={columns.length === 1} />{" "}
+              {titleOf(column)}
             </label>
-            <Button kind="quiet" aria-label={`Move ${column} left`} why={index === 0 ? "it is the first" : undefined} onClick={() => move(column, -1)}>
+            <Button
+              kind="quiet"
+              aria-label={`Move ${column} left`}
+              why={index === 0 ? "it is the first" : undefined}
+              onClick={() => move(column, -1)}
+            >
               ↑
             </Button>
-            <Button kind="quiet" aria-label={`Move ${column} right`} why={index === columns.length - 1 ? "it is the last" : undefined} onClick={() => move(column, 1)}>
+            <Button
+              kind="quiet"
+              aria-label={`Move ${column} right`}
+              why={index === columns.length - 1 ? "it is the last" : undefined}
+              onClick={() => move(column, 1)}
+            >
               ↓
             </Button>
           </div>
@@ -57,16 +80,20 @@ function Choice({ columns, onChange }: Props) {
         <h3>{query ? "Found" : "Others"}</h3>
         {computed.map((column) => (
           <label key={column} className="column-line">
-            <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
+            <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
+            <span className="grow">{titleOf(column)}</span>
           </label>
         ))}
         {others.map(({ column, kind, count }) => (
           <label key={column} className="column-line">
-            <input type="checkbox" checked={false} onChange={() => toggle(column)} /> <span className="grow">{titleOf(column)}</span>
+            <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
+            <span className="grow">{titleOf(column)}</span>
             <small className="soft">{kind === "experiment" ? "" : `${kind}, in ${count}`}</small>
           </label>
         ))}
-        {data && data.total > data.columns.length && <p className="hint">{data.total - data.columns.length} more: type a part of the name.</p>}
+        {data && data.total > data.columns.length && (
+          <p className="hint">{data.total - data.columns.length} more: type a part of the name.</p>
+        )}
         {data && others.length + computed.length === 0 && <p className="hint">None that is not shown.</p>}
       </div>
       <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>

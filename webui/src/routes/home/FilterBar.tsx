@@ -15,7 +15,13 @@ interface Props {
   inputRef: Ref<HTMLInputElement>;
 }
 
-const EXAMPLES = ["state = running", "hp.lr < 0.01 and tag ~ base", "validation.loss.min < 0.2", "started > 2d", "(user = ana or user = kim) and name ~ digits"];
+const EXAMPLES = [
+  "state = running",
+  "hp.lr < 0.01 and tag ~ base",
+  "validation.loss.min < 0.2",
+  "started > 2d",
+  "(user = ana or user = kim) and name ~ digits",
+];
 const PAUSE_MS = 250;
 
 /** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
@@ -65,7 +71,13 @@ function useCompletions(typed: string): string[] {
   const column = found?.kind === "value" && found.column !== "state" ? found.column : "";
   const { data: values } = useQuery(columnValuesQuery(column, found?.word ?? ""));
   if (found === null) return [];
-  const states = STATE_WORDS.map((state) => stateLook(state).word).filter((word) => word.startsWith(found.word.toLowerCase()));
-  const words = isColumn ? (columns?.columns ?? []).map((each) => each.column) : found.column === "state" ? states : (values ?? []);
+  const states = STATE_WORDS.map((state) => stateLook(state).word).filter((word) =>
+    word.startsWith(found.word.toLowerCase()),
+  );
+  const words = isColumn
+    ? (columns?.columns ?? []).map((each) => each.column)
+    : found.column === "state"
+      ? states
+      : (values ?? []);
   return words.map((word) => found.prefix + asTyped(word));
 }

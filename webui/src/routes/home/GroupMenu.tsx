@@ -8,7 +8,9 @@ const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedF
 /** By what the list is put into groups. */
 export function GroupMenu({ group, onChange }: { group: string; onChange: (group: string) => void }) {
   const { data } = useQuery({ ...columnsQuery("hp.", 100), enabled: useIdle() });
-  const hyperparameters = (data?.columns ?? []).filter(({ kind }) => kind === "hyperparameter").map(({ column }) => column);
+  const hyperparameters = (data?.columns ?? [])
+    .filter(({ kind }) => kind === "hyperparameter")
+    .map(({ column }) => column);
   const choices = [...OFTEN, ...hyperparameters];
   return (
     <label>

@@ -51,14 +51,25 @@ function Views() {
             <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
               {escapeControl(view.name)}
             </Button>
-            <Button kind="quiet" aria-label={`Forget the view ${view.name}`} onClick={() => void keep(views.filter((each) => each !== view))}>
+            <Button
+              kind="quiet"
+              aria-label={`Forget the view ${view.name}`}
+              onClick={() => void keep(views.filter((each) => each !== view))}
+            >
               ✕
             </Button>
           </li>
         ))}
       </ul>
       <form className="row" onSubmit={add}>
-        <input className="grow" value={name} onChange={(event) => setName(event.target.value)} placeholder="Name of this view" aria-label="Name of this view" maxLength={80} />
+        <input
+          className="grow"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          placeholder="Name of this view"
+          aria-label="Name of this view"
+          maxLength={80}
+        />
         <Button type="submit">Save</Button>
       </form>
     </>

@@ -26,13 +26,30 @@ function RunTime({ row, part }: { row: Row; part: "waited" | "ran" }) {
 
 function Took({ row }: { row: Row }) {
   const now = useNow();
-  return <span className="number">{duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}</span>;
+  return (
+    <span className="number">
+      {duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}
+    </span>
+  );
 }
 
 /** A value that becomes a part of the filter when it is clicked. */
-function Clickable({ column, value, add }: { column: string; value: string; add: (column: string, value: string) => void }) {
+function Clickable({
+  column,
+  value,
+  add,
+}: {
+  column: string;
+  value: string;
+  add: (column: string, value: string) => void;
+}) {
   return (
-    <button type="button" className="sort-button" title={`Show only ${column} = ${value}`} onClick={() => add(column, value)}>
+    <button
+      type="button"
+      className="sort-button"
+      title={`Show only ${column} = ${value}`}
+      onClick={() => add(column, value)}
+    >
       {escapeControl(value)}
     </button>
   );
@@ -50,12 +67,21 @@ export const BUILT_IN: Record<string, ColumnLook> = {
       </Link>
     ),
   },
-  description: { title: "Description", width: 220, draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span> },
+  description: {
+    title: "Description",
+    width: 220,
+    draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span>,
+  },
   state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
   progress: {
     title: "Progress",
     width: 140,
-    draw: (row) => <ProgressBar fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress} label={`Progress of experiment ${row.id}`} />,
+    draw: (row) => (
+      <ProgressBar
+        fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress}
+        label={`Progress of experiment ${row.id}`}
+      />
+    ),
   },
   searcherMetricsVal: {
     title: "Best metric",
@@ -63,12 +89,17 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
         <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{escapeControl(row.searcherMetric)}</small>
+          <span className="number">{figure(row.searcherMetricValue)}</span>{" "}
+          <small className="soft">{escapeControl(row.searcherMetric)}</small>
         </span>
       ),
   },
   searcherMetric: { title: "Metric", width: 150, draw: (row) => escapeControl(row.searcherMetric) },
-  searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
+  searcherType: {
+    title: "Searcher",
+    width: 120,
+    draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} />,
+  },
   waited: { title: "Waited", width: 120, computed: true, draw: (row) => <RunTime row={row} part="waited" /> },
   ran: { title: "Ran", width: 120, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
   duration: { title: "Elapsed", width: 120, draw: (row) => <Took row={row} /> },
@@ -81,22 +112,48 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row, add) => (
       <span>
         {row.labels.map((label) => (
-          <button key={label} type="button" className="tag" title={`Show only tag ${label}`} onClick={() => add("tags", label)}>
+          <button
+            key={label}
+            type="button"
+            className="tag"
+            title={`Show only tag ${label}`}
+            onClick={() => add("tags", label)}
+          >
             {escapeControl(label)}
           </button>
         ))}
       </span>
     ),
   },
-  numTrials: { title: "Trials", width: 80, number: true, draw: (row) => <span className="number">{row.numTrials}</span> },
+  numTrials: {
+    title: "Trials",
+    width: 80,
+    number: true,
+    draw: (row) => <span className="number">{row.numTrials}</span>,
+  },
   forkedFrom: {
     title: "Forked from",
     width: 110,
-    draw: (row) => (row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>),
+    draw: (row) =>
+      row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>,
   },
-  resourcePool: { title: "Pool", width: 110, draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} /> },
-  checkpointCount: { title: "Checkpoints", width: 110, number: true, draw: (row) => <span className="number">{row.checkpointCount}</span> },
-  checkpointSize: { title: "Checkpoint size", width: 130, number: true, draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span> },
+  resourcePool: {
+    title: "Pool",
+    width: 110,
+    draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} />,
+  },
+  checkpointCount: {
+    title: "Checkpoints",
+    width: 110,
+    number: true,
+    draw: (row) => <span className="number">{row.checkpointCount}</span>,
+  },
+  checkpointSize: {
+    title: "Checkpoint size",
+    width: 130,
+    number: true,
+    draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span>,
+  },
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };
 

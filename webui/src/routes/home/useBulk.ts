@@ -22,7 +22,8 @@ export function useBulk() {
     (what: string, results: BulkResult[], undo?: (ids: number[]) => void) => {
       const failed = results.filter((result) => result.error);
       const done = results.filter((result) => !result.error).map((result) => result.id);
-      if (done.length > 0) say({ text: `${what} ${named(done)}`, ...(undo ? { undo: { title: "Undo", run: () => undo(done) } } : {}) });
+      if (done.length > 0)
+        say({ text: `${what} ${named(done)}`, ...(undo ? { undo: { title: "Undo", run: () => undo(done) } } : {}) });
       for (const { error, id } of failed.slice(0, 3)) say({ text: `Experiment ${id}: ${error}`, kind: "failed" });
       if (failed.length > 3) say({ text: `${failed.length - 3} more were refused`, kind: "failed" });
       return done;
@@ -35,7 +36,11 @@ export function useBulk() {
       let done: number[] = [];
       try {
         const results = await bulk(verb, ids, ids.length);
-        done = tell(DONE[verb], results, verb === "archive" ? (archived) => void act("unarchive", archived) : undefined);
+        done = tell(
+          DONE[verb],
+          results,
+          verb === "archive" ? (archived) => void act("unarchive", archived) : undefined,
+        );
       } catch (error) {
         say({ text: `Nothing was done: ${messageOf(error)}`, kind: "failed" });
       }

@@ -25,11 +25,16 @@ export default function Attempts({ trial }: TrialTabProps) {
   const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
   if (error) return <Failure error={error} />;
   if (!data) return <Loading what="the attempts" />;
-  if (data.length === 0) return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
+  if (data.length === 0)
+    return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
   return (
     <section className="field" aria-label="Attempts">
       {[...data].reverse().map((attempt) => (
-        <One key={attempt.allocationId} attempt={attempt} base={`/experiments/${trial.experimentId}/trials/${trial.id}`} />
+        <One
+          key={attempt.allocationId}
+          attempt={attempt}
+          base={`/experiments/${trial.experimentId}/trials/${trial.id}`}
+        />
       ))}
     </section>
   );
@@ -44,8 +49,20 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
     <article className="card">
       <div className="row">
         <h2>Attempt {attempt.runId}</h2>
-        <StateBadge state={attempt.endedAt ? (attempt.reason === "errored" || attempt.reason === "out_of_restarts" ? "ERROR" : attempt.reason === "preempted" ? "PAUSED" : "COMPLETED") : attempt.state} />
-        {attempt.reason && attempt.reason !== "errored" && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
+        <StateBadge
+          state={
+            attempt.endedAt
+              ? attempt.reason === "errored" || attempt.reason === "out_of_restarts"
+                ? "ERROR"
+                : attempt.reason === "preempted"
+                  ? "PAUSED"
+                  : "COMPLETED"
+              : attempt.state
+          }
+        />
+        {attempt.reason && attempt.reason !== "errored" && (
+          <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>
+        )}
         {attempt.code !== null && attempt.code !== 0 && <span className="tag">exit code {attempt.code}</span>}
         {start !== null && (
           <span className="soft">
@@ -73,7 +90,8 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
               </td>
               <td>{container.slots.join(", ") || "none"}</td>
               <td>
-                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`} {container.signal !== null && `signal ${container.signal}`}
+                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`}{" "}
+                {container.signal !== null && `signal ${container.signal}`}
               </td>
             </tr>
           ))}

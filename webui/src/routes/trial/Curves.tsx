@@ -17,11 +17,18 @@ export default function Curves({ trial }: TrialTabProps) {
   if (!names.data) return <Loading what="the figures" />;
   return (
     <>
-      <MetricBoard experimentId={trial.experimentId} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} marks={marks} />
+      <MetricBoard
+        experimentId={trial.experimentId}
+        runs={runs}
+        names={names.data.metrics}
+        searcherMetric={names.data.searcherMetric}
+        marks={marks}
+      />
       {marks.length > 0 && (
         <details className="card">
           <summary>
-            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses, {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
+            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses,{" "}
+            {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
             {marks.filter((mark) => mark.kind === "checkpoint").length} checkpoints
           </summary>
           <ol>

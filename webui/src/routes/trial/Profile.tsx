@@ -15,12 +15,22 @@ export default function Profile({ trial }: TrialTabProps) {
   const { data, error } = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const [state, change] = useBoardState();
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
-  const panels = useMemo(() => panelsOf((data?.metrics ?? []).filter(({ group }) => isProfile(group)), ""), [data]);
+  const panels = useMemo(
+    () =>
+      panelsOf(
+        (data?.metrics ?? []).filter(({ group }) => isProfile(group)),
+        "",
+      ),
+    [data],
+  );
   if (error) return <Failure error={error} />;
   if (!data) return <Loading what="the profile" />;
   if (panels.length === 0) {
     return (
-      <EmptyState title="Nothing was profiled" command={`det experiment create config.yaml context/ --config profiling.enabled=true`}>
+      <EmptyState
+        title="Nothing was profiled"
+        command={`det experiment create config.yaml context/ --config profiling.enabled=true`}
+      >
         With profiling enabled, the use of processors and memory is shown here.
       </EmptyState>
     );
@@ -28,7 +38,16 @@ export default function Profile({ trial }: TrialTabProps) {
   return (
     <div className="cards">
       {panels.map((panel) => (
-        <Panel key={panel.name} name={panel.name} metrics={panel.metrics} experimentId={trial.experimentId} runs={runs} state={{ ...state, x: "time", logX: false }} change={change} syncKey={`profile-${trial.id}`} />
+        <Panel
+          key={panel.name}
+          name={panel.name}
+          metrics={panel.metrics}
+          experimentId={trial.experimentId}
+          runs={runs}
+          state={{ ...state, x: "time", logX: false }}
+          change={change}
+          syncKey={`profile-${trial.id}`}
+        />
       ))}
     </div>
   );
