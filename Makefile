@@ -47,7 +47,7 @@ webui: webui-types ## the web page, built into webui/dist; types from the master
 demo: install webui ## train, pause, activate and finish a real experiment on a cluster of this machine
 	@$(BIN)/python examples/demo.py
 
-check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc, eslint and prettier
+check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc, eslint, dependency-cruiser and prettier
 	@$(MAKE) --no-print-directory -j2 check-page check-types check-types-3.10 check-pyright check-style
 
 check-style:

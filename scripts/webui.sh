@@ -29,6 +29,7 @@ case $what in
     check)
         "$bin/tsc" --noEmit
         "$bin/eslint" --max-warnings 0 src
+        "$bin/depcruise" --config .dependency-cruiser.json src
         "$bin/prettier" --check --log-level warn .
         ;;
     test)

@@ -9,7 +9,8 @@ import { Loading } from "@/components/base/Loading";
 import { LiveProvider } from "@/live/LiveProvider";
 import { SignInForm } from "@/routes/SignInForm";
 import { type Session, sessionQuery } from "@/services/session";
-import { Dialog, DialogsWait } from "@/components/base/Dialog";
+import { Dialog } from "@/components/base/Dialog";
+import { DialogsWait } from "@/components/base/dialogsWait";
 
 const Current = createContext<Session | null>(null);
 

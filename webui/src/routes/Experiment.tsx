@@ -6,10 +6,11 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { type Experiment, experimentQuery, statusQuery } from "@/services/experiments";
+import { experimentQuery, statusQuery } from "@/services/experiments";
 import { Header } from "./experiment/Header";
 import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
+import type { TabProps } from "./experiment/tabProps";
 
 /** By what stands in the address. */
 const PARTS = new Map<string, Lazy<TabProps>>([
@@ -34,11 +35,6 @@ const TABS = [
   { to: "config", title: "Config" },
   { to: "notes", title: "Notes" },
 ];
-
-/** What every tab of an experiment is given. */
-export interface TabProps {
-  experiment: Experiment;
-}
 
 export function Component() {
   const { experimentId = "", "*": tab = "" } = useParams();

@@ -18,6 +18,7 @@ import { statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
+import type { TrialTabProps } from "./trial/tabProps";
 
 const ForkDialog = lazy(
   () => import("./experiment/ForkDialog"),
@@ -40,11 +41,6 @@ const TABS = [
   { to: "profile", title: "System profile" },
   { to: "logs", title: "Logs" },
 ];
-
-/** What every tab of a trial is given. */
-export interface TrialTabProps {
-  trial: Trial;
-}
 
 export function Component() {
   const { trialId = "", "*": tab = "" } = useParams();

@@ -1,23 +1,5 @@
-import { createContext, type ReactNode } from "react";
 import { lazy } from "@/app/lazy";
-
-export interface DialogProps {
-  open: boolean;
-  onClose: () => void;
-  title: string;
-  /** Read out with the title; not shown again where the body says it. */
-  description?: string;
-  wide?: boolean;
-  /** Holds what was typed: only its own buttons close it. */
-  kept?: boolean;
-  children: ReactNode;
-}
-
-/**
- * Whether what opens now waits: while one is asked to sign in, over everything. Two that open at once would each hide the
- * other; what stood open before stays.
- */
-export const DialogsWait = createContext(false);
+import type { DialogProps } from "./DialogWindow";
 
 export const DialogWindow = lazy<DialogProps>(
   () => import("./DialogWindow"),

@@ -1,6 +1,18 @@
 import * as Radix from "@radix-ui/react-dialog";
-import { useContext, useState } from "react";
-import { type DialogProps, DialogsWait } from "./Dialog";
+import { type ReactNode, useContext, useState } from "react";
+import { DialogsWait } from "./dialogsWait";
+
+export interface DialogProps {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  /** Read out with the title; not shown again where the body says it. */
+  description?: string;
+  wide?: boolean;
+  /** Holds what was typed: only its own buttons close it. */
+  kept?: boolean;
+  children: ReactNode;
+}
 
 export default function DialogWindow({
   onClose,

@@ -1,5 +1,21 @@
 import * as Radix from "@radix-ui/react-dropdown-menu";
-import type { MenuProps } from "./Menu";
+import type { ReactNode } from "react";
+
+export interface MenuItem {
+  title: string;
+  run: () => void;
+  why?: string | undefined;
+  danger?: boolean;
+  keys?: string;
+  /** What it does, in a few words. */
+  note?: string;
+}
+
+export interface MenuProps {
+  label: string;
+  items: readonly MenuItem[];
+  children: ReactNode;
+}
 
 /** Opened when it is first drawn. */
 export default function MenuList({ label, items, children }: MenuProps) {

@@ -1,5 +1,11 @@
 import * as Radix from "@radix-ui/react-popover";
-import type { PopoverProps } from "./Popover";
+import type { ReactNode } from "react";
+
+export interface PopoverProps {
+  label: string;
+  trigger: ReactNode;
+  children: ReactNode;
+}
 
 /** Opened when it is first drawn. */
 export default function PopoverPanel({ label, trigger, children }: PopoverProps) {

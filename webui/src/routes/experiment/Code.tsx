@@ -9,7 +9,7 @@ import { FileTree } from "@/components/code/FileTree";
 import { SourceText } from "@/components/code/SourceText";
 import { bytes } from "@/format/number";
 import { fileQuery, fileTreeQuery } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 
 /** The context that the experiment runs: its files, one of them, and what differs from the parent's. */

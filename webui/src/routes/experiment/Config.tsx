@@ -6,7 +6,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import "@/components/code/code.css";
 import { configQuery } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 
 const ORIGINS: Record<string, string> = { file: "file", cluster: "cluster", default: "default" };

@@ -13,7 +13,7 @@ import { flatten } from "@/format/nested";
 import { figure } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 
 const MOST = 500;

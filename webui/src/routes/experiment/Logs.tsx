@@ -6,7 +6,7 @@ import { Loading } from "@/components/base/Loading";
 import { TrialLog } from "@/components/logs/TrialLog";
 import { stateLook } from "@/format/states";
 import { trialsQuery } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 
 /** The log of one of its trials: of the one that failed first, else of the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {

@@ -6,7 +6,7 @@ import { MetricBoard } from "@/components/board/MetricBoard";
 import { toNumber } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 
 const MOST = 50;
 

@@ -5,7 +5,7 @@ import { useSay } from "@/components/base/Toasts";
 import "@/components/code/code.css";
 import { useDraft } from "@/hooks/useDraft";
 import { editExperiment } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 
 /** The notes of an experiment. Unsaved text is kept while another tab is shown. */
 export default function Notes({ experiment }: TabProps) {

@@ -11,7 +11,7 @@ import { figure, toNumber } from "@/format/number";
 import { flatten } from "@/format/nested";
 import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 
 const SHOWN = 500;

@@ -9,7 +9,7 @@ import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Attempt, attemptsQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
 
 const REASONS: Record<string, string> = {
   completed: "completed",

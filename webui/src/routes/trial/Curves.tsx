@@ -6,7 +6,7 @@ import { NO_MARKS } from "@/components/board/marks";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { ExactTime } from "@/components/TimeText";
 import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
 
 /** What the trial reported, with what happened to it marked where it happened. */
 export default function Curves({ trial }: TrialTabProps) {

@@ -1,7 +1,7 @@
 import { EmptyState } from "@/components/base/EmptyState";
 import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 
 /** The values that this trial was given. */

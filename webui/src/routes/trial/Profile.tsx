@@ -8,7 +8,7 @@ import { Panel } from "@/components/board/Panel";
 import { panelsOf } from "@/components/board/panels";
 import { isProfile } from "@/components/board/profile";
 import { trialMetricNamesQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
 
 /** What the machine did while the trial ran. */
 export default function Profile({ trial }: TrialTabProps) {
