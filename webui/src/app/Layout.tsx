@@ -3,6 +3,7 @@ import { NavLink, Outlet, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
 import { HelpDialog } from "@/keyboard/HelpDialog";
 import { useActions } from "@/keyboard/actions";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { useKeyboard } from "@/keyboard/useKeyboard";
 import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
@@ -24,6 +25,8 @@ export function Layout() {
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);
   const [palette, setPalette] = useState(false);
+  const { mutate } = useApiMutation({ mutationFn: () => signOut(), invalidates: [] });
+  const leave = () => mutate();
   useKeyboard();
   useActions([
     ...PLACES.map((place) => ({
@@ -35,7 +38,7 @@ export function Layout() {
     })),
     { id: "help", title: "Show the keys", keys: "?", group: "Page", run: () => setHelp(true) },
     { id: "palette", title: "Find anything", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
-    { id: "sign-out", title: "Sign out", group: "Page", run: () => void signOut() },
+    { id: "sign-out", title: "Sign out", group: "Page", run: leave },
   ]);
   return (
     <div className="frame">
@@ -62,7 +65,7 @@ export function Layout() {
           <button
             type="button"
             className="button button-quiet"
-            onClick={() => void signOut()}
+            onClick={leave}
             title={`Signed in as ${session.user.username}`}
           >
             Sign out {escapeControl(session.user.username)}

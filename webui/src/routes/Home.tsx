@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
@@ -11,7 +11,7 @@ import { asTyped } from "@/filter/tokens";
 import { grouped } from "@/format/number";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { fetchIds, idsQuery } from "@/services/columns";
+import { idsQuery } from "@/services/columns";
 import { BulkBar } from "./home/BulkBar";
 import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
@@ -81,9 +81,10 @@ export function Home() {
     [change, state.query],
   );
   const say = useSay();
+  const queries = useQueryClient();
   const selectAll = async () => {
     try {
-      selection.set(await fetchIds(whole));
+      selection.set([...(await queries.fetchQuery({ ...idsQuery(whole), staleTime: 0 }))]);
     } catch (error) {
       say({ text: messageOf(error), kind: "failed" });
     }

@@ -1,3 +1,4 @@
+import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
@@ -7,22 +8,13 @@ import { signIn } from "@/services/session";
 export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: string }) {
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: FormEvent) => {
+  const { mutate, error, isPending } = useMutation({ mutationFn: signIn, networkMode: "always", onSuccess: onDone });
+  const submit = (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    try {
-      await signIn({ username, password });
-      onDone();
-    } catch (error) {
-      setProblem(messageOf(error));
-    } finally {
-      setBusy(false);
-    }
+    mutate({ username, password });
   };
   return (
-    <form className="sign-in" onSubmit={(event) => void submit(event)}>
+    <form className="sign-in" onSubmit={submit}>
       {note && <p>{note}</p>}
       <label>
         User
@@ -45,12 +37,12 @@ export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: s
           onChange={(e) => setPassword(e.target.value)}
         />
       </label>
-      {problem && (
+      {error && (
         <p className="field-problem" role="alert">
-          {problem}
+          {messageOf(error)}
         </p>
       )}
-      <Button kind="primary" type="submit" busy={busy}>
+      <Button kind="primary" type="submit" busy={isPending}>
         Sign in
       </Button>
       <p className="hint">

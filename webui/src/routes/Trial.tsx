@@ -78,14 +78,14 @@ function TrialPage({ first }: { first: Trial }) {
   const why = (verb: "pause" | "activate") =>
     status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet";
   useActions([
-    { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => void steer("pause") },
+    { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => steer("pause") },
     {
       id: "activate",
       title: "Activate",
       keys: "a",
       group: "Trial",
       disabled: why("activate"),
-      run: () => void steer("activate"),
+      run: () => steer("activate"),
     },
     { id: "fork", title: "Fork this trial", keys: "f", group: "Trial", run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Trial", run: () => void navigate(`${base}/logs`) },
@@ -118,7 +118,7 @@ function TrialPage({ first }: { first: Trial }) {
               kind={status?.can.pause ? "primary" : "plain"}
               why={why("pause")}
               busy={busy === "pause"}
-              onClick={() => void steer("pause")}
+              onClick={() => steer("pause")}
             >
               Pause
             </Button>
@@ -126,7 +126,7 @@ function TrialPage({ first }: { first: Trial }) {
               kind={status?.can.activate ? "primary" : "plain"}
               why={why("activate")}
               busy={busy === "activate"}
-              onClick={() => void steer("activate")}
+              onClick={() => steer("activate")}
             >
               Activate
             </Button>

@@ -1,7 +1,6 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
-import { messageOf } from "@/api/problem";
 import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
@@ -10,30 +9,41 @@ import { Loading } from "@/components/base/Loading";
 import { useSay } from "@/components/base/Toasts";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { addUser, changeUser, type User, usersQuery } from "@/services/users";
+import { addUser, changeUser, type User, type UserChange, usersQuery } from "@/services/users";
 
-/** Who may sign in. */
+interface Edit {
+  user: User;
+  change: UserChange;
+  /** What is said after it. */
+  done: string;
+}
+
+/** Lists the users; an admin adds and changes them. */
 export function Component() {
   usePageTitle("Users");
   const session = useSession();
-  const queries = useQueryClient();
   const say = useSay();
   const { data, error } = useQuery(usersQuery);
   const [adding, setAdding] = useState(false);
   const [passwordOf, setPasswordOf] = useState<User | null>(null);
-  const run = async (work: () => Promise<void>, said: string): Promise<boolean> => {
-    try {
-      await work();
-      say({ text: said });
-      return true;
-    } catch (failure) {
-      say({ text: messageOf(failure), kind: "failed" });
-      return false;
-    } finally {
-      await queries.invalidateQueries({ queryKey: usersQuery.queryKey });
-    }
-  };
+  const add = useApiMutation({
+    mutationFn: addUser,
+    onSuccess: (_, { username }) => {
+      say({ text: `${username} can sign in now` });
+      setAdding(false);
+    },
+    invalidates: [usersQuery.queryKey],
+  });
+  const edit = useApiMutation({
+    mutationFn: ({ user, change }: Edit) => changeUser(user.id, change),
+    onSuccess: (_, { done }) => {
+      say({ text: done });
+      setPasswordOf(null);
+    },
+    invalidates: [usersQuery.queryKey],
+  });
   const why = session.user.admin ? undefined : "this needs an admin";
   return (
     <main>
@@ -79,10 +89,11 @@ export function Component() {
                     <Button
                       why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
                       onClick={() =>
-                        void run(
-                          () => changeUser(user.id, { active: !user.active }),
-                          `${user.username} is ${user.active ? "switched off" : "active"}`,
-                        )
+                        edit.mutate({
+                          user,
+                          change: { active: !user.active },
+                          done: `${user.username} is ${user.active ? "deactivated" : "active"}`,
+                        })
                       }
                     >
                       {user.active ? "Switch off" : "Switch on"}
@@ -90,10 +101,11 @@ export function Component() {
                     <Button
                       why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
                       onClick={() =>
-                        void run(
-                          () => changeUser(user.id, { admin: !user.admin }),
-                          `${user.username} ${user.admin ? "is no admin now" : "is an admin"}`,
-                        )
+                        edit.mutate({
+                          user,
+                          change: { admin: !user.admin },
+                          done: `${user.username} is ${user.admin ? "no longer an admin" : "an admin now"}`,
+                        })
                       }
                     >
                       {user.admin ? "Take admin" : "Make admin"}
@@ -113,17 +125,21 @@ export function Component() {
           title="Add a user"
           withName
           onClose={() => setAdding(false)}
-          onSubmit={async (name, password, admin) =>
-            (await run(() => addUser(name, password, admin), `${name} may sign in now`)) && setAdding(false)
-          }
+          busy={add.isPending}
+          onSubmit={(username, password, admin) => add.mutate({ username, password, admin })}
         />
       )}
       {passwordOf && (
         <UserForm
           title={`New password for ${passwordOf.username}`}
           onClose={() => setPasswordOf(null)}
-          onSubmit={async (_, password) =>
-            (await run(() => changeUser(passwordOf.id, { password }), "The password is changed")) && setPasswordOf(null)
+          busy={edit.isPending}
+          onSubmit={(_, password) =>
+            edit.mutate({
+              user: passwordOf,
+              change: { password },
+              done: `The password of ${passwordOf.username} is changed`,
+            })
           }
         />
       )}
@@ -135,16 +151,17 @@ interface FormProps {
   title: string;
   withName?: boolean;
   onClose: () => void;
-  onSubmit: (name: string, password: string, admin: boolean) => Promise<unknown>;
+  busy: boolean;
+  onSubmit: (name: string, password: string, admin: boolean) => void;
 }
 
-function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
+function UserForm({ title, withName = false, busy, onClose, onSubmit }: FormProps) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [admin, setAdmin] = useState(false);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void onSubmit(name, password, admin);
+    onSubmit(name, password, admin);
   };
   return (
     <Dialog open onClose={onClose} title={title}>
@@ -178,7 +195,7 @@ function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
         )}
         <div className="dialog-foot">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit">
+          <Button kind="primary" type="submit" busy={busy}>
             Save
           </Button>
         </div>

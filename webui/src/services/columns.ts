@@ -41,11 +41,11 @@ export const groupsQuery = (finding: Finding, by: string) =>
     placeholderData: keepPreviousData,
   });
 
-/** The same as a query: which of the selected experiments the list still finds. */
+/** All that match, by their ids: what is selected is then a list that a person saw counted. */
 export const idsQuery = (finding: Finding) =>
   queryOptions({
     queryKey: ["experiments", "ids", finding],
-    queryFn: async () => new Set(await fetchIds(finding)),
+    queryFn: async () => new Set((await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids),
   });
 
 /** A dialog lists so many names at most. */
@@ -68,11 +68,6 @@ export const namesQuery = (ids: readonly number[]) =>
       return new Map(experiments.map(({ id, name }) => [id, name]));
     },
   });
-
-/** All that match, by their ids: what is selected is then a list that a person saw counted. */
-export async function fetchIds(finding: Finding): Promise<number[]> {
-  return (await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids;
-}
 
 export const columnsQuery = (query: string, limit = 60) =>
   queryOptions({

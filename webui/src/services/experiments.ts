@@ -99,10 +99,9 @@ export async function deleteExperiment(id: number): Promise<void> {
   await got(api.DELETE("/api/v1/experiments/{experiment_id}", at(id)));
 }
 
-export async function editExperiment(
-  id: number,
-  change: Partial<Pick<Experiment, "name" | "description" | "labels" | "notes">>,
-): Promise<void> {
+export type ExperimentChange = Partial<Pick<Experiment, "name" | "description" | "labels" | "notes">>;
+
+export async function editExperiment(id: number, change: ExperimentChange): Promise<void> {
   await got(api.PATCH("/api/v1/experiments/{experiment_id}", { ...at(id), body: change }));
 }
 

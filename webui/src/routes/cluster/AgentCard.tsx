@@ -1,34 +1,30 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
-import { messageOf } from "@/api/problem";
 import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
-import { useSay } from "@/components/base/Toasts";
 import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
 
+/** Enables or disables one slot, or the whole agent if no slot is given. */
+interface Change {
+  slotId?: number;
+  enabled: boolean;
+  drain: boolean;
+}
+
 /** One machine: its slots as a grid, each with who holds it. */
 export function AgentCard({ agent }: { agent: OverviewAgent }) {
   const { user } = useSession();
-  const queries = useQueryClient();
-  const say = useSay();
-  const [busy, setBusy] = useState(false);
   const [disabling, setDisabling] = useState(false);
-  const change = async (work: () => Promise<void>) => {
-    setBusy(true);
-    try {
-      await work();
-    } catch (error) {
-      say({ text: messageOf(error), kind: "failed" });
-    } finally {
-      setBusy(false);
-      await queries.invalidateQueries({ queryKey: ["cluster"] });
-    }
-  };
+  const { mutate: change, isPending: busy } = useApiMutation({
+    mutationFn: ({ slotId, enabled, drain }: Change) =>
+      slotId === undefined ? enableAgent(agent.id, enabled, drain) : enableSlot(agent.id, slotId, enabled, drain),
+    invalidates: [["cluster"]],
+  });
   const why = user.admin ? undefined : "this needs an admin";
   const state = agent.connected
     ? agent.enabled
@@ -52,7 +48,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
             <Button
               why={why}
               busy={busy}
-              onClick={() => void change(() => enableAgent(agent.id, false, true))}
+              onClick={() => change({ enabled: false, drain: true })}
               title="Starts nothing new; running trials go on"
             >
               Drain
@@ -68,7 +64,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
             </Button>
           </>
         ) : (
-          <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, true, false))}>
+          <Button why={why} busy={busy} onClick={() => change({ enabled: true, drain: false })}>
             Enable
           </Button>
         )}
@@ -86,8 +82,8 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
           what={`agent ${agent.id}`}
           slots={agent.slots}
           onClose={() => setDisabling(false)}
-          disable={() => void change(() => enableAgent(agent.id, false, false))}
-          drain={() => void change(() => enableAgent(agent.id, false, true))}
+          disable={() => change({ enabled: false, drain: false })}
+          drain={() => change({ enabled: false, drain: true })}
         />
       )}
     </section>
@@ -98,7 +94,7 @@ interface SlotProps {
   agent: OverviewAgent;
   slot: OverviewSlot;
   why: string | undefined;
-  change: (work: () => Promise<void>) => Promise<void>;
+  change: (change: Change) => void;
 }
 
 function SlotBox({ agent, slot, why, change }: SlotProps) {
@@ -120,7 +116,7 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
           onClick={() =>
             slot.enabled && held
               ? setDisabling(true)
-              : void change(() => enableSlot(agent.id, slot.id, !slot.enabled, false))
+              : change({ slotId: slot.id, enabled: !slot.enabled, drain: false })
           }
         >
           {slot.enabled ? "off" : "on"}
@@ -143,8 +139,8 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
           what={`slot ${slot.id} of ${agent.id}`}
           slots={[slot]}
           onClose={() => setDisabling(false)}
-          disable={() => void change(() => enableSlot(agent.id, slot.id, false, false))}
-          drain={() => void change(() => enableSlot(agent.id, slot.id, false, true))}
+          disable={() => change({ slotId: slot.id, enabled: false, drain: false })}
+          drain={() => change({ slotId: slot.id, enabled: false, drain: true })}
         />
       )}
     </li>

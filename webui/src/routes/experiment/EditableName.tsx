@@ -1,25 +1,16 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
-import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
-import { editExperiment } from "@/services/experiments";
+import { useEditExperiment } from "./useEditExperiment";
 
 /** The name, which becomes a field when its pencil is pressed. */
 export function EditableName({ id, name }: { id: number; name: string }) {
-  const queries = useQueryClient();
-  const say = useSay();
   const [typed, setTyped] = useState<string | null>(null);
-  const save = async (event: FormEvent) => {
+  const edit = useEditExperiment(id, () => setTyped(null));
+  const save = (event: FormEvent) => {
     event.preventDefault();
-    try {
-      if (typed !== null && typed !== name) await editExperiment(id, { name: typed });
-      setTyped(null);
-      await queries.invalidateQueries({ queryKey: ["experiment", String(id)] });
-    } catch (error) {
-      say({ text: messageOf(error), kind: "failed" });
-    }
+    if (typed === null || typed === name) setTyped(null);
+    else edit.mutate({ name: typed });
   };
   if (typed === null) {
     return (
@@ -32,7 +23,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
     );
   }
   return (
-    <form className="row" onSubmit={(event) => void save(event)}>
+    <form className="row" onSubmit={save}>
       <input
         autoFocus
         aria-label="Name"
@@ -41,7 +32,9 @@ export function EditableName({ id, name }: { id: number; name: string }) {
         onChange={(event) => setTyped(event.target.value)}
         onKeyDown={(event) => event.key === "Escape" && setTyped(null)}
       />
-      <Button type="submit">Save</Button>
+      <Button type="submit" busy={edit.isPending}>
+        Save
+      </Button>
       <Button kind="quiet" onClick={() => setTyped(null)}>
         Cancel
       </Button>

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
@@ -26,8 +26,6 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const [text, setText] = useState<string | null>(null);
   const [edited, setEdited] = useState(false);
   const [found, setFound] = useState<readonly ConfigDiagnostic[]>([]);
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
   useEffect(() => {
     if (config && text === null) setText(forkText(config.submitted, parentId, trial));
   }, [config, text, parentId, trial]);
@@ -54,21 +52,14 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const errors = found.filter((each) => each.severity === "error");
   const why =
     errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
-  const send = async (activate: boolean) => {
-    setBusy(true);
-    try {
-      const id = await forkExperiment(parentId, text ?? "", activate);
+  const fork = useMutation({
+    mutationFn: (activate: boolean) => forkExperiment(parentId, text ?? "", activate),
+    networkMode: "always",
+    onSuccess: (id) => {
       onClose();
       void navigate(`/experiments/${id}`);
-    } catch (failure) {
-      setProblem(
-        failure instanceof Problem && failure.diagnostics.length > 0
-          ? "The master found these when it was sent:\n" + failure.message
-          : messageOf(failure),
-      );
-      setBusy(false);
-    }
-  };
+    },
+  });
   return (
     <Dialog
       open
@@ -93,17 +84,17 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
               </li>
             ))}
           </ul>
-          {problem && (
+          {fork.error && (
             <pre className="field-problem" role="alert">
-              {problem}
+              {refusalOf(fork.error)}
             </pre>
           )}
           <div className="dialog-foot">
             <Button onClick={onClose}>Cancel</Button>
-            <Button busy={busy} why={why} onClick={() => void send(false)}>
+            <Button busy={fork.isPending} why={why} onClick={() => fork.mutate(false)}>
               Create paused
             </Button>
-            <Button kind="primary" busy={busy} why={why} onClick={() => void send(true)}>
+            <Button kind="primary" busy={fork.isPending} why={why} onClick={() => fork.mutate(true)}>
               Create and start
             </Button>
           </div>
@@ -111,4 +102,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       )}
     </Dialog>
   );
+}
+
+function refusalOf(error: Error): string {
+  return error instanceof Problem && error.diagnostics.length > 0
+    ? "The master found these when it was sent:\n" + error.message
+    : messageOf(error);
 }

@@ -139,7 +139,7 @@ describe("Delete", () => {
   it("asks for the same phrase as the list, and names the experiment", async () => {
     stopClock();
     const none = statusOf();
-    const { master } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
+    const { master, address } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
     const DELETE = "DELETE /api/v1/experiments/7";
     Object.assign(master.answers, {
       [DELETE]: {},
@@ -158,6 +158,21 @@ describe("Delete", () => {
     await user.type(dialog.getByRole("textbox", { name: /Type/ }), "delete 1 experiment{Enter}");
     await pass();
     expect(master.of(DELETE)).toHaveLength(1);
+    expect(address()).toBe("/");
+  });
+
+  it("stays on the page where it is refused, and says why", async () => {
+    stopClock();
+    const none = statusOf();
+    const { master, address } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
+    master.answers["DELETE /api/v1/experiments/7"] = new Refusal(403, "only its owner deletes it");
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    await user.click(screen.getByRole("menuitem", { name: /Delete/ }));
+    await pass();
+    await user.type(screen.getByRole("textbox", { name: /Type/ }), "delete 1 experiment{Enter}");
+    await pass();
+    expect(screen.getByText("only its owner deletes it")).toBeVisible();
+    expect(address()).toBe("/experiments/7");
   });
 });
 

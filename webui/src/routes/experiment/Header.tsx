@@ -44,11 +44,11 @@ const STEERING: readonly {
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
-  const { busy, steer } = useSteering(id);
+  const { busy, steer } = useSteering(id, () => void navigate("/"));
   const [forking, setForking] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
-  const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : void steer(verb));
+  const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : steer(verb));
   const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
   useActions([
     ...STEERING.map(({ verb, title, keys }) => ({
@@ -119,8 +119,8 @@ export function Header({ experiment, status }: Props) {
             label="More for this experiment"
             items={[
               status.archived
-                ? { title: "Unarchive", run: () => void steer("unarchive"), why: why("unarchive") }
-                : { title: "Archive", run: () => void steer("archive"), why: why("archive") },
+                ? { title: "Unarchive", run: () => steer("unarchive"), why: why("unarchive") }
+                : { title: "Archive", run: () => steer("archive"), why: why("archive") },
               { title: "Compare with others", run: () => void navigate(`/compare?experiments=${id}`) },
               { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
             ]}
@@ -140,16 +140,11 @@ export function Header({ experiment, status }: Props) {
           id={id}
           status={status}
           onClose={() => setKilling(false)}
-          kill={() => void steer("kill")}
-          stop={() => void steer("cancel")}
+          kill={() => steer("kill")}
+          stop={() => steer("cancel")}
         />
       )}
-      <DeleteExperiments
-        open={deleting}
-        onClose={() => setDeleting(false)}
-        ids={[id]}
-        run={() => void steer("delete").then(() => navigate("/"))}
-      />
+      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={[id]} run={() => steer("delete")} />
     </header>
   );
 }

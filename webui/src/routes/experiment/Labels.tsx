@@ -1,28 +1,16 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
-import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
-import { editExperiment } from "@/services/experiments";
+import { useEditExperiment } from "./useEditExperiment";
 
 /** The experiment's tags, added and taken away in place. */
 export function Labels({ id, labels }: { id: number; labels: readonly string[] }) {
-  const queries = useQueryClient();
-  const say = useSay();
+  const edit = useEditExperiment(id);
   const [typed, setTyped] = useState("");
-  const keep = async (next: string[]) => {
-    try {
-      await editExperiment(id, { labels: next });
-      await queries.invalidateQueries({ queryKey: ["experiment", String(id)] });
-    } catch (error) {
-      say({ text: messageOf(error), kind: "failed" });
-    }
-  };
   const add = (event: FormEvent) => {
     event.preventDefault();
-    if (typed.trim()) void keep([...labels, typed.trim()]);
+    if (typed.trim()) edit.mutate({ labels: [...labels, typed.trim()] });
     setTyped("");
   };
   return (
@@ -40,7 +28,7 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
               <Button
                 kind="quiet"
                 aria-label={`Take away the tag ${label}`}
-                onClick={() => void keep(labels.filter((each) => each !== label))}
+                onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
               >
                 ✕
               </Button>

@@ -29,11 +29,11 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   if (count === 0) return null;
   const addLabel = (event: FormEvent) => {
     event.preventDefault();
-    if (label.trim()) void bulk.label(ids, [label.trim()], []);
+    if (label.trim()) bulk.label({ ids, add: [label.trim()], remove: [] });
     setLabel("");
   };
   const removeLabel = () => {
-    if (label.trim()) void bulk.label(ids, [], [label.trim()]);
+    if (label.trim()) bulk.label({ ids, add: [], remove: [label.trim()] });
     setLabel("");
   };
   return (
@@ -48,8 +48,8 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         </span>
       )}
       {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
-      <Button onClick={() => void bulk.act("pause", ids)}>Pause</Button>
-      <Button onClick={() => void bulk.act("activate", ids)}>Activate</Button>
+      <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
+      <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
       <Button
         why={count < 2 ? "select two or more" : count > 100 ? "at most 100 can be compared" : undefined}
         onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
@@ -71,10 +71,10 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       <Menu
         label="More for the selected"
         items={[
-          { title: "Stop", note: "saves a checkpoint first", run: () => void bulk.act("cancel", ids) },
+          { title: "Stop", note: "saves a checkpoint first", run: () => bulk.act("cancel", ids) },
           { title: "Kill…", note: "at once, no checkpoint", run: () => setKilling(true), danger: true },
-          { title: "Archive", run: () => void bulk.act("archive", ids) },
-          { title: "Unarchive", run: () => void bulk.act("unarchive", ids) },
+          { title: "Archive", run: () => bulk.act("archive", ids) },
+          { title: "Unarchive", run: () => bulk.act("unarchive", ids) },
           { title: "Delete…", run: () => setDeleting(true), danger: true },
         ]}
       >
@@ -88,8 +88,8 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         onClose={() => setKilling(false)}
         title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`}
         action="Kill"
-        run={() => void bulk.act("kill", ids)}
-        alternative={{ title: "Stop instead", run: () => void bulk.act("cancel", ids) }}
+        run={() => bulk.act("kill", ids)}
+        alternative={{ title: "Stop instead", run: () => bulk.act("cancel", ids) }}
       >
         <ExperimentNames ids={ids} />
         <p>
@@ -101,7 +101,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         open={deleting}
         onClose={() => setDeleting(false)}
         ids={ids}
-        run={() => void bulk.act("delete", ids).then(selection.drop)}
+        run={() => bulk.act("delete", ids, selection.drop)}
       />
     </div>
   );

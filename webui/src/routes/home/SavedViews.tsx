@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
@@ -8,7 +8,8 @@ import { Loading } from "@/components/base/Loading";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
-import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
+import { useApiMutation } from "@/hooks/useApiMutation";
+import { savedViewsQuery, saveViews } from "@/services/userSettings";
 
 export function SavedViews() {
   return (
@@ -20,24 +21,20 @@ export function SavedViews() {
 
 /** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
 function Views() {
-  const queries = useQueryClient();
   const navigate = useNavigate();
   const say = useSay();
   const [params] = useSearchParams();
   const [name, setName] = useState("");
   const { data: views, error } = useQuery(savedViewsQuery);
-  const keep = async (next: SavedView[]) => {
-    try {
-      await saveViews(next);
-      await queries.invalidateQueries({ queryKey: savedViewsQuery.queryKey });
-    } catch (error) {
-      say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" });
-    }
-  };
+  const { mutate: save } = useApiMutation({
+    mutationFn: saveViews,
+    onError: (error) => say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" }),
+    invalidates: [savedViewsQuery.queryKey],
+  });
   const add = (event: FormEvent) => {
     event.preventDefault();
     if (!name.trim() || !views) return;
-    void keep([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
+    save([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
     setName("");
   };
   // What is saved replaces all of them: never before they are known.
@@ -54,7 +51,7 @@ function Views() {
             <Button
               kind="quiet"
               aria-label={`Forget the view ${view.name}`}
-              onClick={() => void keep(views.filter((each) => each !== view))}
+              onClick={() => save(views.filter((each) => each !== view))}
             >
               ✕
             </Button>

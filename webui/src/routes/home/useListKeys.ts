@@ -88,14 +88,14 @@ export function useListKeys({
       title: "Pause what is selected",
       keys: "p",
       group: "List",
-      run: withTargets((ids) => void bulk.act("pause", ids)),
+      run: withTargets((ids) => bulk.act("pause", ids)),
     },
     {
       id: "activate",
       title: "Activate what is selected",
       keys: "a",
       group: "List",
-      run: withTargets((ids) => void bulk.act("activate", ids)),
+      run: withTargets((ids) => bulk.act("activate", ids)),
     },
     { id: "compare", title: "Compare what is selected", keys: "c", group: "List", run: withTargets(compare) },
   ];
