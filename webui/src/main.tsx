@@ -5,7 +5,6 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
-import { prefetch } from "./app/prefetch";
 import { LOOKED, whenIdle } from "./app/idleCallback";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { preloadChunks } from "./app/preloadChunks";
@@ -31,13 +30,14 @@ const queries = new QueryClient({
   },
 });
 
-prefetch(queries, window.location);
+// Its loaders start the first queries at once.
+const router = makeRouter(queries);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
       <Actions value={new ActionRegistry()}>
         <ToastProvider>
-          <RouterProvider router={makeRouter()} />
+          <RouterProvider router={router} />
         </ToastProvider>
       </Actions>
     </QueryClientProvider>
