@@ -1,3 +1,4 @@
+import "./styles/index.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
@@ -11,7 +12,6 @@ import { preloadChunks } from "./app/preloadChunks";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
-import "./styles/index.css";
 
 // Dialogs hold the page behind them still by a style that they make.
 setNonce(styleNonce);

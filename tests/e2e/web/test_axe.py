@@ -68,7 +68,7 @@ def page(looker: Visit) -> Page:
 def settled(page: Page) -> None:
     """All that is loaded at first is there."""
     expect(page.locator("main, [role=dialog]").first).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_test_id("loading")).to_have_count(0)
 
 
 def looked_at(page: Page, what: str, found: list[str]) -> None:
@@ -124,7 +124,7 @@ def chosen(page: Page, then: str = "") -> None:
 
 def opened_line(page: Page) -> None:
     page.get_by_role("button", name="First error").click()
-    page.locator(".log-line[aria-current]").click()
+    page.locator("[data-testid=log-line][aria-current]").click()
     expect(page.get_by_role("dialog")).to_be_visible()
 
 

@@ -118,7 +118,7 @@ def test_nothing_runs(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     }.items():
         page.goto(cluster.url + path)
         expect(page.locator("main").first).to_be_visible()
-        expect(page.locator(".loading")).to_have_count(0)
+        expect(page.get_by_test_id("loading")).to_have_count(0)
         watched.look(page, what)
     for number, payload in list(zip(hostile.named, ALL, strict=True))[::4]:
         page.goto(f"{cluster.url}/experiments/{number}/notes")
@@ -145,19 +145,19 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     watched.look(page, "columns")
     page.keyboard.press("Escape")
     page.goto(f"{cluster.url}/experiments/{hostile.experiment}/code")
-    files = page.locator(".file-button").filter(has_not_text=re.compile("hostile.py|payloads.json"))
+    files = page.get_by_test_id("file").filter(has_not_text=re.compile("hostile.py|payloads.json"))
     expect(files).to_have_count(len(PAYLOADS))
     for number, file in enumerate(files.all()):
         file.click()
         expect(file).to_have_attribute("aria-current", "true")
-        expect(page.locator(".code-layout .source-line").nth(len(ALL) - 1)).to_be_visible()
+        expect(page.get_by_test_id("source-line").nth(len(ALL) - 1)).to_be_visible()
         watched.look(page, f"file {number}")
     page.goto(f"{cluster.url}/experiments/{hostile.experiment}")
     page.get_by_role("button", name="Fork").click()
     expect(page.get_by_role("textbox", name="Configuration")).to_contain_text("Fork of <script>")
     watched.look(page, "fork")
     page.get_by_role("textbox", name="Configuration").fill(f"name: x\n{json.dumps(PAYLOADS[1])}: 1\n")
-    expect(page.locator(".remarks")).to_contain_text("<img src=x")
+    expect(page.get_by_role("list", name="Remarks")).to_contain_text("<img src=x")
     watched.look(page, "remarks")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Change the tags").click()
@@ -165,9 +165,9 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     page.keyboard.press("Escape")
     page.goto(f"{cluster.url}/trials/{hostile.trial}/logs")
     page.get_by_role("searchbox", name="Find in the log").fill('<img src=x onerror="')
-    expect(page.locator(".log-line mark").first).to_be_visible()
+    expect(page.get_by_test_id("log-line").locator("mark").first).to_be_visible()
     watched.look(page, "searched log")
-    page.locator(".log-line").first.click()
+    page.get_by_test_id("log-line").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     watched.look(page, "line")
     page.goto(f"{cluster.url}/compare?experiments={hostile.experiment},{hostile.named[0]}")
@@ -181,7 +181,7 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
 
 def test_a_line_of_ten_megabytes(hostile: Hostile, watched: Watch):
     page = watched.visit.page(f"/trials/{hostile.trial}/logs")
-    line = page.locator(".log-line").filter(has_text="one line: ")
+    line = page.get_by_test_id("log-line").filter(has_text="one line: ")
     expect(line).to_contain_text("10,000,010 characters")
     assert len(line.text_content() or "") < 11_000
     line.click()

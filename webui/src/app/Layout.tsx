@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useState } from "react";
 import { NavLink, Outlet, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
@@ -9,6 +10,8 @@ import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
 import { useSession } from "./session";
 import { escapeControl } from "@/format/escapeControl";
+import buttonStyles from "@/components/base/Button.module.css";
+import styles from "./Layout.module.css";
 
 const PLACES = [
   { to: "/", title: "Experiments", keys: "g e", sign: "☰" },
@@ -41,30 +44,34 @@ export function Layout() {
     { id: "sign-out", title: "Sign out", group: "Page", run: leave },
   ]);
   return (
-    <div className="frame">
-      <a className="skip" href="#content">
+    <div className={styles.frame}>
+      <a className={styles.skip} href="#content">
         Skip to the content
       </a>
-      <nav className="rail" aria-label="Places">
-        <NavLink to="/" className="brand" aria-label="Detent: experiments">
+      <nav className={styles.rail} aria-label="Places">
+        <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
           <img src="mark.svg" alt="" width="26" height="26" />
           <span>{session.clusterName || "Detent"}</span>
         </NavLink>
         {PLACES.map((place) => (
-          <NavLink key={place.to} to={place.to} end={place.to === "/"} className="rail-link">
-            <span aria-hidden="true">{place.sign}</span> <span className="rail-title">{place.title}</span>
+          <NavLink key={place.to} to={place.to} end={place.to === "/"} className={styles.link}>
+            <span aria-hidden="true">{place.sign}</span> <span>{place.title}</span>
           </NavLink>
         ))}
-        <div className="rail-foot">
-          <button type="button" className="button button-quiet" onClick={() => setPalette(true)}>
+        <div className={styles.foot}>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
+            onClick={() => setPalette(true)}
+          >
             Find <kbd>Ctrl K</kbd>
           </button>
-          <button type="button" className="button button-quiet" onClick={() => setHelp(true)}>
+          <button type="button" className={clsx(buttonStyles.button, buttonStyles.quiet)} onClick={() => setHelp(true)}>
             Keys <kbd>?</kbd>
           </button>
           <button
             type="button"
-            className="button button-quiet"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
             onClick={leave}
             title={`Signed in as ${session.user.username}`}
           >
@@ -72,7 +79,7 @@ export function Layout() {
           </button>
         </div>
       </nav>
-      <div className="content" id="content" tabIndex={-1}>
+      <div className={styles.content} id="content" tabIndex={-1}>
         <ConnectionNote />
         <Outlet />
       </div>

@@ -10,6 +10,8 @@ import { KeyCaps } from "@/keyboard/KeyCaps";
 import { overviewQuery } from "@/services/cluster";
 import { rowsQuery } from "@/services/columns";
 import { usersQuery } from "@/services/users";
+import typography from "@/styles/typography.module.css";
+import styles from "./Palette.module.css";
 
 interface Entry {
   id: string;
@@ -37,7 +39,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     <Dialog open onClose={onClose} title="Find anything">
       <input
         autoFocus
-        className="palette-input"
+        className={styles.input}
         role="combobox"
         aria-expanded="true"
         aria-controls="palette-list"
@@ -57,7 +59,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           event.preventDefault();
         }}
       />
-      <div className="palette-list" id="palette-list" role="listbox" aria-label="Found" tabIndex={-1}>
+      <div className={styles.list} id="palette-list" role="listbox" aria-label="Found" tabIndex={-1}>
         {entries.map((entry, index) => (
           <div
             key={entry.id}
@@ -65,7 +67,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             role="option"
             aria-selected={index === chosen}
             aria-disabled={entry.disabled !== undefined}
-            className="palette-item"
+            className={styles.item}
             ref={(element) => {
               if (index === chosen) element?.scrollIntoView({ block: "nearest" });
             }}
@@ -74,13 +76,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
             onClick={() => run(entry)}
           >
             <span>
-              {escapeControl(entry.title)} {entry.note && <small className="soft">{entry.note}</small>}
+              {escapeControl(entry.title)} {entry.note && <small className={typography.soft}>{entry.note}</small>}
             </span>
             {entry.disabled ? <small>{entry.disabled}</small> : entry.keys ? <KeyCaps keys={entry.keys} /> : null}
           </div>
         ))}
       </div>
-      {entries.length === 0 && <p className="hint">Nothing by that name.</p>}
+      {entries.length === 0 && <p className={typography.hint}>Nothing by that name.</p>}
     </Dialog>
   );
 }

@@ -11,6 +11,7 @@ import { SignInForm } from "@/routes/SignInForm";
 import { type Session, sessionQuery } from "@/services/session";
 import { Dialog } from "@/components/base/Dialog";
 import { DialogsWait } from "@/components/base/dialogsWait";
+import layout from "@/styles/layout.module.css";
 
 const Current = createContext<Session | null>(null);
 
@@ -34,7 +35,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
   if (!data) {
     if (error instanceof Problem && error.isSignedOut) return <SignInPage onDone={signedIn} />;
     return (
-      <main className="lonely">
+      <main className={layout.lonely}>
         <EmptyState title="The master does not answer" command="det up">
           {messageOf(error)}
         </EmptyState>
@@ -59,7 +60,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
 function SignInPage({ onDone }: { onDone: () => void }) {
   const { pathname } = useLocation();
   return (
-    <main className="lonely">
+    <main className={layout.lonely}>
       <h1>Detent</h1>
       <SignInForm onDone={onDone} note={pathname === "/" ? "" : "Sign in to see this page."} />
     </main>

@@ -1,6 +1,8 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Button } from "./base/Button";
 import { Dialog } from "./base/Dialog";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import layout from "@/styles/layout.module.css";
 
 interface Props {
   open: boolean;
@@ -28,9 +30,9 @@ export function TypedConfirmation({ open, onClose, title, word, action, run, chi
   };
   return (
     <Dialog open={open} onClose={close} title={title}>
-      <form className="field" onSubmit={submit}>
+      <form className={layout.field} onSubmit={submit}>
         {children}
-        <label className="field">
+        <label className={layout.field}>
           <span>
             Type <code>{word}</code> to confirm
           </span>
@@ -42,7 +44,7 @@ export function TypedConfirmation({ open, onClose, title, word, action, run, chi
             autoFocus
           />
         </label>
-        <div className="dialog-foot">
+        <div className={dialogStyles.foot}>
           <Button onClick={close}>Cancel</Button>
           <Button kind="danger" type="submit" why={typed.trim() === word ? undefined : `type “${word}” first`}>
             {action}

@@ -12,6 +12,8 @@ import { experimentMetricNamesQuery } from "@/services/trials";
 import { DifferenceTable } from "./compare/DifferenceTable";
 import { type Compared, comparedRuns } from "./compare/runs";
 import { useCompared } from "./compare/useCompared";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const MOST = 100;
 
@@ -49,8 +51,8 @@ export function Component() {
   return (
     <main>
       <h1>Compare {compared.length} runs</h1>
-      {missing > 0 && <p className="warning">{missing} of them are gone or have no trial yet.</p>}
-      {compared.length > MOST && <p className="warning">Only the first {MOST} are shown.</p>}
+      {missing > 0 && <p className={typography.warning}>{missing} of them are gone or have no trial yet.</p>}
+      {compared.length > MOST && <p className={typography.warning}>Only the first {MOST} are shown.</p>}
       {error ? (
         <Failure error={error} />
       ) : isPending ? (
@@ -78,7 +80,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
   return (
     <>
-      <div className="row" role="group" aria-label="What to compare">
+      <div className={layout.row} role="group" aria-label="What to compare">
         <Button aria-pressed={tab === "curves"} onClick={() => setTab("curves")}>
           Curves
         </Button>

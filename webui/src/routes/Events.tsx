@@ -8,6 +8,8 @@ import { ExactTime } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { eventsQuery, type ListedEvent } from "@/services/events";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const FIELDS = [
   { name: "actor", title: "Who" },
@@ -37,10 +39,10 @@ export function Component() {
   return (
     <main>
       <h1>Events</h1>
-      <div className="row" role="group" aria-label="Which events">
+      <div className={layout.row} role="group" aria-label="Which events">
         {FIELDS.map(({ name, title }) => (
           <label key={name}>
-            <span className="soft">{title}</span>
+            <span className={typography.soft}>{title}</span>
             <input
               value={params.get(name) ?? ""}
               onChange={(event) => set(name, event.target.value)}
@@ -57,8 +59,8 @@ export function Component() {
       ) : events.length === 0 ? (
         <EmptyState title="No such event" command="det experiment create examples/digits/const.yaml examples/digits" />
       ) : (
-        <div className="scroll-x">
-          <table className="plain-table">
+        <div className={layout.scrollX}>
+          <table className={layout.table}>
             <thead>
               <tr>
                 <th>When</th>
@@ -76,7 +78,7 @@ export function Component() {
                   <td>
                     <button
                       type="button"
-                      className="sort-button"
+                      className={layout.sortButton}
                       onClick={() => set("actor", event.actor)}
                       title={`Only by ${event.actor}`}
                     >

@@ -53,7 +53,7 @@ const keys = async (text: string) => {
   await pass();
 };
 const lines = () => screen.queryAllByRole("row").flatMap((row) => /run \d+/.exec(row.textContent ?? "")?.[0] ?? []);
-const cursor = () => /run (\d+)/.exec(document.querySelector(".grid-row.cursor")?.textContent ?? "")?.[1];
+const cursor = () => /run (\d+)/.exec(document.querySelector("[data-cursor]")?.textContent ?? "")?.[1];
 const filterOf = ({ body }: Asked) =>
   JSON.parse((body as { filter: string }).filter) as {
     filterGroup: { children: { columnName: string; operator: string; value: unknown }[] };

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
@@ -24,6 +25,8 @@ import { useSections } from "./home/sections";
 import { useSelection } from "./home/selection";
 import { useBulk } from "./home/useBulk";
 import { useListKeys } from "./home/useListKeys";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** All experiments, single runs and searches in one list. */
 export function Home() {
@@ -104,9 +107,9 @@ export function Home() {
   const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
   const failed = failure !== null && refusal === "";
   return (
-    <main className="home">
-      <div className="page-head">
-        <h1 className="visually-hidden">Experiments</h1>
+    <main>
+      <div className={layout.pageHead}>
+        <h1 className={typography.visuallyHidden}>Experiments</h1>
         <FilterBar
           query={state.query}
           problem={read.problem}
@@ -142,7 +145,7 @@ export function Home() {
             rowAt={rowAt}
             onRows={onRows}
           />
-          <p className="small soft" role="status">
+          <p className={clsx(typography.small, typography.soft)} role="status">
             {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}
           </p>
         </>

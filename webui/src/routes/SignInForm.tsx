@@ -3,6 +3,8 @@ import { type FormEvent, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { signIn } from "@/services/session";
+import typography from "@/styles/typography.module.css";
+import styles from "./SignInForm.module.css";
 
 /** Name and password. The link that `det up` prints needs neither. */
 export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: string }) {
@@ -14,7 +16,7 @@ export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: s
     mutate({ username, password });
   };
   return (
-    <form className="sign-in" onSubmit={submit}>
+    <form className={styles.form} onSubmit={submit}>
       {note && <p>{note}</p>}
       <label>
         User
@@ -38,14 +40,14 @@ export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: s
         />
       </label>
       {error && (
-        <p className="field-problem" role="alert">
+        <p className={typography.problem} role="alert">
           {messageOf(error)}
         </p>
       )}
       <Button kind="primary" type="submit" busy={isPending}>
         Sign in
       </Button>
-      <p className="hint">
+      <p className={typography.hint}>
         On the machine of the cluster, <code>det master open</code> prints a link that signs you in.
       </p>
     </form>

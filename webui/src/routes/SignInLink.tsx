@@ -5,6 +5,7 @@ import { messageOf } from "@/api/problem";
 import { Loading } from "@/components/base/Loading";
 import { signIn } from "@/services/session";
 import { SignInForm } from "./SignInForm";
+import layout from "@/styles/layout.module.css";
 
 /** `/sign-in#TOKEN`: the link of `det up`. The token is in the fragment, which is sent to nobody and logged nowhere. */
 export function SignInLink() {
@@ -26,7 +27,7 @@ export function SignInLink() {
   }, [token, mutate]);
   if (token && !error) return <Loading what="your session" />;
   return (
-    <main className="lonely">
+    <main className={layout.lonely}>
       <h1>Detent</h1>
       <SignInForm onDone={done} note={error ? messageOf(error) : "Sign in to go on."} />
     </main>

@@ -19,6 +19,8 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
 import type { TrialTabProps } from "./trial/tabProps";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const ForkDialog = lazy(
   () => import("./experiment/ForkDialog"),
@@ -107,13 +109,13 @@ function TrialPage({ first }: { first: Trial }) {
   return (
     <main>
       {failed}
-      <header className="field">
-        <p className="crumbs">
+      <header className={layout.field}>
+        <p className={typography.crumbs}>
           <Link to="/">Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
         </p>
-        <div className="page-head">
-          <h1 className="grow">Trial {id}</h1>
-          <div className="row" role="group" aria-label="Steer the experiment of this trial">
+        <div className={layout.pageHead}>
+          <h1 className={layout.grow}>Trial {id}</h1>
+          <div className={layout.row} role="group" aria-label="Steer the experiment of this trial">
             <Button
               kind={status?.can.pause ? "primary" : "plain"}
               why={why("pause")}
@@ -133,15 +135,15 @@ function TrialPage({ first }: { first: Trial }) {
             <Button onClick={() => setForking(true)}>Fork</Button>
           </div>
         </div>
-        <div className="row">
+        <div className={layout.row}>
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
-            <span className="soft" role="status">
+            <span className={typography.soft} role="status">
               {own.text === stateLook(own.state).word ? "for" : `${own.text},`}{" "}
               {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}
-          <span className="soft">
+          <span className={typography.soft}>
             step {trial.totalBatchesProcessed}
             {trial.restarts > 0 && `, ${trial.restarts} ${trial.restarts === 1 ? "restart" : "restarts"}`}
           </span>
@@ -149,7 +151,7 @@ function TrialPage({ first }: { first: Trial }) {
             <span>best {figure(trial.searcherMetricValue)}</span>
           )}
         </div>
-        {own?.waiting && <p className="warning">It waits: {own.waiting}</p>}
+        {own?.waiting && <p className={typography.warning}>It waits: {own.waiting}</p>}
       </header>
       <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>

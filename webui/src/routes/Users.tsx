@@ -12,6 +12,10 @@ import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { addUser, changeUser, type User, type UserChange, usersQuery } from "@/services/users";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import signInFormStyles from "./SignInForm.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Edit {
   user: User;
@@ -47,8 +51,8 @@ export function Component() {
   const why = session.user.admin ? undefined : "this needs an admin";
   return (
     <main>
-      <div className="page-head">
-        <h1 className="grow">Users</h1>
+      <div className={layout.pageHead}>
+        <h1 className={layout.grow}>Users</h1>
         <Button kind="primary" why={why} onClick={() => setAdding(true)}>
           Add a user
         </Button>
@@ -58,8 +62,8 @@ export function Component() {
       ) : !data ? (
         <Loading what="the users" />
       ) : (
-        <div className="scroll-x">
-          <table className="plain-table">
+        <div className={layout.scrollX}>
+          <table className={layout.table}>
             <thead>
               <tr>
                 <th>User</th>
@@ -67,7 +71,7 @@ export function Component() {
                 <th>State</th>
                 <th>Signed in last</th>
                 <th>
-                  <span className="visually-hidden">What can be done</span>
+                  <span className={typography.visuallyHidden}>What can be done</span>
                 </th>
               </tr>
             </thead>
@@ -78,14 +82,14 @@ export function Component() {
                     <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
                       {escapeControl(user.username)}
                     </Link>{" "}
-                    <span className="soft">{escapeControl(user.displayName ?? "")}</span>
+                    <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
                   <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
                   <td>{user.active ? "✓ active" : "■ switched off"}</td>
                   <td>
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>
-                  <td className="row">
+                  <td className={layout.row}>
                     <Button
                       why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
                       onClick={() =>
@@ -165,7 +169,7 @@ function UserForm({ title, withName = false, busy, onClose, onSubmit }: FormProp
   };
   return (
     <Dialog open onClose={onClose} title={title}>
-      <form className="sign-in" onSubmit={submit}>
+      <form className={signInFormStyles.form} onSubmit={submit}>
         {withName && (
           <label>
             Name
@@ -189,11 +193,11 @@ function UserForm({ title, withName = false, busy, onClose, onSubmit }: FormProp
           />
         </label>
         {withName && (
-          <label className="row">
+          <label className={layout.row}>
             <input type="checkbox" checked={admin} onChange={(event) => setAdmin(event.target.checked)} /> Admin
           </label>
         )}
-        <div className="dialog-foot">
+        <div className={dialogStyles.foot}>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={busy}>
             Save

@@ -1,6 +1,9 @@
+import { clsx } from "clsx";
 import * as Radix from "@radix-ui/react-dialog";
 import { type ReactNode, useContext, useState } from "react";
 import { DialogsWait } from "./dialogsWait";
+import buttonStyles from "./Button.module.css";
+import dialogStyles from "./Dialog.module.css";
 
 export interface DialogProps {
   open: boolean;
@@ -29,20 +32,20 @@ export default function DialogWindow({
   return (
     <Radix.Root open onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="dialog-overlay" />
+        <Radix.Overlay className={dialogStyles.overlay} />
         <Radix.Content
           {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})}
-          className={wide ? "dialog dialog-wide" : "dialog"}
+          className={clsx(dialogStyles.dialog, wide && dialogStyles.wide)}
           {...(description ? {} : { "aria-describedby": undefined })}
         >
-          <header className="dialog-head">
-            <Radix.Title className="dialog-title">{title}</Radix.Title>
-            <Radix.Close className="button button-quiet" aria-label="Close">
+          <header className={dialogStyles.head}>
+            <Radix.Title className={dialogStyles.title}>{title}</Radix.Title>
+            <Radix.Close className={clsx(buttonStyles.button, buttonStyles.quiet)} aria-label="Close">
               ✕
             </Radix.Close>
           </header>
-          {description && <Radix.Description className="dialog-description">{description}</Radix.Description>}
-          <div className="dialog-body">{children}</div>
+          {description && <Radix.Description className={dialogStyles.description}>{description}</Radix.Description>}
+          <div className={dialogStyles.body}>{children}</div>
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

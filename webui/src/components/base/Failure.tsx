@@ -2,6 +2,7 @@ import { messageOf, Problem } from "@/api/problem";
 import { Button } from "./Button";
 import { EmptyState } from "./EmptyState";
 import { escapeControl } from "@/format/escapeControl";
+import styles from "./Failure.module.css";
 
 /** What went wrong with loading something, in the master's words, and what can be done. */
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
@@ -11,7 +12,7 @@ export function Failure({ error, retry, gone }: { error: unknown; retry?: () => 
     );
   }
   return (
-    <div className="failure" role="alert">
+    <div className={styles.failure} role="alert">
       <p>{escapeControl(messageOf(error))}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>

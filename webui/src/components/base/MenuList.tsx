@@ -1,5 +1,8 @@
+import { clsx } from "clsx";
 import * as Radix from "@radix-ui/react-dropdown-menu";
 import type { ReactNode } from "react";
+import buttonStyles from "./Button.module.css";
+import overlayStyles from "./Overlay.module.css";
 
 export interface MenuItem {
   title: string;
@@ -21,15 +24,15 @@ export interface MenuProps {
 export default function MenuList({ label, items, children }: MenuProps) {
   return (
     <Radix.Root modal={false} defaultOpen>
-      <Radix.Trigger className="button button-plain" aria-label={label}>
+      <Radix.Trigger className={buttonStyles.button} aria-label={label}>
         {children}
       </Radix.Trigger>
       <Radix.Portal>
-        <Radix.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
+        <Radix.Content className={overlayStyles.menu} align="end" sideOffset={4} collisionPadding={8}>
           {items.map((item) => (
             <Radix.Item
               key={item.title}
-              className={item.danger ? "menu-item menu-danger" : "menu-item"}
+              className={clsx(overlayStyles.item, item.danger && overlayStyles.danger)}
               disabled={item.why !== undefined}
               onSelect={item.run}
             >

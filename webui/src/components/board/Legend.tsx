@@ -1,5 +1,7 @@
 import type { ChartLine } from "../charts/line";
 import { escapeControl } from "@/format/escapeControl";
+import typography from "@/styles/typography.module.css";
+import styles from "./Legend.module.css";
 
 const MOST = 40;
 
@@ -7,9 +9,9 @@ const MOST = 40;
 export function Legend({ lines }: { lines: readonly ChartLine[] }) {
   return (
     // Many lines scroll, and what scrolls has to be reached by keys.
-    <ul className="legend" aria-label="Lines" tabIndex={lines.length > 3 ? 0 : undefined}>
+    <ul className={styles.legend} aria-label="Lines" tabIndex={lines.length > 3 ? 0 : undefined}>
       {lines.slice(0, MOST).map((line) => (
-        <li key={line.key} className="legend-line">
+        <li key={line.key} className={styles.line}>
           <svg width="22" height="8" aria-hidden="true">
             <line
               x1="0"
@@ -24,7 +26,7 @@ export function Legend({ lines }: { lines: readonly ChartLine[] }) {
           {escapeControl(line.label)}
         </li>
       ))}
-      {lines.length > MOST && <li className="soft">and {lines.length - MOST} more</li>}
+      {lines.length > MOST && <li className={typography.soft}>and {lines.length - MOST} more</li>}
     </ul>
   );
 }

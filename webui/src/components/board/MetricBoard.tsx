@@ -7,6 +7,9 @@ import type { Run } from "./lines";
 import { Panel } from "./Panel";
 import { type PanelOf, panelsOf } from "./panels";
 import { isProfile } from "./profile";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./MetricBoard.module.css";
 
 interface Props {
   experimentId: number | "many";
@@ -46,10 +49,10 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   if (panels.length === 0)
     return <EmptyState title="No figures yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (
-    <section className="field" aria-label="Curves">
-      <div className="board-controls" role="group" aria-label="How curves are drawn">
+    <section className={layout.field} aria-label="Curves">
+      <div className={styles.controls} role="group" aria-label="How curves are drawn">
         <label>
-          <span className="soft">x</span>
+          <span className={typography.soft}>x</span>
           <select
             value={state.x}
             onChange={(event) => change({ x: event.target.value as typeof state.x })}
@@ -61,7 +64,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           </select>
         </label>
         <label>
-          <span className="soft">Smoothing</span>
+          <span className={typography.soft}>Smoothing</span>
           <input
             type="range"
             min={0}
@@ -71,7 +74,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
             onChange={(event) => change({ smoothing: Number(event.target.value) })}
             aria-label="Smoothing"
           />
-          <span className="number">{state.smoothing.toFixed(2)}</span>
+          <span className={typography.number}>{state.smoothing.toFixed(2)}</span>
         </label>
         <Button aria-pressed={state.logY} onClick={() => change({ logY: !state.logY })}>
           log y
@@ -95,14 +98,14 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
         {state.zoom && <Button onClick={() => change({ zoom: null })}>Zoom out</Button>}
         <input
           type="search"
-          className="grow"
+          className={layout.grow}
           value={query}
           onChange={(event) => setQuery(event.target.value)}
           placeholder={`Find one of ${panels.length} metrics`}
           aria-label="Find a metric"
         />
       </div>
-      <div className="cards">
+      <div className={layout.cards}>
         {visible.map((panel) => (
           <Panel
             key={panel.name}
@@ -118,7 +121,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           />
         ))}
       </div>
-      {matching.length === 0 && <p className="hint">No metric by that name.</p>}
+      {matching.length === 0 && <p className={typography.hint}>No metric by that name.</p>}
       {matching.length > visible.length && (
         <Button onClick={() => setShown(shown + 12)}>
           {Math.min(12, matching.length - visible.length)} more of {matching.length - visible.length}

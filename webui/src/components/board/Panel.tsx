@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import { messageOf } from "@/api/problem";
@@ -15,6 +16,9 @@ import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
 import { NO_MARKS, placed } from "./marks";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Panel.module.css";
 
 interface Props {
   name: string;
@@ -81,9 +85,9 @@ export function Panel({
   };
   const thinned = (data ?? []).filter((series) => series.count > series.values.length).length;
   return (
-    <section className="card" ref={frame} aria-label={name}>
-      <div className="chart-tools">
-        <h3 className="chart-title grow">{escapeControl(name)}</h3>
+    <section className={layout.card} ref={frame} aria-label={name}>
+      <div className={styles.tools}>
+        <h3 className={clsx(styles.title, layout.grow)}>{escapeControl(name)}</h3>
         {state.zoom && (
           <Button kind="quiet" onClick={() => change({ zoom: null })}>
             All of it
@@ -99,7 +103,7 @@ export function Panel({
       {error ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
-        <p className="hint chart-none">
+        <p className={typography.hint}>
           No point of {escapeControl(name)} over {state.x} yet.
         </p>
       ) : (
@@ -117,7 +121,9 @@ export function Panel({
       )}
       <Legend lines={lines} />
       {thinned > 0 && (
-        <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>
+        <p className={typography.visuallyHidden}>
+          Thinned so that least and greatest values stay; zoom in for all points.
+        </p>
       )}
     </section>
   );

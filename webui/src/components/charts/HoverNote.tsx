@@ -6,6 +6,8 @@ import { exact } from "@/format/dateTime";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
 import { escapeControl } from "@/format/escapeControl";
+import typography from "@/styles/typography.module.css";
+import styles from "./HoverNote.module.css";
 
 export interface Hover {
   index: number;
@@ -38,14 +40,14 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
     .filter(({ value }) => value !== null);
   const place = hover.left > 260 ? { right: `calc(100% - ${hover.left - 12}px)` } : { left: hover.left + 12 };
   return (
-    <div className="chart-hover" style={{ ...place, top: 8 }} aria-hidden="true">
+    <div className={styles.hover} style={{ ...place, top: 8 }} aria-hidden="true">
       <strong>
         {x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}
       </strong>
       {values.slice(0, MOST).map(({ line, value }) => (
         <span key={line.key}>
           <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)}{" "}
-          <b className="number">{figure(value)}</b>
+          <b className={typography.number}>{figure(value)}</b>
         </span>
       ))}
       {values.length > MOST && <span>and {values.length - MOST} more</span>}

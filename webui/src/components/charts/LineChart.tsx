@@ -9,7 +9,8 @@ import { type Hover, HoverNote } from "./HoverNote";
 import type { ChartLine, ChartMark } from "./line";
 import { options } from "./plotOptions";
 import { picture } from "./picture";
-import "./charts.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./LineChart.module.css";
 
 export interface ChartHandle {
   /** A PNG of what is drawn, with its title and its lines' names. */
@@ -104,11 +105,11 @@ export function LineChart({
   useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
   const summary = useMemo(() => summaryOf(title, lines, x), [title, lines, x]);
   return (
-    <div className="chart">
-      <div ref={place} className="chart-plot" role="img" aria-label={summary} style={{ height }} />
+    <div className={styles.chart}>
+      <div ref={place} className={styles.plot} role="img" aria-label={summary} style={{ height }} />
       {hover && <HoverNote hover={hover} lines={lines} columns={aligned.columns} data={aligned.data} x={x} />}
       {aligned.lost.length > 0 && (
-        <p className="hint">
+        <p className={typography.hint}>
           {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line:{" "}
           {lostWords(aligned.lost, logY)}.
         </p>

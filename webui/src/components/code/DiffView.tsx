@@ -1,6 +1,10 @@
+import { clsx } from "clsx";
 import { diffLines } from "diff";
 import { useMemo } from "react";
 import { escapeControl } from "@/format/escapeControl";
+import sourceStyles from "./source.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const AROUND = 3;
 
@@ -13,12 +17,19 @@ interface Line {
 export function DiffView({ before, after, label }: { before: string; after: string; label: string }) {
   const lines = useMemo(() => linesOf(before, after), [before, after]);
   if (lines.every((line) => line.kind === "same" || line.kind === "gap"))
-    return <p className="hint">Nothing differs.</p>;
+    return <p className={typography.hint}>Nothing differs.</p>;
   return (
-    <div className="source card scroll-x" role="region" aria-label={label} tabIndex={0}>
+    <div
+      className={clsx(sourceStyles.source, layout.card, layout.scrollX)}
+      role="region"
+      aria-label={label}
+      tabIndex={0}
+    >
       {lines.map((line, index) => (
-        <div key={index} className={`source-line diff-${line.kind}`}>
-          <span className="source-number">{line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}</span>
+        <div key={index} className={clsx(sourceStyles.line, line.kind !== "same" && sourceStyles[line.kind])}>
+          <span className={sourceStyles.number}>
+            {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}
+          </span>
           <code>{escapeControl(line.text)}</code>
         </div>
       ))}

@@ -7,7 +7,7 @@ import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import { styleNonce } from "@/app/base";
-import "./editor.css";
+import styles from "./YamlEditor.module.css";
 
 export interface Remark {
   severity: "error" | "warning";
@@ -82,7 +82,7 @@ export function YamlEditor({ label, value, onChange, check, readOnly = false }: 
     if (editor && editor.state.doc.toString() !== value)
       editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
-  return <div ref={place} className="editor" />;
+  return <div ref={place} className={styles.editor} />;
 }
 
 function remarks(state: EditorState, found: readonly Remark[]): Diagnostic[] {

@@ -3,6 +3,9 @@ import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./HeatMap.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -71,7 +74,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
   );
   const choose = (value: string, set: (name: string) => void, label: string) => (
     <label>
-      <span className="soft">{label}</span>
+      <span className={typography.soft}>{label}</span>
       <select value={value} onChange={(event) => set(event.target.value)}>
         {names.map((name) => (
           <option key={name} value={name}>
@@ -82,13 +85,18 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
     </label>
   );
   return (
-    <div className="field">
-      <div className="row">
+    <div className={layout.field}>
+      <div className={layout.row}>
         {choose(first, setFirst, "across")} {choose(second, setSecond, "down")}
       </div>
-      <div className="scroll-x" role="region" aria-label={`Mean ${metric} over ${first} and ${second}`} tabIndex={0}>
-        <table className="heat">
-          <caption className="visually-hidden">
+      <div
+        className={layout.scrollX}
+        role="region"
+        aria-label={`Mean ${metric} over ${first} and ${second}`}
+        tabIndex={0}
+      >
+        <table className={styles.heat}>
+          <caption className={typography.visuallyHidden}>
             Mean {escapeControl(metric)} over {escapeControl(first)} and {escapeControl(second)}
           </caption>
           <thead>

@@ -1,9 +1,14 @@
+import { clsx } from "clsx";
 import { type PointerEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import buttonStyles from "@/components/base/Button.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ParallelCoordinates.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -62,13 +67,13 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
     .slice(-MOST);
   const kept = shown.filter(({ point }) => isKept(point));
   return (
-    <figure className="parallel">
-      <div className="scroll-x" role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
+    <figure>
+      <div className={layout.scrollX} role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
         <svg
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
           role="img"
           aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`}
-          className="parallel-plot"
+          className={styles.plot}
         >
           {shown.map(({ point, good: each }) => {
             const places = axes
@@ -83,7 +88,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
                 stroke={on ? shade(each) : "var(--line)"}
                 strokeWidth={over === point ? 4 : on ? 1.6 : 1}
                 opacity={on ? 0.9 : 0.35}
-                className="parallel-line"
+                className={styles.line}
                 onPointerEnter={() => setOver(point)}
                 onPointerLeave={() => setOver(null)}
                 onClick={() => void navigate(`/experiments/${point.experimentId}/trials/${point.trialId}`)}
@@ -103,15 +108,15 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
           ))}
         </svg>
       </div>
-      <figcaption className="row small">
-        <span className="soft">worst</span>
+      <figcaption className={clsx(layout.row, typography.small)}>
+        <span className={typography.soft}>worst</span>
         <svg width="120" height="8" aria-hidden="true">
           {Array.from({ length: 24 }, (_, index) => (
             <rect key={index} x={index * 5} width="5" height="8" fill={shade(index / 23)} />
           ))}
         </svg>
-        <span className="soft">best</span>
-        <span className="grow" role="status">
+        <span className={typography.soft}>best</span>
+        <span className={layout.grow} role="status">
           {over
             ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}`
             : Object.keys(brushes).length > 0
@@ -119,7 +124,11 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
               : `${shown.length} trials`}
         </span>
         {Object.keys(brushes).length > 0 && (
-          <button type="button" className="button button-quiet" onClick={() => setBrushes({})}>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
+            onClick={() => setBrushes({})}
+          >
             All again
           </button>
         )}
@@ -160,13 +169,13 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   };
   return (
     <g>
-      <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className="parallel-name">
+      <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className={styles.name}>
         {escapeControl(axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name)}
         <title>{escapeControl(axis.name)}</title>
       </text>
       <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
       {ticks.map((tick, index) => (
-        <text key={tick} x={x + 6} y={down(tick) - 4} className="parallel-tick">
+        <text key={tick} x={x + 6} y={down(tick) - 4} className={styles.tick}>
           {axis.few ? axis.few[index]!.title : axis.label(tick)}
         </text>
       ))}
@@ -176,7 +185,7 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
           width={12}
           y={down(brush[1])}
           height={Math.max(1, down(brush[0]) - down(brush[1]))}
-          className="parallel-brush"
+          className={styles.brush}
         />
       )}
       <rect
@@ -185,7 +194,7 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
         y={TOP}
         height={HEIGHT - TOP - BOTTOM}
         fill="transparent"
-        className="parallel-grip"
+        className={styles.grip}
         onPointerDown={drag}
       />
     </g>

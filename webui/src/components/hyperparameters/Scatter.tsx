@@ -4,6 +4,9 @@ import { figure } from "@/format/number";
 import { axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import panelStyles from "@/components/board/Panel.module.css";
+import parallelCoordinatesStyles from "./ParallelCoordinates.module.css";
+import layout from "@/styles/layout.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -35,8 +38,8 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
   const left = (place: number) => LEFT + 8 + place * (WIDTH - LEFT - 20);
   const down = (place: number) => HEIGHT - BOTTOM - 6 - place * (HEIGHT - BOTTOM - 18);
   return (
-    <figure className="card">
-      <h3 className="chart-title">{escapeControl(name)}</h3>
+    <figure className={layout.card}>
+      <h3 className={panelStyles.title}>{escapeControl(name)}</h3>
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         role="group"
@@ -45,7 +48,7 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
         <line x1={LEFT} x2={WIDTH - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         <line x1={LEFT} x2={LEFT} y1={8} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         {[0, 0.5, 1].map((tick) => (
-          <g key={tick} className="parallel-tick">
+          <g key={tick} className={parallelCoordinatesStyles.tick}>
             <text x={LEFT - 5} y={down(tick) + 4} textAnchor="end">
               {y.label(tick)}
             </text>

@@ -5,6 +5,8 @@ import { fetchWholeLine, type LogLine } from "@/services/logs";
 import { CopyText } from "../base/CopyText";
 import { Dialog } from "../base/Dialog";
 import { ExactTime } from "../TimeText";
+import typography from "@/styles/typography.module.css";
+import styles from "./LineDialog.module.css";
 
 const MOST = 200_000;
 
@@ -21,7 +23,7 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
   link.searchParams.set("line", String(line.id));
   return (
     <Dialog open onClose={onClose} title={`Line ${line.id}`} wide>
-      <dl className="facts">
+      <dl className={typography.facts}>
         <dt>Written</dt>
         <dd>
           <ExactTime at={line.time} />
@@ -37,9 +39,9 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
           <CopyText text={link.href} />
         </dd>
       </dl>
-      <pre className="log-whole">{escapeControl(text.slice(0, MOST))}</pre>
+      <pre className={styles.whole}>{escapeControl(text.slice(0, MOST))}</pre>
       {text.length > MOST && (
-        <p className="hint">
+        <p className={typography.hint}>
           The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.
         </p>
       )}

@@ -2,6 +2,8 @@ import { type Ref, useCallback } from "react";
 import { useLateText } from "@/hooks/useLateText";
 import type { LogFilter } from "@/services/logs";
 import { Button } from "../base/Button";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   filter: LogFilter;
@@ -25,11 +27,11 @@ export function LogControls({ filter, change, ranks, attempts, inputRef }: Props
         : [...filter.levels, level],
     });
   return (
-    <div className="row" role="group" aria-label="Which lines are shown">
+    <div className={layout.row} role="group" aria-label="Which lines are shown">
       <input
         ref={inputRef}
         type="search"
-        className="grow"
+        className={layout.grow}
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
         onBlur={send}
@@ -47,7 +49,7 @@ export function LogControls({ filter, change, ranks, attempts, inputRef }: Props
       ))}
       {ranks.length > 1 && (
         <label>
-          <span className="soft">Rank</span>
+          <span className={typography.soft}>Rank</span>
           <select
             value={filter.rankIds[0] ?? ""}
             onChange={(event) => change({ rankIds: event.target.value === "" ? [] : [Number(event.target.value)] })}
@@ -63,7 +65,7 @@ export function LogControls({ filter, change, ranks, attempts, inputRef }: Props
       )}
       {attempts.length > 1 && (
         <label>
-          <span className="soft">Attempt</span>
+          <span className={typography.soft}>Attempt</span>
           <select
             value={filter.allocationIds[0] ?? ""}
             onChange={(event) => change({ allocationIds: event.target.value === "" ? [] : [event.target.value] })}

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useSession } from "@/app/session";
@@ -8,6 +9,9 @@ import { useApiMutation } from "@/hooks/useApiMutation";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./AgentCard.module.css";
 
 /** Enables or disables one slot, or the whole agent if no slot is given. */
 interface Change {
@@ -34,11 +38,11 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         : "disabled"
     : "not connected";
   return (
-    <section className="card" aria-label={`Agent ${agent.id}`}>
-      <div className="row">
-        <h2 className="grow">
+    <section className={layout.card} aria-label={`Agent ${agent.id}`}>
+      <div className={layout.row}>
+        <h2 className={layout.grow}>
           {escapeControl(agent.id)}{" "}
-          <span className={`tag agent-${agent.connected ? "up" : "down"}`}>
+          <span className={clsx(typography.tag, !agent.connected && styles.down)}>
             {agent.connected ? "● " : "✕ "}
             {state}
           </span>
@@ -69,10 +73,10 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
           </Button>
         )}
       </div>
-      <p className="soft small">
+      <p className={clsx(typography.soft, typography.small)}>
         {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
-      <ul className="slots">
+      <ul className={styles.slots}>
         {agent.slots.map((slot) => (
           <SlotBox key={slot.id} agent={agent} slot={slot} why={why} change={change} />
         ))}
@@ -90,6 +94,8 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
   );
 }
 
+const SLOT_CLASSES = { "in use": styles.inUse, gone: styles.gone, free: styles.free, off: styles.off };
+
 interface SlotProps {
   agent: OverviewAgent;
   slot: OverviewSlot;
@@ -103,10 +109,10 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
   const [disabling, setDisabling] = useState(false);
   const word = held ? "in use" : !agent.connected ? "gone" : slot.enabled && agent.enabled ? "free" : "off";
   return (
-    <li className={`slot slot-${word.replace(" ", "-")}`} data-slot={slot.id}>
-      <div className="row">
+    <li className={clsx(styles.slot, SLOT_CLASSES[word])} data-slot={slot.id}>
+      <div className={layout.row}>
         <strong>slot {slot.id}</strong>{" "}
-        <span className="small soft grow" title={slot.brand}>
+        <span className={clsx(typography.small, typography.soft, layout.grow)} title={slot.brand}>
           {slot.type}
         </span>
         <Button
@@ -127,12 +133,12 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
           <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>
             {escapeControl(held.experimentName)}
           </Link>
-          <span className="small soft">
+          <span className={clsx(typography.small, typography.soft)}>
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>
         </>
       ) : (
-        <span className="soft">{word}</span>
+        <span className={typography.soft}>{word}</span>
       )}
       {disabling && (
         <DisableDialog

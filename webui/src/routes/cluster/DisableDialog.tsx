@@ -1,6 +1,7 @@
 import { Confirmation } from "@/components/Confirmation";
 import { escapeControl } from "@/format/escapeControl";
 import type { OverviewSlot } from "@/services/cluster";
+import experimentNamesStyles from "@/components/ExperimentNames.module.css";
 
 interface Props {
   /** As in "agent gpu-1" or "slot 0 of gpu-1". */
@@ -32,7 +33,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
             {trials.length === 1 ? "This trial is" : `These ${trials.length} trials are`} killed at once, without a
             checkpoint. The work since the last checkpoint is lost:
           </p>
-          <ul className="names" aria-label="Trials">
+          <ul className={experimentNamesStyles.names} aria-label="Trials">
             {trials.map(({ trialId, experimentId, experimentName }) => (
               <li key={trialId}>
                 Trial {trialId} of experiment {experimentId}, {escapeControl(experimentName)}

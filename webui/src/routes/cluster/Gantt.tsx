@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
@@ -10,6 +11,9 @@ import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Gantt.module.css";
 
 interface Bar {
   hold: SlotHold;
@@ -57,27 +61,27 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
     [agents],
   );
   return (
-    <section className="card" aria-label="Slots over time">
-      <div className="row">
-        <h2 className="grow">Slots over time</h2>
+    <section className={layout.card} aria-label="Slots over time">
+      <div className={layout.row}>
+        <h2 className={layout.grow}>Slots over time</h2>
         {SPANS.map((each) => (
           <Button key={each.seconds} aria-pressed={each.seconds === seconds} onClick={() => setSeconds(each.seconds)}>
             {each.title}
           </Button>
         ))}
       </div>
-      <div className="gantt">
+      <div className={styles.gantt}>
         {rows.map(({ agentId, slotId }) => (
-          <div key={`${agentId}/${slotId}`} className="gantt-row">
-            <span className="small gantt-name" title={agentId}>
+          <div key={`${agentId}/${slotId}`} className={styles.row}>
+            <span className={clsx(typography.small, styles.name)} title={agentId}>
               {agentId} {slotId}
             </span>
-            <div className="gantt-lane">
+            <div className={styles.lane}>
               {barsOf(data?.holds ?? [], agentId, slotId, from, now, now).map((bar) => (
                 <Link
                   key={`${bar.hold.trialId}/${bar.hold.from}`}
                   to={`/experiments/${bar.hold.experimentId}/trials/${bar.hold.trialId}`}
-                  className="gantt-bar"
+                  className={styles.bar}
                   style={{
                     left: `${bar.left * 100}%`,
                     width: `max(3px, ${bar.width * 100}%)`,
@@ -88,7 +92,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
                   {bar.width > 0.06 ? (
                     escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`)
                   ) : (
-                    <span className="visually-hidden">{escapeControl(bar.hold.experimentName)}</span>
+                    <span className={typography.visuallyHidden}>{escapeControl(bar.hold.experimentName)}</span>
                   )}
                 </Link>
               ))}
@@ -96,7 +100,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
           </div>
         ))}
       </div>
-      <div className="gantt-scale small soft">
+      <div className={clsx(styles.scale, typography.small, typography.soft)}>
         <span>{exact(from, timeZone)}</span>
         <span>now</span>
       </div>

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "@/components/base/Button";
 import { escapeControl } from "@/format/escapeControl";
 import { useEditExperiment } from "./useEditExperiment";
+import layout from "@/styles/layout.module.css";
 
 /** The name, which becomes a field when its pencil is pressed. */
 export function EditableName({ id, name }: { id: number; name: string }) {
@@ -23,7 +24,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
     );
   }
   return (
-    <form className="row" onSubmit={save}>
+    <form className={layout.row} onSubmit={save}>
       <input
         autoFocus
         aria-label="Name"

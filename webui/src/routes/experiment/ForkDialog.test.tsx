@@ -43,7 +43,7 @@ async function type(from: string, to: string) {
 
 const button = (name: string) => screen.getByRole("button", { name });
 const remarks = () =>
-  within(document.querySelector<HTMLElement>(".remarks")!)
+  within(screen.getByRole("list", { name: "Remarks" }))
     .queryAllByRole("listitem")
     .map((each) => each.textContent);
 

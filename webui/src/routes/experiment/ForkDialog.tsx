@@ -6,11 +6,13 @@ import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
-import "@/components/code/code.css";
 import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
 import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
 import { forkText } from "./forkText";
 import { escapeControl } from "@/format/escapeControl";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ForkDialog.module.css";
 
 interface Props {
   parentId: number;
@@ -76,20 +78,20 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       ) : (
         <>
           <YamlEditor label="Configuration" value={text} onChange={edit} check={check} />
-          <ul className="remarks" aria-live="polite">
+          <ul className={styles.remarks} aria-label="Remarks" aria-live="polite">
             {found.map((each, index) => (
-              <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
+              <li key={index} className={each.severity === "error" ? typography.problem : typography.hint}>
                 line {each.line}:{each.column} {each.severity} [{each.code}] {escapeControl(each.message)}
                 {each.hint && ` — ${escapeControl(each.hint)}`}
               </li>
             ))}
           </ul>
           {fork.error && (
-            <pre className="field-problem" role="alert">
+            <pre className={typography.problem} role="alert">
               {refusalOf(fork.error)}
             </pre>
           )}
-          <div className="dialog-foot">
+          <div className={dialogStyles.foot}>
             <Button onClick={onClose}>Cancel</Button>
             <Button busy={fork.isPending} why={why} onClick={() => fork.mutate(false)}>
               Create paused

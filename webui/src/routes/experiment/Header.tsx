@@ -16,6 +16,8 @@ import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const ForkDialog = lazy(
   () => import("./ForkDialog"),
@@ -78,8 +80,8 @@ export function Header({ experiment, status }: Props) {
     { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
   ]);
   return (
-    <header className="field">
-      <p className="crumbs">
+    <header className={layout.field}>
+      <p className={typography.crumbs}>
         <Link to="/">Experiments</Link> / {id}
         {experiment.forkedFrom !== null && experiment.forkedFrom !== undefined && (
           <>
@@ -88,10 +90,10 @@ export function Header({ experiment, status }: Props) {
           </>
         )}
       </p>
-      <div className="page-head">
+      <div className={layout.pageHead}>
         <EditableName id={id} name={experiment.name} />
-        <span className="grow" />
-        <div className="row" role="group" aria-label="Steer the experiment">
+        <span className={layout.grow} />
+        <div className={layout.row} role="group" aria-label="Steer the experiment">
           {STEERING.map(({ verb, title, note, danger }) => (
             <Button
               key={verb}
@@ -129,7 +131,7 @@ export function Header({ experiment, status }: Props) {
           </Menu>
         </div>
       </div>
-      <div className="row">
+      <div className={layout.row}>
         <Now status={status} />
         <Progress id={id} status={status} />
         <Labels id={id} labels={experiment.labels} />
@@ -153,10 +155,10 @@ export function Header({ experiment, status }: Props) {
 function Now({ status }: { status: ExperimentStatus }) {
   const now = useNow();
   return (
-    <span className="row" role="status" aria-live="polite">
+    <span className={layout.row} role="status" aria-live="polite">
       <StateBadge state={status.state} />
-      {status.archived && <span className="tag">archived</span>}
-      <span className="soft">
+      {status.archived && <span className={typography.tag}>archived</span>}
+      <span className={typography.soft}>
         {status.text === stateLook(status.state).word ? "for" : `${status.text},`}{" "}
         <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
@@ -169,9 +171,11 @@ function Progress({ id, status }: { id: number; status: ExperimentStatus }) {
   const { data } = useQuery({ ...progressQuery(id), enabled: live, placeholderData: status });
   const shown = live && data ? data : status;
   return (
-    <span className="row">
+    <span className={layout.row}>
       <ProgressBar fraction={status.state === "STATE_COMPLETED" ? 1 : shown.progress} label="Progress" />
-      {shown.etaSeconds !== null && <span className="soft">about {duration(shown.etaSeconds * 1000)} left</span>}
+      {shown.etaSeconds !== null && (
+        <span className={typography.soft}>about {duration(shown.etaSeconds * 1000)} left</span>
+      )}
     </span>
   );
 }

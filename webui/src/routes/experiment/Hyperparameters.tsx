@@ -5,7 +5,6 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { pointsOf, varying } from "@/components/hyperparameters/axes";
 import { HeatMap } from "@/components/hyperparameters/HeatMap";
-import "@/components/hyperparameters/hyperparameters.css";
 import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
 import { ParallelCoordinates } from "@/components/hyperparameters/ParallelCoordinates";
 import { Scatter } from "@/components/hyperparameters/Scatter";
@@ -15,6 +14,9 @@ import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
 import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Hyperparameters.module.css";
 
 const MOST = 500;
 
@@ -46,10 +48,10 @@ export default function Hyperparameters({ experiment }: TabProps) {
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
   const shared = { points, metric: metric.name, smallerIsBetter: smaller };
   return (
-    <section className="field" aria-label="Hyperparameters">
-      <div className="row">
+    <section className={layout.field} aria-label="Hyperparameters">
+      <div className={layout.row}>
         <label>
-          <span className="soft">Metric</span>
+          <span className={typography.soft}>Metric</span>
           <select value={metric.name} onChange={(event) => setChosen(event.target.value)}>
             {metrics.map((each) => (
               <option key={each.name} value={each.name}>
@@ -59,28 +61,28 @@ export default function Hyperparameters({ experiment }: TabProps) {
           </select>
         </label>
         {trials.data.length > MOST && (
-          <span className="hint">
+          <span className={typography.hint}>
             The first {MOST} of {trials.data.length} trials.
           </span>
         )}
       </div>
-      <section className="card" aria-label="Parallel coordinates">
+      <section className={layout.card} aria-label="Parallel coordinates">
         <h2>Parallel coordinates</h2>
         <ParallelCoordinates {...shared} names={different} />
       </section>
-      <div className="cards">
-        <section className="card" aria-label="Importance">
+      <div className={layout.cards}>
+        <section className={layout.card} aria-label="Importance">
           <h2>Importance</h2>
           <ImportanceBars points={points} names={different} metric={metric.name} />
         </section>
-        <section className="card" aria-label="Heat map">
+        <section className={layout.card} aria-label="Heat map">
           <h2>Heat map</h2>
           <HeatMap key={different.join()} {...shared} names={different} />
         </section>
       </div>
-      <section className="field" aria-label="Scatter">
+      <section className={layout.field} aria-label="Scatter">
         <h2>Scatter</h2>
-        <div className="scatters">
+        <div className={styles.scatters}>
           {different.slice(0, 24).map((name) => (
             <Scatter key={name} {...shared} name={name} />
           ))}
@@ -95,16 +97,16 @@ function Same({ hparams }: { hparams: Record<string, unknown> }) {
   const values = Object.entries(flatten(hparams));
   if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
   return (
-    <section className="card" aria-label="Hyperparameters">
-      <p className="hint">All trials have the same values, or none has reported a figure yet.</p>
-      <table className="plain-table">
+    <section className={layout.card} aria-label="Hyperparameters">
+      <p className={typography.hint}>All trials have the same values, or none has reported a figure yet.</p>
+      <table className={layout.table}>
         <tbody>
           {values.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">
                 <code>{escapeControl(name)}</code>
               </th>
-              <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
+              <td className={layout.numberCell}>{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>
           ))}
         </tbody>

@@ -3,6 +3,8 @@ import { Confirmation } from "@/components/Confirmation";
 import { useNow } from "@/hooks/useNow";
 import { type ExperimentStatus, timelineQuery } from "@/services/experiments";
 import { unsavedText, unsavedWork } from "./unsavedWork";
+import experimentNamesStyles from "@/components/ExperimentNames.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   id: number;
@@ -41,11 +43,13 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
       ) : (
         <>
           <p>This work is lost:</p>
-          <ul className="names" aria-label="Lost work">
+          <ul className={experimentNamesStyles.names} aria-label="Lost work">
             {lost.slice(0, MAX_TRIALS).map((work) => (
               <li key={work.trialId}>{unsavedText(work, now)}</li>
             ))}
-            {lost.length > MAX_TRIALS && <li className="soft">and of {lost.length - MAX_TRIALS} more trials</li>}
+            {lost.length > MAX_TRIALS && (
+              <li className={typography.soft}>and of {lost.length - MAX_TRIALS} more trials</li>
+            )}
           </ul>
         </>
       )}

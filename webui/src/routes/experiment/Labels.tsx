@@ -1,8 +1,11 @@
+import { clsx } from "clsx";
 import { type FormEvent, useState } from "react";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { escapeControl } from "@/format/escapeControl";
 import { useEditExperiment } from "./useEditExperiment";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** The experiment's tags, added and taken away in place. */
 export function Labels({ id, labels }: { id: number; labels: readonly string[] }) {
@@ -14,17 +17,17 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
     setTyped("");
   };
   return (
-    <span className="row">
+    <span className={layout.row}>
       {labels.map((label) => (
-        <span key={label} className="tag" title={label}>
+        <span key={label} className={typography.tag} title={label}>
           {escapeControl(label)}
         </span>
       ))}
       <Popover label="Change the tags" trigger="Tags">
         <ul>
           {labels.map((label) => (
-            <li key={label} className="row">
-              <span className="tag grow">{escapeControl(label)}</span>
+            <li key={label} className={layout.row}>
+              <span className={clsx(typography.tag, layout.grow)}>{escapeControl(label)}</span>
               <Button
                 kind="quiet"
                 aria-label={`Take away the tag ${label}`}
@@ -35,7 +38,7 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
             </li>
           ))}
         </ul>
-        <form className="row" onSubmit={add}>
+        <form className={layout.row} onSubmit={add}>
           <input
             value={typed}
             maxLength={100}

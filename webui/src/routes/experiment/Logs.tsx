@@ -7,6 +7,7 @@ import { TrialLog } from "@/components/logs/TrialLog";
 import { stateLook } from "@/format/states";
 import { trialsQuery } from "@/services/experiments";
 import type { TabProps } from "./tabProps";
+import typography from "@/styles/typography.module.css";
 
 /** The log of one of its trials: of the one that failed first, else of the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {
@@ -21,7 +22,7 @@ export default function Logs({ experiment }: TabProps) {
     <>
       {trials.length > 1 && (
         <label>
-          <span className="soft">Trial</span>
+          <span className={typography.soft}>Trial</span>
           <select value={trial.id} onChange={(event) => setChosen(Number(event.target.value))}>
             {trials.map((each) => (
               <option key={each.id} value={each.id}>

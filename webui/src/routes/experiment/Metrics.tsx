@@ -7,6 +7,7 @@ import { toNumber } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
 import type { TabProps } from "./tabProps";
+import typography from "@/styles/typography.module.css";
 
 const MOST = 50;
 
@@ -36,7 +37,7 @@ export default function Metrics({ experiment }: TabProps) {
   return (
     <>
       {trials.data.length > MOST && (
-        <p className="hint">
+        <p className={typography.hint}>
           The best {MOST} of {trials.data.length} trials.
         </p>
       )}

@@ -1,9 +1,11 @@
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
-import "@/components/code/code.css";
 import { useDraft } from "@/hooks/useDraft";
 import type { TabProps } from "./tabProps";
 import { useEditExperiment } from "./useEditExperiment";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Notes.module.css";
 
 /** The notes of an experiment. Unsaved text is kept while another tab is shown. */
 export default function Notes({ experiment }: TabProps) {
@@ -18,9 +20,9 @@ export default function Notes({ experiment }: TabProps) {
   });
   const save = () => edit.mutate({ notes: typed });
   return (
-    <section className="card" aria-label="Notes">
+    <section className={layout.card} aria-label="Notes">
       <textarea
-        className="notes"
+        className={styles.notes}
         aria-label="Notes"
         rows={14}
         value={typed}
@@ -28,11 +30,11 @@ export default function Notes({ experiment }: TabProps) {
         onChange={({ target }) => setDraft(() => (target.value === experiment.notes ? null : target.value))}
         onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && save()}
       />
-      <div className="row">
+      <div className={layout.row}>
         <Button kind="primary" why={changed ? undefined : "nothing was changed"} onClick={save}>
           Save
         </Button>
-        {changed && <span className="soft">not saved yet</span>}
+        {changed && <span className={typography.soft}>not saved yet</span>}
       </div>
     </section>
   );

@@ -13,6 +13,8 @@ import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
 import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const SHOWN = 500;
 
@@ -34,12 +36,12 @@ export default function Trials({ experiment }: TabProps) {
   const head = (key: Key, title: string, number = false) => (
     <th
       key={key}
-      className={number ? "number" : ""}
+      className={number ? layout.numberCell : undefined}
       aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}
     >
       <button
         type="button"
-        className="sort-button"
+        className={layout.sortButton}
         onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}
       >
         {escapeControl(title)}
@@ -51,21 +53,21 @@ export default function Trials({ experiment }: TabProps) {
     setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
   return (
     <section aria-label="Trials">
-      <div className="row">
+      <div className={layout.row}>
         <Button
           why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined}
           onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}
         >
           Compare {chosen.size > 0 ? chosen.size : ""}
         </Button>
-        <span className="soft">{trials.length} trials</span>
+        <span className={typography.soft}>{trials.length} trials</span>
       </div>
-      <div className="scroll-x">
-        <table className="plain-table">
+      <div className={layout.scrollX}>
+        <table className={layout.table}>
           <thead>
             <tr>
               <th>
-                <span className="visually-hidden">Chosen</span>
+                <span className={typography.visuallyHidden}>Chosen</span>
               </th>
               {head("id", "Trial")}
               {head("state", "State")}
@@ -92,7 +94,7 @@ export default function Trials({ experiment }: TabProps) {
                   <td>
                     <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
                     {trial.id === experiment.bestTrialId && (
-                      <span className="tag" title="The best one">
+                      <span className={typography.tag} title="The best one">
                         ★ best
                       </span>
                     )}
@@ -100,11 +102,11 @@ export default function Trials({ experiment }: TabProps) {
                   <td>
                     <StateBadge state={trial.state} />
                   </td>
-                  <td className="number">{figure(trial.searcherMetricValue)}</td>
-                  <td className="number">{trial.totalBatchesProcessed}</td>
-                  <td className="number">{trial.restarts}</td>
+                  <td className={layout.numberCell}>{figure(trial.searcherMetricValue)}</td>
+                  <td className={layout.numberCell}>{trial.totalBatchesProcessed}</td>
+                  <td className={layout.numberCell}>{trial.restarts}</td>
                   {names.map((name) => (
-                    <td key={name} className="number">
+                    <td key={name} className={layout.numberCell}>
                       {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
                     </td>
                   ))}
@@ -118,7 +120,7 @@ export default function Trials({ experiment }: TabProps) {
         </table>
       </div>
       {rows.length > SHOWN && (
-        <p className="hint">
+        <p className={typography.hint}>
           The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.
         </p>
       )}

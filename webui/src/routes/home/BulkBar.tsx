@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { Button } from "@/components/base/Button";
@@ -8,6 +9,9 @@ import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { ExperimentNames } from "@/components/ExperimentNames";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./BulkBar.module.css";
 
 interface Props {
   selection: Selection;
@@ -37,10 +41,10 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
     setLabel("");
   };
   return (
-    <div className="row bulk" role="toolbar" aria-label="Selected experiments">
+    <div className={clsx(layout.row, styles.bulk)} role="toolbar" aria-label="Selected experiments">
       <strong>{count} selected</strong>
       {hidden.length > 0 && (
-        <span className="row warning" role="status">
+        <span className={clsx(layout.row, typography.warning)} role="status">
           {hidden.length === 1 ? "1 selected is not shown" : `${hidden.length} selected are not shown`}
           <Button kind="quiet" onClick={() => selection.drop(hidden)}>
             Deselect
@@ -57,7 +61,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         Compare
       </Button>
       <Popover label="Label" trigger="Label">
-        <form className="row" onSubmit={addLabel}>
+        <form className={layout.row} onSubmit={addLabel}>
           <input
             value={label}
             onChange={(event) => setLabel(event.target.value)}

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { LOOKED, whenIdle } from "@/app/idleCallback";
@@ -7,6 +8,9 @@ import { columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
 import { DEFAULT_COLUMNS } from "./listState";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ColumnPicker.module.css";
 
 interface Props {
   columns: readonly string[];
@@ -51,11 +55,11 @@ function Choice({ columns, onChange }: Props) {
         placeholder="Find a column"
         aria-label="Find a column"
       />
-      <div className="column-list">
+      <div className={styles.list}>
         <h3>Shown</h3>
         {columns.map((column, index) => (
-          <div key={column} className="row column-line">
-            <label className="grow">
+          <div key={column} className={clsx(layout.row, styles.line)}>
+            <label className={layout.grow}>
               <input type="checkbox" checked onChange={() => toggle(column)} disabled={columns.length === 1} />{" "}
               {titleOf(column)}
             </label>
@@ -79,22 +83,22 @@ function Choice({ columns, onChange }: Props) {
         ))}
         <h3>{query ? "Found" : "Others"}</h3>
         {computed.map((column) => (
-          <label key={column} className="column-line">
+          <label key={column} className={styles.line}>
             <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
-            <span className="grow">{titleOf(column)}</span>
+            <span className={layout.grow}>{titleOf(column)}</span>
           </label>
         ))}
         {others.map(({ column, kind, count }) => (
-          <label key={column} className="column-line">
+          <label key={column} className={styles.line}>
             <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
-            <span className="grow">{titleOf(column)}</span>
-            <small className="soft">{kind === "experiment" ? "" : `${kind}, in ${count}`}</small>
+            <span className={layout.grow}>{titleOf(column)}</span>
+            <small className={typography.soft}>{kind === "experiment" ? "" : `${kind}, in ${count}`}</small>
           </label>
         ))}
         {data && data.total > data.columns.length && (
-          <p className="hint">{data.total - data.columns.length} more: type a part of the name.</p>
+          <p className={typography.hint}>{data.total - data.columns.length} more: type a part of the name.</p>
         )}
-        {data && others.length + computed.length === 0 && <p className="hint">None that is not shown.</p>}
+        {data && others.length + computed.length === 0 && <p className={typography.hint}>None that is not shown.</p>}
       </div>
       <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>
     </>

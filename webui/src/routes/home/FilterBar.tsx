@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { type Ref, useId, useState } from "react";
 import { completionOf } from "@/filter/completion";
@@ -5,6 +6,9 @@ import { asTyped, type FilterProblem } from "@/filter/tokens";
 import { STATE_WORDS, stateLook } from "@/format/states";
 import { useLateText } from "@/hooks/useLateText";
 import { columnsQuery, columnValuesQuery } from "@/services/columns";
+import layout from "@/styles/layout.module.css";
+import styles from "./FilterBar.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   query: string;
@@ -32,11 +36,11 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
   const hint = useId();
   const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
   return (
-    <div className="filter grow">
+    <div className={clsx(styles.filter, layout.grow)}>
       <input
         ref={inputRef}
         type="search"
-        className="filter-input"
+        className={styles.input}
         value={typed}
         onChange={(event) => {
           setUsed(true);
@@ -56,7 +60,11 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
           <option key={example} value={example} />
         ))}
       </datalist>
-      <div id={hint} className={wrong ? "field-problem" : "visually-hidden"} role={wrong ? "alert" : undefined}>
+      <div
+        id={hint}
+        className={wrong ? typography.problem : typography.visuallyHidden}
+        role={wrong ? "alert" : undefined}
+      >
         {wrong || "Columns, signs = != < <= > >= ~ !~, is empty, and, or, parentheses"}
       </div>
     </div>

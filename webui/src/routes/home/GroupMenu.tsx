@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useIdle } from "@/app/idleCallback";
 import { escapeControl } from "@/format/escapeControl";
 import { columnsQuery } from "@/services/columns";
+import typography from "@/styles/typography.module.css";
 
 const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
 
@@ -14,7 +15,7 @@ export function GroupMenu({ group, onChange }: { group: string; onChange: (group
   const choices = [...OFTEN, ...hyperparameters];
   return (
     <label>
-      <span className="soft">Group</span>
+      <span className={typography.soft}>Group</span>
       <select value={group} onChange={(event) => onChange(event.target.value)}>
         <option value="">none</option>
         {(group && !choices.includes(group) ? [group, ...choices] : choices).map((column) => (

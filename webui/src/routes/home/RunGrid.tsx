@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import {
   type ColumnDef,
   flexRender,
@@ -27,6 +28,9 @@ import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./RunGrid.module.css";
 
 /** The row on a line of the screen; undefined where none is there. */
 export type RowAt = (line: number) => Row | "on its way" | undefined;
@@ -112,7 +116,7 @@ export function RunGrid(props: Props) {
   const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
     <div
-      className="grid-frame"
+      className={styles.frame}
       ref={frame}
       onScroll={markAside}
       role="grid"
@@ -120,9 +124,9 @@ export function RunGrid(props: Props) {
       aria-label="Experiments"
       tabIndex={0}
     >
-      <div className="grid-head" role="row">
-        <div className="grid-cell pinned" role="columnheader" style={cellStyle(CHECK, 0)}>
-          <span className="visually-hidden">Selected</span>
+      <div className={styles.head} role="row">
+        <div className={clsx(styles.cell, styles.pinned)} role="columnheader" style={cellStyle(CHECK, 0)}>
+          <span className={typography.visuallyHidden}>Selected</span>
         </div>
         {table.getFlatHeaders().map((header, index) => (
           <HeadCell
@@ -135,22 +139,22 @@ export function RunGrid(props: Props) {
           />
         ))}
       </div>
-      <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
+      <div className={styles.body} role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
         {items.map((item) => {
           const line = shape.lineAt(item.index);
           if (line === null) return null;
           if (line.kind === "group") {
             return (
-              <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
+              <div key={item.key} className={clsx(styles.row, styles.group)} role="row" style={{ top: item.start }}>
                 <div role="gridcell">
                   <button
                     type="button"
-                    className="sort-button"
+                    className={layout.sortButton}
                     aria-expanded={line.open}
                     onClick={() => props.onGroup(line.section.key)}
                   >
                     <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {escapeControl(line.section.title ?? "")}{" "}
-                    <span className="soft">{line.section.count}</span>
+                    <span className={typography.soft}>{line.section.count}</span>
                   </button>
                 </div>
               </div>
@@ -194,14 +198,15 @@ interface LineProps {
 const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, stand, addFilter }: LineProps) {
   return (
     <div
-      className={isCursor ? "grid-row cursor" : "grid-row"}
+      className={clsx(styles.row, isCursor && styles.cursor)}
+      data-cursor={isCursor || undefined}
       role="row"
       aria-rowindex={line + 2}
       aria-selected={row ? isSelected : undefined}
       style={{ top }}
       onClick={() => stand(line, row?.id ?? null)}
     >
-      <div className="grid-cell pinned" role="gridcell" style={cellStyle(CHECK, 0)}>
+      <div className={clsx(styles.cell, styles.pinned)} role="gridcell" style={cellStyle(CHECK, 0)}>
         {row && (
           <input
             type="checkbox"
@@ -219,7 +224,7 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
         ))
       ) : (
         // One cell for all: hundreds of these are flown past.
-        <div className="grid-cell soft" role="gridcell">
+        <div className={clsx(styles.cell, typography.soft)} role="gridcell">
           …
         </div>
       )}
@@ -237,7 +242,7 @@ function cellStyle(width: number, left: number | undefined): CSSProperties {
 }
 
 function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
-  return `grid-cell${isNumber ? " number" : ""}${left === undefined ? "" : " pinned"}`;
+  return clsx(styles.cell, isNumber && styles.number, left !== undefined && styles.pinned);
 }
 
 interface HeadProps {
@@ -256,7 +261,11 @@ function HeadCell({ header, left, place, count, onSort }: HeadProps) {
     return (
       <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)}>
         <span title="The list cannot be sorted by this">{title}</span>
-        <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+        <div
+          className={styles.resizer}
+          onMouseDown={header.getResizeHandler()}
+          onTouchStart={header.getResizeHandler()}
+        />
       </div>
     );
   }
@@ -269,7 +278,7 @@ function HeadCell({ header, left, place, count, onSort }: HeadProps) {
     >
       <button
         type="button"
-        className="sort-button"
+        className={layout.sortButton}
         title={`Sort by ${header.id}; with Shift, also by it`}
         onClick={(event) => onSort(header.id, event.shiftKey)}
       >
@@ -281,7 +290,11 @@ function HeadCell({ header, left, place, count, onSort }: HeadProps) {
           </span>
         )}
       </button>
-      <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+      <div
+        className={styles.resizer}
+        onMouseDown={header.getResizeHandler()}
+        onTouchStart={header.getResizeHandler()}
+      />
     </div>
   );
 }

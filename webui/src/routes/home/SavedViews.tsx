@@ -10,6 +10,8 @@ import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { savedViewsQuery, saveViews } from "@/services/userSettings";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 export function SavedViews() {
   return (
@@ -41,11 +43,13 @@ function Views() {
   if (!views) return error ? <Failure error={error} /> : <Loading what="the views" />;
   return (
     <>
-      {views.length === 0 && <p className="hint">Save the filter, order, columns and groups of now under a name.</p>}
+      {views.length === 0 && (
+        <p className={typography.hint}>Save the filter, order, columns and groups of now under a name.</p>
+      )}
       <ul>
         {views.map((view) => (
-          <li key={view.name} className="row">
-            <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
+          <li key={view.name} className={layout.row}>
+            <Button kind="quiet" className={layout.grow} onClick={() => void navigate({ search: view.search })}>
               {escapeControl(view.name)}
             </Button>
             <Button
@@ -58,9 +62,9 @@ function Views() {
           </li>
         ))}
       </ul>
-      <form className="row" onSubmit={add}>
+      <form className={layout.row} onSubmit={add}>
         <input
-          className="grow"
+          className={layout.grow}
           value={name}
           onChange={(event) => setName(event.target.value)}
           placeholder="Name of this view"

@@ -9,6 +9,8 @@ import { runTimes } from "@/format/runTimes";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 export interface ColumnLook {
   title: string;
@@ -21,13 +23,13 @@ export interface ColumnLook {
 
 function RunTime({ row, part }: { row: Row; part: "waited" | "ran" }) {
   const now = useNow();
-  return row.times && <span className="number">{duration(runTimes(row.times, row.state, now)[part])}</span>;
+  return row.times && <span className={typography.number}>{duration(runTimes(row.times, row.state, now)[part])}</span>;
 }
 
 function Took({ row }: { row: Row }) {
   const now = useNow();
   return (
-    <span className="number">
+    <span className={typography.number}>
       {duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}
     </span>
   );
@@ -46,7 +48,7 @@ function Clickable({
   return (
     <button
       type="button"
-      className="sort-button"
+      className={layout.sortButton}
       title={`Show only ${column} = ${value}`}
       onClick={() => add(column, value)}
     >
@@ -57,7 +59,7 @@ function Clickable({
 
 /** Columns that every row has; all others come as cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
-  id: { title: "ID", width: 64, number: true, draw: (row) => <span className="number">{row.id}</span> },
+  id: { title: "ID", width: 64, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
     width: 260,
@@ -89,8 +91,8 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
         <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className="number">{figure(row.searcherMetricValue)}</span>{" "}
-          <small className="soft">{escapeControl(row.searcherMetric)}</small>
+          <span className={typography.number}>{figure(row.searcherMetricValue)}</span>{" "}
+          <small className={typography.soft}>{escapeControl(row.searcherMetric)}</small>
         </span>
       ),
   },
@@ -115,7 +117,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
           <button
             key={label}
             type="button"
-            className="tag"
+            className={typography.tag}
             title={`Show only tag ${label}`}
             onClick={() => add("tags", label)}
           >
@@ -129,7 +131,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "Trials",
     width: 80,
     number: true,
-    draw: (row) => <span className="number">{row.numTrials}</span>,
+    draw: (row) => <span className={typography.number}>{row.numTrials}</span>,
   },
   forkedFrom: {
     title: "Forked from",
@@ -146,13 +148,13 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "Checkpoints",
     width: 110,
     number: true,
-    draw: (row) => <span className="number">{row.checkpointCount}</span>,
+    draw: (row) => <span className={typography.number}>{row.checkpointCount}</span>,
   },
   checkpointSize: {
     title: "Checkpoint size",
     width: 130,
     number: true,
-    draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span>,
+    draw: (row) => <span className={typography.number}>{bytes(row.checkpointSize)}</span>,
   },
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };
@@ -167,7 +169,10 @@ export function cellColumn(column: string): ColumnLook {
       const value = Object.hasOwn(row.cells, column) ? row.cells[column] : null;
       const text = typeof value === "boolean" ? String(value) : figure(value);
       return (
-        <span className={typeof value === "number" ? "number" : ""} title={value === null ? "" : String(value)}>
+        <span
+          className={typeof value === "number" ? typography.number : undefined}
+          title={value === null ? "" : String(value)}
+        >
           {text}
         </span>
       );

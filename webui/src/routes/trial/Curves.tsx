@@ -7,6 +7,8 @@ import { MetricBoard } from "@/components/board/MetricBoard";
 import { ExactTime } from "@/components/TimeText";
 import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** What the trial reported, with what happened to it marked where it happened. */
 export default function Curves({ trial }: TrialTabProps) {
@@ -25,7 +27,7 @@ export default function Curves({ trial }: TrialTabProps) {
         marks={marks}
       />
       {marks.length > 0 && (
-        <details className="card">
+        <details className={layout.card}>
           <summary>
             Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses,{" "}
             {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
@@ -34,7 +36,7 @@ export default function Curves({ trial }: TrialTabProps) {
           <ol>
             {marks.map((mark, index) => (
               <li key={index} data-mark={mark.kind}>
-                <span className="soft">
+                <span className={typography.soft}>
                   <ExactTime at={mark.time} />
                 </span>{" "}
                 step {mark.steps}: {mark.text}

@@ -9,6 +9,7 @@ import { panelsOf } from "@/components/board/panels";
 import { isProfile } from "@/components/board/profile";
 import { trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
+import layout from "@/styles/layout.module.css";
 
 /** What the machine did while the trial ran. */
 export default function Profile({ trial }: TrialTabProps) {
@@ -36,7 +37,7 @@ export default function Profile({ trial }: TrialTabProps) {
     );
   }
   return (
-    <div className="cards">
+    <div className={layout.cards}>
       {panels.map((panel) => (
         <Panel
           key={panel.name}
