@@ -40,7 +40,8 @@ export default defineConfig({
           groups: [
             {
               name: "frame",
-              test: /node_modules\/(react|react-dom|scheduler|react-router|@tanstack\/(react-query|query-core))\//,
+              // What every page needs, in one file of code and one of styles.
+              test: /node_modules\/(react|react-dom|scheduler|react-router|clsx|@tanstack\/(react-query|query-core))\/|src\/styles\/|src\/components\/base\/(Button|Loading)\./,
             },
           ],
         },
