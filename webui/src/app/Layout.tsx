@@ -10,16 +10,17 @@ import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
 import { useSession } from "./session";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import buttonStyles from "@/components/base/Button.module.css";
 import styles from "./Layout.module.css";
 
 const PLACES = [
-  { to: "/", title: "Experiments", keys: "g e", sign: "☰" },
-  { to: "/cluster", title: "Cluster", keys: "g c", sign: "▦" },
-  { to: "/checkpoints", title: "Checkpoints", keys: "g k", sign: "⛁" },
-  { to: "/events", title: "Events", keys: "g v", sign: "◷" },
-  { to: "/users", title: "Users", keys: "g u", sign: "☺" },
-  { to: "/settings", title: "Settings", keys: "g s", sign: "⚙" },
+  { to: "/", title: "Experiments", keys: "g e", icon: "list" },
+  { to: "/cluster", title: "Cluster", keys: "g c", icon: "grid" },
+  { to: "/checkpoints", title: "Checkpoints", keys: "g k", icon: "database" },
+  { to: "/events", title: "Events", keys: "g v", icon: "clock" },
+  { to: "/users", title: "Users", keys: "g u", icon: "person" },
+  { to: "/settings", title: "Settings", keys: "g s", icon: "gear" },
 ] as const;
 
 /** What is around every page: where one can go, who one is, whether what is shown is current. */
@@ -55,7 +56,7 @@ export function Layout() {
         </NavLink>
         {PLACES.map((place) => (
           <NavLink key={place.to} to={place.to} end={place.to === "/"} className={styles.link}>
-            <span aria-hidden="true">{place.sign}</span> <span>{place.title}</span>
+            <Icon name={place.icon} /> <span>{place.title}</span>
           </NavLink>
         ))}
         <div className={styles.foot}>

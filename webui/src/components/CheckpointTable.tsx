@@ -10,6 +10,7 @@ import { OlderOnes } from "./base/OlderOnes";
 import { StateBadge } from "./StateBadge";
 import { TimeText } from "./TimeText";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -52,7 +53,11 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
               <tr key={each.uuid}>
                 <td>
                   <CopyText text={each.uuid} />
-                  {each.isBest && <span className={typography.tag}>★ best</span>}{" "}
+                  {each.isBest && (
+                    <span className={typography.tag}>
+                      <Icon name="star" /> best
+                    </span>
+                  )}{" "}
                   {each.isLatest && <span className={typography.tag}>latest</span>}
                 </td>
                 {experimentId === undefined && (

@@ -1,5 +1,6 @@
 import { clsx } from "clsx";
 import { stateLook } from "@/format/states";
+import { Icon } from "@/components/base/Icon";
 import styles from "./StateBadge.module.css";
 
 /** A state as a sign, a word and a colour: never by colour alone. */
@@ -7,7 +8,7 @@ export function StateBadge({ state, title }: { state: string; title?: string }) 
   const look = stateLook(state);
   return (
     <span className={clsx(styles.state, styles[look.tone])} title={title} data-testid="state">
-      <span aria-hidden="true">{look.sign}</span> {look.word}
+      <Icon name={look.icon} /> {look.word}
     </span>
   );
 }

@@ -77,7 +77,7 @@ describe("what is done to what is selected", () => {
     const { master } = await home();
     master.answers[DELETE] = new Refusal(412, "2 experiments were expected, 1 is there");
     select(8, 5);
-    await press("More ▾");
+    await press("More");
     await press("Delete…");
     fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2 experiments" } });
     await press("Delete");
@@ -92,7 +92,7 @@ describe("what is done to what is selected", () => {
       results: [8, 5, 3].map((id) => ({ id, error: id === 5 ? "it has not ended" : "" })),
     };
     select(8, 5, 3);
-    await press("More ▾");
+    await press("More");
     await press("Archive");
     expect(screen.getByText("Experiment 5: it has not ended")).toBeVisible();
     await press("Undo");
@@ -104,7 +104,7 @@ describe("what is done to what is selected", () => {
   it("is deleted only when its words were typed", async () => {
     const { master } = await home();
     select(8, 5);
-    await press("More ▾");
+    await press("More");
     await press("Delete…");
     const names = within(screen.getByRole("list", { name: "Experiments" })).getAllByRole("listitem");
     expect(names.map((each) => each.textContent)).toEqual(["8 run 8", "5 run 5"]);
@@ -125,7 +125,7 @@ describe("what is done to what is selected", () => {
     const { master } = await home();
     master.answers[verb("kill")] = allDone;
     select(8, 5);
-    await press("More ▾");
+    await press("More");
     await press("Kill…");
     expect(master.of(verb("kill"))).toEqual([]);
     const dialog = within(screen.getByRole("dialog", { name: "Kill 2 experiments?" }));
@@ -223,7 +223,7 @@ describe("groups", () => {
       within(screen.getByRole("grid"))
         .getAllByRole("button", { expanded: true })
         .map((each) => each.textContent);
-    expect(titles()).toEqual(["▾ tags base line 2", "▾ no tags 1"]);
+    expect(titles()).toEqual([" tags base line 2", " no tags 1"]);
     expect(lines()).toEqual(["run 9", "run 8", "run 4"]);
     expect(master.of(SEARCH).map((asked) => filterOf(asked).filterGroup.children[0]?.operator)).toContain("=");
     await user.click(screen.getByRole("button", { name: /base line/ }));

@@ -12,6 +12,7 @@ import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { addUser, changeUser, type User, type UserChange, usersQuery } from "@/services/users";
+import { Icon } from "@/components/base/Icon";
 import dialogStyles from "@/components/base/Dialog.module.css";
 import signInFormStyles from "./SignInForm.module.css";
 import layout from "@/styles/layout.module.css";
@@ -85,7 +86,9 @@ export function Component() {
                     <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
                   <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
-                  <td>{user.active ? "✓ active" : "■ switched off"}</td>
+                  <td>
+                    <Icon name={user.active ? "check" : "square"} /> {user.active ? "active" : "deactivated"}
+                  </td>
                   <td>
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>

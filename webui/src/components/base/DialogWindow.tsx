@@ -2,6 +2,7 @@ import { clsx } from "clsx";
 import * as Radix from "@radix-ui/react-dialog";
 import { type ReactNode, useContext, useState } from "react";
 import { DialogsWait } from "./dialogsWait";
+import { Icon } from "./Icon";
 import buttonStyles from "./Button.module.css";
 import dialogStyles from "./Dialog.module.css";
 
@@ -41,7 +42,7 @@ export default function DialogWindow({
           <header className={dialogStyles.head}>
             <Radix.Title className={dialogStyles.title}>{title}</Radix.Title>
             <Radix.Close className={clsx(buttonStyles.button, buttonStyles.quiet)} aria-label="Close">
-              ✕
+              <Icon name="close" />
             </Radix.Close>
           </header>
           {description && <Radix.Description className={dialogStyles.description}>{description}</Radix.Description>}

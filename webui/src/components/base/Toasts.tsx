@@ -1,6 +1,7 @@
 import { clsx } from "clsx";
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "./Icon";
 import buttonStyles from "./Button.module.css";
 import styles from "./Toasts.module.css";
 
@@ -56,7 +57,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
               aria-label="Dismiss"
               onClick={() => drop(toast.id)}
             >
-              ✕
+              <Icon name="close" />
             </button>
           </div>
         ))}

@@ -5,6 +5,7 @@ import { useNow } from "@/hooks/useNow";
 import type { Timeline } from "@/services/experiments";
 import { exact } from "@/format/dateTime";
 import { type Lane, lanesOf, type Piece } from "./lanes";
+import { Icon, type IconName } from "@/components/base/Icon";
 import typography from "@/styles/typography.module.css";
 import styles from "./TimeLine.module.css";
 
@@ -17,7 +18,11 @@ const WORDS: Record<string, string> = {
   backing_off: "backing off",
   stopping: "stopping",
 };
-const SIGNS: Record<string, string> = { restart: "↻", pause: "❚❚", activate: "▶", created: "✦", ended: "■" };
+const ICONS: ReadonlyMap<string, IconName> = new Map([
+  ["restart", "restart"],
+  ["pause", "pause"],
+  ["activate", "play"],
+]);
 const MOST = 20;
 
 /** What each trial did when: segments with their reasons, marks for what happened to it, and the same as a list. */
@@ -90,12 +95,17 @@ function LaneRow({ lane, timeZone }: { lane: Lane; timeZone: string | undefined 
               style={{ left: `${mark.left * 100}%` }}
               title={`${exact(mark.time, timeZone)} ${mark.text}${mark.steps === null ? "" : ` (step ${mark.steps})`}`}
             >
-              {SIGNS[mark.kind] ?? ""}
+              <MarkIcon kind={mark.kind} />
             </span>
           ))}
       </div>
     </div>
   );
+}
+
+function MarkIcon({ kind }: { kind: string }) {
+  const icon = ICONS.get(kind);
+  return icon === undefined ? null : <Icon name={icon} />;
 }
 
 function titleOf(piece: Piece, timeZone: string | undefined): string {

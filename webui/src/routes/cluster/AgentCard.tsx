@@ -9,6 +9,7 @@ import { useApiMutation } from "@/hooks/useApiMutation";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./AgentCard.module.css";
@@ -43,8 +44,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         <h2 className={layout.grow}>
           {escapeControl(agent.id)}{" "}
           <span className={clsx(typography.tag, !agent.connected && styles.down)}>
-            {agent.connected ? "● " : "✕ "}
-            {state}
+            <Icon name={agent.connected ? "dot" : "close"} /> {state}
           </span>
         </h2>
         {agent.enabled ? (

@@ -6,6 +6,7 @@ import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { Compared } from "./runs";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -55,7 +56,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
                     aria-label={`Leave out ${run.name}, trial ${run.trialId}`}
                     onClick={() => drop(run)}
                   >
-                    ✕
+                    <Icon name="close" />
                   </Button>
                 </th>
               ))}

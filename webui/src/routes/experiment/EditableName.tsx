@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "@/components/base/Button";
 import { escapeControl } from "@/format/escapeControl";
 import { useEditExperiment } from "./useEditExperiment";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 
 /** The name, which becomes a field when its pencil is pressed. */
@@ -18,7 +19,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
       <h1>
         {escapeControl(name) || `experiment ${id}`}{" "}
         <Button kind="quiet" aria-label="Change the name" onClick={() => setTyped(name)}>
-          ✎
+          <Icon name="pencil" />
         </Button>
       </h1>
     );

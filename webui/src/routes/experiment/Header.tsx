@@ -16,6 +16,7 @@ import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -127,7 +128,7 @@ export function Header({ experiment, status }: Props) {
               { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
             ]}
           >
-            More ▾
+            More <Icon name="down" />
           </Menu>
         </div>
       </div>

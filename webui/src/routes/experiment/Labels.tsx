@@ -4,6 +4,7 @@ import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { escapeControl } from "@/format/escapeControl";
 import { useEditExperiment } from "./useEditExperiment";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -33,7 +34,7 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
                 aria-label={`Take away the tag ${label}`}
                 onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
               >
-                ✕
+                <Icon name="close" />
               </Button>
             </li>
           ))}

@@ -13,6 +13,7 @@ import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
 import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -45,7 +46,7 @@ export default function Trials({ experiment }: TabProps) {
         onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}
       >
         {escapeControl(title)}
-        {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
+        {sort.key === key && <Icon name={sort.descending ? "arrowDown" : "arrowUp"} />}
       </button>
     </th>
   );
@@ -95,7 +96,7 @@ export default function Trials({ experiment }: TabProps) {
                     <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
                     {trial.id === experiment.bestTrialId && (
                       <span className={typography.tag} title="The best one">
-                        ★ best
+                        <Icon name="star" /> best
                       </span>
                     )}
                   </td>

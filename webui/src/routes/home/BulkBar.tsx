@@ -9,6 +9,7 @@ import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { ExperimentNames } from "@/components/ExperimentNames";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./BulkBar.module.css";
@@ -82,7 +83,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
           { title: "Delete…", run: () => setDeleting(true), danger: true },
         ]}
       >
-        More ▾
+        More <Icon name="down" />
       </Menu>
       <Button kind="quiet" onClick={selection.clear}>
         Clear

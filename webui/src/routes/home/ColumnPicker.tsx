@@ -8,6 +8,7 @@ import { columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
 import { DEFAULT_COLUMNS } from "./listState";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./ColumnPicker.module.css";
@@ -69,7 +70,7 @@ function Choice({ columns, onChange }: Props) {
               why={index === 0 ? "it is the first" : undefined}
               onClick={() => move(column, -1)}
             >
-              ↑
+              <Icon name="arrowUp" />
             </Button>
             <Button
               kind="quiet"
@@ -77,7 +78,7 @@ function Choice({ columns, onChange }: Props) {
               why={index === columns.length - 1 ? "it is the last" : undefined}
               onClick={() => move(column, 1)}
             >
-              ↓
+              <Icon name="arrowDown" />
             </Button>
           </div>
         ))}

@@ -28,6 +28,7 @@ import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./RunGrid.module.css";
@@ -153,7 +154,7 @@ export function RunGrid(props: Props) {
                     aria-expanded={line.open}
                     onClick={() => props.onGroup(line.section.key)}
                   >
-                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {escapeControl(line.section.title ?? "")}{" "}
+                    <Icon name={line.open ? "down" : "right"} /> {escapeControl(line.section.title ?? "")}{" "}
                     <span className={typography.soft}>{line.section.count}</span>
                   </button>
                 </div>
@@ -285,7 +286,7 @@ function HeadCell({ header, left, place, count, onSort }: HeadProps) {
         <span>{title}</span>
         {sorted && (
           <span aria-hidden="true">
-            {sorted === "desc" ? "↓" : "↑"}
+            <Icon name={sorted === "desc" ? "arrowDown" : "arrowUp"} />
             {count > 1 ? place + 1 : ""}
           </span>
         )}

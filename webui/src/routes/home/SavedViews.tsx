@@ -10,6 +10,7 @@ import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { savedViewsQuery, saveViews } from "@/services/userSettings";
+import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -57,7 +58,7 @@ function Views() {
               aria-label={`Forget the view ${view.name}`}
               onClick={() => save(views.filter((each) => each !== view))}
             >
-              ✕
+              <Icon name="close" />
             </Button>
           </li>
         ))}
