@@ -160,7 +160,7 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     expect(page.get_by_role("list", name="Remarks")).to_contain_text("<img src=x")
     watched.look(page, "remarks")
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Change the tags").click()
+    page.get_by_role("button", name="Edit tags").click()
     watched.look(page, "tags")
     page.keyboard.press("Escape")
     page.goto(f"{cluster.url}/trials/{hostile.trial}/logs")

@@ -40,7 +40,7 @@ def test_deleted_while_it_is_looked_at(cluster: LiveCluster, visitor: Come):
     experiment.do("kill")
     expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("canceled"))
     cluster.session.request("DELETE", f"/api/v1/experiments/{experiment.id}")
-    expect(page.get_by_role("heading", name=f"Experiment {experiment.id} is not here")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Experiment {experiment.id} was not found")).to_be_visible()
     page.get_by_role("link", name="Experiments").first.click()
     expect(page.get_by_role("main")).to_be_visible()
     expect(page.get_by_role("link", name="to be deleted")).to_have_count(0)

@@ -40,8 +40,8 @@ export function Layout() {
       group: "Go to",
       run: () => void navigate(place.to),
     })),
-    { id: "help", title: "Show the keys", keys: "?", group: "Page", run: () => setHelp(true) },
-    { id: "palette", title: "Find anything", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
+    { id: "help", title: "Keyboard shortcuts", keys: "?", group: "Page", run: () => setHelp(true) },
+    { id: "palette", title: "Search", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
     { id: "sign-out", title: "Sign out", group: "Page", run: leave },
   ]);
   return (

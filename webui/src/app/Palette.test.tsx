@@ -75,7 +75,7 @@ describe("the palette", () => {
     await user.keyboard("{Enter}");
     expect(address()).toBe(`/?q=${encodeURIComponent('user = "kim"')}`);
     await type("nothing at all");
-    expect(screen.getByText("Nothing by that name.")).toBeVisible();
+    expect(screen.getByText("No results.")).toBeVisible();
   });
 
   it.each([

@@ -36,7 +36,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     entry.run();
   };
   return (
-    <Dialog open onClose={onClose} title="Find anything">
+    <Dialog open onClose={onClose} title="Search">
       <input
         autoFocus
         className={styles.input}
@@ -82,7 +82,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </div>
-      {entries.length === 0 && <p className={typography.hint}>Nothing by that name.</p>}
+      {entries.length === 0 && <p className={typography.hint}>No results.</p>}
     </Dialog>
   );
 }

@@ -51,7 +51,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
       </LiveProvider>
       {/* Over the page and not instead of it: what was typed stays. */}
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
-        <SignInForm note="Sign in to go on where you were. What you clicked last was not done." onDone={signedIn} />
+        <SignInForm note="Sign in to continue. Your last action was not carried out." onDone={signedIn} />
       </Dialog>
     </Current>
   );

@@ -32,7 +32,7 @@ export function Component() {
     return (
       <main>
         <h1>Compare</h1>
-        <EmptyState title="Nothing chosen">
+        <EmptyState title="No runs selected">
           Select two or more in <Link to="/">the list</Link> with x, and press c.
         </EmptyState>
       </main>
@@ -80,7 +80,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
   return (
     <>
-      <div className={layout.row} role="group" aria-label="What to compare">
+      <div className={layout.row} role="group" aria-label="Comparison view">
         <Button aria-pressed={tab === "curves"} onClick={() => setTab("curves")}>
           Curves
         </Button>

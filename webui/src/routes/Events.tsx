@@ -14,8 +14,8 @@ import typography from "@/styles/typography.module.css";
 const FIELDS = [
   { name: "actor", title: "Who" },
   { name: "kind", title: "What" },
-  { name: "targetType", title: "To which kind of thing" },
-  { name: "targetId", title: "Its id" },
+  { name: "targetType", title: "Target type" },
+  { name: "targetId", title: "Target ID" },
 ] as const;
 
 /** Everything that happened, newest first. */
@@ -39,7 +39,7 @@ export function Component() {
   return (
     <main>
       <h1>Events</h1>
-      <div className={layout.row} role="group" aria-label="Which events">
+      <div className={layout.row} role="group" aria-label="Event filters">
         {FIELDS.map(({ name, title }) => (
           <label key={name}>
             <span className={typography.soft}>{title}</span>
@@ -57,7 +57,10 @@ export function Component() {
       ) : !data ? (
         <Loading what="the events" />
       ) : events.length === 0 ? (
-        <EmptyState title="No such event" command="det experiment create examples/digits/const.yaml examples/digits" />
+        <EmptyState
+          title="No matching events"
+          command="det experiment create examples/digits/const.yaml examples/digits"
+        />
       ) : (
         <div className={layout.scrollX}>
           <table className={layout.table}>

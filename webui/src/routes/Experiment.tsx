@@ -52,7 +52,7 @@ function ExperimentPage({ id }: { id: number }) {
   const failed = failure && (
     <Failure
       error={failure}
-      gone={`Experiment ${id} is not here`}
+      gone={`Experiment ${id} was not found`}
       retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })}
     />
   );
@@ -66,7 +66,7 @@ function ExperimentPage({ id }: { id: number }) {
       {failed}
       <Header experiment={experiment} status={status} />
       <TabLinks
-        label="Parts of the experiment"
+        label="Experiment sections"
         tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))}
       />
       <Routes>

@@ -70,7 +70,7 @@ describe("what is done to what is selected", () => {
     expect(master.of(verb("pause")).map(({ body }) => body)).toEqual([
       { experimentIds: [8, 5], projectId: 0, expectedCount: 2 },
     ]);
-    expect(screen.getByText("Asked to pause 2 experiments")).toBeVisible();
+    expect(screen.getByText("Pausing 2 experiments")).toBeVisible();
   });
 
   it("where the master refuses the count is said not to be done, and the selection stays", async () => {
@@ -222,8 +222,8 @@ describe("groups", () => {
     const titles = () =>
       within(screen.getByRole("grid"))
         .getAllByRole("button", { expanded: true })
-        .map((each) => each.textContent);
-    expect(titles()).toEqual([" tags base line 2", " no tags 1"]);
+        .map((each) => each.textContent.trim());
+    expect(titles()).toEqual(["tags base line 2", "no tags 1"]);
     expect(lines()).toEqual(["run 9", "run 8", "run 4"]);
     expect(master.of(SEARCH).map((asked) => filterOf(asked).filterGroup.children[0]?.operator)).toContain("=");
     await user.click(screen.getByRole("button", { name: /base line/ }));

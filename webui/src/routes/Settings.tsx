@@ -26,8 +26,8 @@ export function Component() {
     <main>
       <h1>Settings</h1>
       <div className={layout.cards}>
-        <section className={layout.card} aria-label="Looks">
-          <h2>Looks</h2>
+        <section className={layout.card} aria-label="Appearance">
+          <h2>Appearance</h2>
           <Choice
             name="theme"
             title="Colours"

@@ -29,7 +29,7 @@ export function SignInLink() {
   return (
     <main className={layout.lonely}>
       <h1>Detent</h1>
-      <SignInForm onDone={done} note={error ? messageOf(error) : "Sign in to go on."} />
+      <SignInForm onDone={done} note={error ? messageOf(error) : "Sign in to continue."} />
     </main>
   );
 }

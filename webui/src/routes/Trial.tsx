@@ -57,7 +57,7 @@ function Found({ id }: { id: number }) {
   if (error && !data) {
     return (
       <main>
-        <Failure error={error} gone={`Trial ${id} is not here`} retry={() => void refetch()} />
+        <Failure error={error} gone={`Trial ${id} was not found`} retry={() => void refetch()} />
       </main>
     );
   }
@@ -115,7 +115,7 @@ function TrialPage({ first }: { first: Trial }) {
         </p>
         <div className={layout.pageHead}>
           <h1 className={layout.grow}>Trial {id}</h1>
-          <div className={layout.row} role="group" aria-label="Steer the experiment of this trial">
+          <div className={layout.row} role="group" aria-label="Experiment actions">
             <Button
               kind={status?.can.pause ? "primary" : "plain"}
               why={why("pause")}
@@ -151,9 +151,9 @@ function TrialPage({ first }: { first: Trial }) {
             <span>best {figure(trial.searcherMetricValue)}</span>
           )}
         </div>
-        {own?.waiting && <p className={typography.warning}>It waits: {own.waiting}</p>}
+        {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
       </header>
-      <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
+      <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>
         <Route index element={<Navigate replace to={`${base}/curves`} />} />
         {[...PARTS].map(([path, Part]) => (

@@ -49,7 +49,7 @@ export function Component() {
     },
     invalidates: [usersQuery.queryKey],
   });
-  const why = session.user.admin ? undefined : "this needs an admin";
+  const why = session.user.admin ? undefined : "Only an admin can do this";
   return (
     <main>
       <div className={layout.pageHead}>
@@ -68,11 +68,11 @@ export function Component() {
             <thead>
               <tr>
                 <th>User</th>
-                <th>May</th>
+                <th>Role</th>
                 <th>State</th>
-                <th>Signed in last</th>
+                <th>Last sign-in</th>
                 <th>
-                  <span className={typography.visuallyHidden}>What can be done</span>
+                  <span className={typography.visuallyHidden}>Actions</span>
                 </th>
               </tr>
             </thead>
@@ -85,7 +85,7 @@ export function Component() {
                     </Link>{" "}
                     <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
-                  <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
+                  <td>{user.admin ? "Admin" : "User"}</td>
                   <td>
                     <Icon name={user.active ? "check" : "square"} /> {user.active ? "active" : "deactivated"}
                   </td>
@@ -94,7 +94,7 @@ export function Component() {
                   </td>
                   <td className={layout.row}>
                     <Button
-                      why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
+                      why={why ?? (user.id === session.user.id ? "You cannot change your own account" : undefined)}
                       onClick={() =>
                         edit.mutate({
                           user,
@@ -103,10 +103,10 @@ export function Component() {
                         })
                       }
                     >
-                      {user.active ? "Switch off" : "Switch on"}
+                      {user.active ? "Deactivate" : "Activate"}
                     </Button>
                     <Button
-                      why={why ?? (user.id === session.user.id ? "not oneself" : undefined)}
+                      why={why ?? (user.id === session.user.id ? "You cannot change your own account" : undefined)}
                       onClick={() =>
                         edit.mutate({
                           user,
@@ -115,10 +115,10 @@ export function Component() {
                         })
                       }
                     >
-                      {user.admin ? "Take admin" : "Make admin"}
+                      {user.admin ? "Revoke admin" : "Make admin"}
                     </Button>
                     <Button why={user.id === session.user.id ? undefined : why} onClick={() => setPasswordOf(user)}>
-                      Password
+                      Change password
                     </Button>
                   </td>
                 </tr>

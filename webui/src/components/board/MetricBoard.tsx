@@ -47,7 +47,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   );
   const visible: PanelOf[] = matching.slice(0, Math.min(shown, MOST));
   if (panels.length === 0)
-    return <EmptyState title="No figures yet">They appear here as soon as the training code reports some.</EmptyState>;
+    return <EmptyState title="No metrics yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (
     <section className={layout.field} aria-label="Curves">
       <div className={styles.controls} role="group" aria-label="How curves are drawn">
@@ -90,7 +90,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           <Button
             aria-pressed={banded}
             onClick={() => setBanded(!banded)}
-            title="Least to greatest over runs that differ by their seed alone"
+            title="Minimum to maximum over runs that differ only in their seed"
           >
             Bands of seeds
           </Button>
@@ -121,7 +121,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           />
         ))}
       </div>
-      {matching.length === 0 && <p className={typography.hint}>No metric by that name.</p>}
+      {matching.length === 0 && <p className={typography.hint}>No matching metric.</p>}
       {matching.length > visible.length && (
         <Button onClick={() => setShown(shown + 12)}>
           {Math.min(12, matching.length - visible.length)} more of {matching.length - visible.length}

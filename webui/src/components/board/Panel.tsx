@@ -90,7 +90,7 @@ export function Panel({
         <h3 className={clsx(styles.title, layout.grow)}>{escapeControl(name)}</h3>
         {state.zoom && (
           <Button kind="quiet" onClick={() => change({ zoom: null })}>
-            All of it
+            Reset zoom
           </Button>
         )}
         <Button kind="quiet" aria-label={`PNG of ${name}`} onClick={() => void savePicture()}>
@@ -121,9 +121,7 @@ export function Panel({
       )}
       <Legend lines={lines} />
       {thinned > 0 && (
-        <p className={typography.visuallyHidden}>
-          Thinned so that least and greatest values stay; zoom in for all points.
-        </p>
+        <p className={typography.visuallyHidden}>Downsampled: minima and maxima are kept. Zoom in for all points.</p>
       )}
     </section>
   );

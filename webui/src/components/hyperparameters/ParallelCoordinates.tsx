@@ -129,7 +129,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
             className={clsx(buttonStyles.button, buttonStyles.quiet)}
             onClick={() => setBrushes({})}
           >
-            All again
+            Clear ranges
           </button>
         )}
       </figcaption>

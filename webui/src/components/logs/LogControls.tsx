@@ -16,7 +16,7 @@ interface Props {
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] as const;
 const PAUSE_MS = 350;
 
-/** Which lines are shown. */
+/** Log filters. */
 export function LogControls({ filter, change, ranks, attempts, inputRef }: Props) {
   const find = useCallback((search: string) => change({ search }), [change]);
   const [typed, setTyped, send] = useLateText(filter.search, find, PAUSE_MS);
@@ -27,7 +27,7 @@ export function LogControls({ filter, change, ranks, attempts, inputRef }: Props
         : [...filter.levels, level],
     });
   return (
-    <div className={layout.row} role="group" aria-label="Which lines are shown">
+    <div className={layout.row} role="group" aria-label="Log filters">
       <input
         ref={inputRef}
         type="search"

@@ -30,7 +30,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
       slotId === undefined ? enableAgent(agent.id, enabled, drain) : enableSlot(agent.id, slotId, enabled, drain),
     invalidates: [["cluster"]],
   });
-  const why = user.admin ? undefined : "this needs an admin";
+  const why = user.admin ? undefined : "Only an admin can do this";
   const state = agent.connected
     ? agent.enabled
       ? "connected"

@@ -12,7 +12,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
     <section className={layout.card} aria-label="Queue">
       <h2>Queue</h2>
       {entries.length === 0 ? (
-        <p className={typography.soft}>Nothing runs and nothing waits.</p>
+        <p className={typography.soft}>The queue is empty.</p>
       ) : (
         <div className={layout.scrollX}>
           <table className={layout.table}>
@@ -25,7 +25,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                 <th className={layout.numberCell}>Priority</th>
                 <th>User</th>
                 <th>Since</th>
-                <th>Why it waits</th>
+                <th>Waiting reason</th>
               </tr>
             </thead>
             <tbody>

@@ -33,7 +33,7 @@ describe("what differs", () => {
       ["lr", "0.1", "0.2"],
       ["net.act", "relu", "none"],
     ]);
-    await user.click(screen.getByRole("button", { name: "What is the same too" }));
+    await user.click(screen.getByRole("button", { name: "Show equal values" }));
     expect(lines().map(([name]) => name)).toEqual(["lrdiffers", "net.width", "net.actdiffers", "same"]);
   });
 

@@ -36,7 +36,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
     <section aria-label={`Difference of ${what}`}>
       <div className={layout.row}>
         <Button aria-pressed={all} onClick={() => setAll(!all)}>
-          What is the same too
+          Show equal values
         </Button>
         <span className={typography.soft}>
           {lines.filter((line) => line.differs).length} of {lines.length} differ
@@ -53,7 +53,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
                   <StateBadge state={run.state} />
                   <Button
                     kind="quiet"
-                    aria-label={`Leave out ${run.name}, trial ${run.trialId}`}
+                    aria-label={`Remove ${run.name}, trial ${run.trialId}`}
                     onClick={() => drop(run)}
                   >
                     <Icon name="close" />

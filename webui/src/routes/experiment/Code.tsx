@@ -24,7 +24,7 @@ export default function Code({ experiment }: TabProps) {
   if (error) return <Failure error={error} />;
   if (!tree) return <Loading what="the files" />;
   if (tree.length === 0) {
-    return <EmptyState title="No files came with it" command="det experiment create config.yaml context/" />;
+    return <EmptyState title="No files" command="det experiment create config.yaml context/" />;
   }
   const parent = experiment.forkedFrom ?? null;
   return (

@@ -24,10 +24,10 @@ export default function Config({ experiment }: TabProps) {
     <section className={layout.field} aria-label="Configuration">
       <div className={layout.row}>
         <Button aria-pressed={only === "all"} onClick={() => setOnly("all")}>
-          As it runs
+          Effective
         </Button>
         <Button aria-pressed={only === "file"} onClick={() => setOnly("file")}>
-          As it was sent
+          Submitted
         </Button>
         <CopyText text={`det experiment fork ${experiment.id} --config KEY=VALUE`} />
       </div>

@@ -18,7 +18,7 @@ export function EditableName({ id, name }: { id: number; name: string }) {
     return (
       <h1>
         {escapeControl(name) || `experiment ${id}`}{" "}
-        <Button kind="quiet" aria-label="Change the name" onClick={() => setTyped(name)}>
+        <Button kind="quiet" aria-label="Edit name" onClick={() => setTyped(name)}>
           <Icon name="pencil" />
         </Button>
       </h1>

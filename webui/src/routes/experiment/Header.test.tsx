@@ -23,7 +23,7 @@ async function page(status: Partial<ExperimentStatus>) {
   return { master, ...shown };
 }
 
-const steering = () => within(screen.getByRole("group", { name: "Steer the experiment" }));
+const steering = () => within(screen.getByRole("group", { name: "Experiment actions" }));
 const titles = () =>
   steering()
     .getAllByRole("button")

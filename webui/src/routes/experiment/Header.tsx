@@ -94,7 +94,7 @@ export function Header({ experiment, status }: Props) {
       <div className={layout.pageHead}>
         <EditableName id={id} name={experiment.name} />
         <span className={layout.grow} />
-        <div className={layout.row} role="group" aria-label="Steer the experiment">
+        <div className={layout.row} role="group" aria-label="Experiment actions">
           {STEERING.map(({ verb, title, note, danger }) => (
             <Button
               key={verb}

@@ -24,14 +24,14 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
           {escapeControl(label)}
         </span>
       ))}
-      <Popover label="Change the tags" trigger="Tags">
+      <Popover label="Edit tags" trigger="Tags">
         <ul>
           {labels.map((label) => (
             <li key={label} className={layout.row}>
               <span className={clsx(typography.tag, layout.grow)}>{escapeControl(label)}</span>
               <Button
                 kind="quiet"
-                aria-label={`Take away the tag ${label}`}
+                aria-label={`Remove tag ${label}`}
                 onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
               >
                 <Icon name="close" />

@@ -10,12 +10,12 @@ import {
 } from "@/services/experiments";
 
 const VERBS = {
-  pause: { run: pauseExperiment, said: "Asked to pause" },
+  pause: { run: pauseExperiment, said: "Pausing" },
   activate: { run: activateExperiment, said: "Activated" },
-  cancel: { run: cancelExperiment, said: "Asked to stop" },
+  cancel: { run: cancelExperiment, said: "Stopping" },
   kill: { run: killExperiment, said: "Killed" },
   archive: { run: (id: number) => archiveExperiment(id, true), said: "Archived" },
-  unarchive: { run: (id: number) => archiveExperiment(id, false), said: "Brought back" },
+  unarchive: { run: (id: number) => archiveExperiment(id, false), said: "Unarchived" },
   delete: { run: deleteExperiment, said: "Deleting" },
 } as const;
 

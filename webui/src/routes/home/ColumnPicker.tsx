@@ -99,9 +99,9 @@ function Choice({ columns, onChange }: Props) {
         {data && data.total > data.columns.length && (
           <p className={typography.hint}>{data.total - data.columns.length} more: type a part of the name.</p>
         )}
-        {data && others.length + computed.length === 0 && <p className={typography.hint}>None that is not shown.</p>}
+        {data && others.length + computed.length === 0 && <p className={typography.hint}>All columns are shown.</p>}
       </div>
-      <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As at first</Button>
+      <Button onClick={() => onChange(DEFAULT_COLUMNS)}>Reset columns</Button>
     </>
   );
 }

@@ -55,7 +55,7 @@ function Views() {
             </Button>
             <Button
               kind="quiet"
-              aria-label={`Forget the view ${view.name}`}
+              aria-label={`Delete view ${view.name}`}
               onClick={() => save(views.filter((each) => each !== view))}
             >
               <Icon name="close" />

@@ -5,11 +5,11 @@ import { bulk, bulkLabel, type BulkResult, type BulkVerb } from "@/services/colu
 
 const DONE: Record<BulkVerb, string> = {
   activate: "Activated",
-  pause: "Asked to pause",
-  cancel: "Asked to stop",
+  pause: "Pausing",
+  cancel: "Stopping",
   kill: "Killed",
   archive: "Archived",
-  unarchive: "Brought back",
+  unarchive: "Unarchived",
   delete: "Deleting",
 };
 

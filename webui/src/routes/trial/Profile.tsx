@@ -29,7 +29,7 @@ export default function Profile({ trial }: TrialTabProps) {
   if (panels.length === 0) {
     return (
       <EmptyState
-        title="Nothing was profiled"
+        title="No profiling data"
         command={`det experiment create config.yaml context/ --config profiling.enabled=true`}
       >
         With profiling enabled, the use of processors and memory is shown here.
