@@ -6,7 +6,7 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
-import { LOOKED, whenIdle } from "./app/idleCallback";
+import { IDLE_DELAY_MS, whenIdle } from "./app/idleCallback";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { preloadChunks } from "./app/preloadChunks";
 import { makeRouter } from "./app/router";
@@ -43,4 +43,4 @@ createRoot(document.getElementById("root")!).render(
     </QueryClientProvider>
   </StrictMode>,
 );
-whenIdle(() => void preloadChunks(), LOOKED);
+whenIdle(() => void preloadChunks(), IDLE_DELAY_MS);

@@ -22,7 +22,7 @@ interface Entry {
   run: () => void;
 }
 
-const MOST = 60;
+const DISPLAY_LIMIT = 60;
 
 /** Everything there is and everything that can be done, by a part of its name. */
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -136,5 +136,5 @@ function useEntries(typed: string): Entry[] {
         note: "user: their experiments",
         run: () => void navigate(`/?q=${encodeURIComponent(`user = "${user.username}"`)}`),
       });
-  return entries.slice(0, MOST);
+  return entries.slice(0, DISPLAY_LIMIT);
 }

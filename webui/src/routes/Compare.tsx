@@ -15,7 +15,7 @@ import { useCompared } from "./compare/useCompared";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const MOST = 100;
+const DISPLAY_LIMIT = 100;
 
 function numbers(text: string | null): number[] {
   return [...new Set((text ?? "").split(",").map(Number))].filter((each) => Number.isInteger(each) && each > 0);
@@ -52,13 +52,15 @@ export function Component() {
     <main>
       <h1>Compare {compared.length} runs</h1>
       {missing > 0 && <p className={typography.warning}>{missing} of them are gone or have no trial yet.</p>}
-      {compared.length > MOST && <p className={typography.warning}>Only the first {MOST} are shown.</p>}
+      {compared.length > DISPLAY_LIMIT && (
+        <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
+      )}
       {error ? (
         <Failure error={error} />
       ) : isPending ? (
         <Loading what="the runs" />
       ) : (
-        <Board compared={compared.slice(0, MOST)} drop={drop} />
+        <Board compared={compared.slice(0, DISPLAY_LIMIT)} drop={drop} />
       )}
     </main>
   );

@@ -12,9 +12,9 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-const MOST_METRICS = 50;
+const MAX_METRICS = 50;
 /** Points in one answer: panels of few curves come together, of many they come one after the other. */
-const MOST_POINTS = 50_000;
+const MAX_POINTS = 50_000;
 
 let waiting: Waiting[] = [];
 
@@ -43,7 +43,7 @@ function bundles(members: readonly Waiting[]): Waiting[][] {
   for (const member of members) {
     const { trialIds, maxPoints } = member.body;
     metrics += member.metrics.length;
-    if (metrics > MOST_METRICS || metrics * trialIds.length * maxPoints > MOST_POINTS) {
+    if (metrics > MAX_METRICS || metrics * trialIds.length * maxPoints > MAX_POINTS) {
       found.push([]);
       metrics = member.metrics.length;
     }

@@ -3,14 +3,14 @@ import { escapeControl } from "@/format/escapeControl";
 import typography from "@/styles/typography.module.css";
 import styles from "./Legend.module.css";
 
-const MOST = 40;
+const DISPLAY_LIMIT = 40;
 
 /** Which line is whose: colour and dash beside the name. */
 export function Legend({ lines }: { lines: readonly ChartLine[] }) {
   return (
     // Many lines scroll, and what scrolls has to be reached by keys.
     <ul className={styles.legend} aria-label="Lines" tabIndex={lines.length > 3 ? 0 : undefined}>
-      {lines.slice(0, MOST).map((line) => (
+      {lines.slice(0, DISPLAY_LIMIT).map((line) => (
         <li key={line.key} className={styles.line}>
           <svg width="22" height="8" aria-hidden="true">
             <line
@@ -26,7 +26,7 @@ export function Legend({ lines }: { lines: readonly ChartLine[] }) {
           {escapeControl(line.label)}
         </li>
       ))}
-      {lines.length > MOST && <li className={typography.soft}>and {lines.length - MOST} more</li>}
+      {lines.length > DISPLAY_LIMIT && <li className={typography.soft}>and {lines.length - DISPLAY_LIMIT} more</li>}
     </ul>
   );
 }

@@ -23,7 +23,7 @@ interface Props {
 }
 
 const FIRST = 6;
-const MOST = 60;
+const DISPLAY_LIMIT = 60;
 
 /** Curves of all metrics, with what is common to them above. */
 export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, groupable = false }: Props) {
@@ -45,7 +45,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
       ? panel.name.toLowerCase().includes(wanted)
       : state.metrics.length === 0 || state.metrics.includes(panel.name),
   );
-  const visible: PanelOf[] = matching.slice(0, Math.min(shown, MOST));
+  const visible: PanelOf[] = matching.slice(0, Math.min(shown, DISPLAY_LIMIT));
   if (panels.length === 0)
     return <EmptyState title="No metrics yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (

@@ -25,7 +25,7 @@ interface Props {
   x: XAxis;
 }
 
-const MOST = 10;
+const DISPLAY_LIMIT = 10;
 
 /** The values of the lines where the pointer is, the nearest points before it where one has none just there. */
 export function HoverNote({ hover, lines, columns, data, x }: Props) {
@@ -44,13 +44,13 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
       <strong>
         {x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}
       </strong>
-      {values.slice(0, MOST).map(({ line, value }) => (
+      {values.slice(0, DISPLAY_LIMIT).map(({ line, value }) => (
         <span key={line.key}>
           <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)}{" "}
           <b className={typography.number}>{figure(value)}</b>
         </span>
       ))}
-      {values.length > MOST && <span>and {values.length - MOST} more</span>}
+      {values.length > DISPLAY_LIMIT && <span>and {values.length - DISPLAY_LIMIT} more</span>}
     </div>
   );
 }

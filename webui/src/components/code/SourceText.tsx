@@ -4,7 +4,7 @@ import sourceStyles from "./source.module.css";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const MOST_LINES = 20_000;
+const MAX_LINES = 20_000;
 
 /** Text of a file, line by line with numbers; never anything but text. */
 export function SourceText({ text, label }: { text: string; label: string }) {
@@ -16,7 +16,7 @@ export function SourceText({ text, label }: { text: string; label: string }) {
       aria-label={label}
       tabIndex={0}
     >
-      {lines.slice(0, MOST_LINES).map((line, index) => (
+      {lines.slice(0, MAX_LINES).map((line, index) => (
         <div key={index} className={sourceStyles.line} data-testid="source-line">
           <span className={sourceStyles.number} aria-hidden="true">
             {index + 1}
@@ -24,7 +24,7 @@ export function SourceText({ text, label }: { text: string; label: string }) {
           <code>{escapeControl(line)}</code>
         </div>
       ))}
-      {lines.length > MOST_LINES && <p className={typography.hint}>{lines.length - MOST_LINES} more lines.</p>}
+      {lines.length > MAX_LINES && <p className={typography.hint}>{lines.length - MAX_LINES} more lines.</p>}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useMemo } from "react";
 import { axisOf, type Point } from "./axes";
-import { importanceOf, LEAST_TRIALS } from "./importance";
+import { importanceOf, MIN_TRIALS } from "./importance";
 import { escapeControl } from "@/format/escapeControl";
 import progressBarStyles from "@/components/ProgressBar.module.css";
 import layout from "@/styles/layout.module.css";
@@ -32,7 +32,7 @@ export function ImportanceBars({ points, names, metric }: Props) {
   if (found.length === 0) {
     return (
       <p className={typography.hint}>
-        {LEAST_TRIALS} trials with a figure are needed; there are{" "}
+        {MIN_TRIALS} trials with a figure are needed; there are{" "}
         {points.filter((point) => Number.isFinite(point.metric)).length}.
       </p>
     );

@@ -21,7 +21,7 @@ const WIDTH = 1000;
 const HEIGHT = 320;
 const TOP = 34;
 const BOTTOM = 18;
-const MOST = 1000;
+const DISPLAY_LIMIT = 1000;
 
 type Brushes = Record<string, [number, number]>;
 
@@ -64,7 +64,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
     .map((point, index) => ({ point, good: good[index]! }))
     .filter(({ good: each }) => !Number.isNaN(each))
     .sort((a, b) => a.good - b.good)
-    .slice(-MOST);
+    .slice(-DISPLAY_LIMIT);
   const kept = shown.filter(({ point }) => isKept(point));
   return (
     <figure>

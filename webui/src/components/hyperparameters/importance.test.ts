@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { describe, expect, it } from "vitest";
-import { importanceOf, LEAST_TRIALS } from "./importance";
+import { importanceOf, MIN_TRIALS } from "./importance";
 
 const grid = Array.from({ length: 60 }, (_, index) => [index % 6, Math.floor(index / 6), (index * 7) % 5]);
 
@@ -26,8 +26,8 @@ describe("importance", () => {
     expect(
       importanceOf(
         ["a"],
-        grid.slice(0, LEAST_TRIALS - 1).map(([a]) => [a ?? 0]),
-        grid.slice(0, LEAST_TRIALS - 1).map(() => 1),
+        grid.slice(0, MIN_TRIALS - 1).map(([a]) => [a ?? 0]),
+        grid.slice(0, MIN_TRIALS - 1).map(() => 1),
       ),
     ).toEqual([]);
     expect(

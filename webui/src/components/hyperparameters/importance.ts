@@ -18,7 +18,7 @@ const DEPTH = 6;
 const LEAF = 2;
 
 /** Fewer trials than this say nothing. */
-export const LEAST_TRIALS = 8;
+export const MIN_TRIALS = 8;
 
 /** The same numbers each time: a picture that changes by itself is not believed. */
 function generator(seed: number): () => number {
@@ -41,7 +41,7 @@ export function importanceOf(
   const usable = metric
     .map((_, index) => index)
     .filter((index) => Number.isFinite(metric[index]) && rows[index]!.every(Number.isFinite));
-  if (usable.length < LEAST_TRIALS || names.length === 0) return [];
+  if (usable.length < MIN_TRIALS || names.length === 0) return [];
   const random = generator(20_261_121);
   const loss = names.map(() => 0);
   for (let round = 0; round < TREES; round += 1) {

@@ -8,7 +8,7 @@ import { ExactTime } from "../TimeText";
 import typography from "@/styles/typography.module.css";
 import styles from "./LineDialog.module.css";
 
-const MOST = 200_000;
+const DISPLAY_LIMIT = 200_000;
 
 /** One line with all that is known of it; the whole of one that was cut. */
 export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => void }) {
@@ -39,10 +39,10 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
           <CopyText text={link.href} />
         </dd>
       </dl>
-      <pre className={styles.whole}>{escapeControl(text.slice(0, MOST))}</pre>
-      {text.length > MOST && (
+      <pre className={styles.whole}>{escapeControl(text.slice(0, DISPLAY_LIMIT))}</pre>
+      {text.length > DISPLAY_LIMIT && (
         <p className={typography.hint}>
-          The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.
+          The first {grouped(DISPLAY_LIMIT)} of {grouped(line.length)} characters; the download has all.
         </p>
       )}
     </Dialog>

@@ -109,7 +109,7 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
                 {clock(Date.parse(line.time), timeZone)}
               </time>
               <span className={styles.rank}>{line.rank === null ? "" : `r${line.rank}`}</span>
-              <span className={styles.level}>{sign(line)}</span>
+              <span className={styles.level}>{sourceOf(line)}</span>
               <LogText text={line.text} search={search} />
               {line.length > line.text.length && (
                 <span className={typography.tag}>{grouped(line.length)} characters</span>
@@ -122,7 +122,7 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
   );
 }
 
-function sign(line: LogLine): string {
+function sourceOf(line: LogLine): string {
   if (line.source === "master" || line.source === "agent") return line.source;
   return line.level ? line.level.slice(0, 4) : line.stdtype === "stderr" ? "err" : "";
 }

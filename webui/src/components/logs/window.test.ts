@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogLine, LogPage } from "@/services/logs";
-import { EMPTY, MOST_LINES, withAfter, withBefore } from "./window";
+import { EMPTY, MAX_LINES, withAfter, withBefore } from "./window";
 
 const page = (ids: readonly number[], ends: Partial<LogPage> = {}): LogPage => ({
   lines: ids.map((id) => ({ id }) as LogLine),
@@ -36,11 +36,11 @@ describe("a window into a log", () => {
     const all = withAfter(
       { lines: [], atStart: true, atEnd: false },
       page(
-        Array.from({ length: MOST_LINES + 5 }, (_, index) => index + 1),
+        Array.from({ length: MAX_LINES + 5 }, (_, index) => index + 1),
         { atEnd: true },
       ),
     );
-    expect(all.lines).toHaveLength(MOST_LINES);
+    expect(all.lines).toHaveLength(MAX_LINES);
     expect(all.atStart).toBe(false);
     expect(all.atEnd).toBe(true);
   });

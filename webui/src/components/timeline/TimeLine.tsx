@@ -23,7 +23,7 @@ const ICONS: ReadonlyMap<string, IconName> = new Map([
   ["pause", "pause"],
   ["activate", "play"],
 ]);
-const MOST = 20;
+const DISPLAY_LIMIT = 20;
 
 /** What each trial did when: segments with their reasons, marks for what happened to it, and the same as a list. */
 export function TimeLine({ timeline }: { timeline: Timeline }) {
@@ -33,10 +33,12 @@ export function TimeLine({ timeline }: { timeline: Timeline }) {
   const kinds = [...new Set(lanes.flatMap((lane) => lane.pieces.map((piece) => piece.kind)))];
   return (
     <div className={styles.timeline}>
-      {lanes.slice(0, MOST).map((lane) => (
+      {lanes.slice(0, DISPLAY_LIMIT).map((lane) => (
         <LaneRow key={lane.trialId} lane={lane} timeZone={timeZone} />
       ))}
-      {lanes.length > MOST && <p className={typography.hint}>{lanes.length - MOST} more trials under Trials.</p>}
+      {lanes.length > DISPLAY_LIMIT && (
+        <p className={typography.hint}>{lanes.length - DISPLAY_LIMIT} more trials under Trials.</p>
+      )}
       <div className={clsx(styles.scale, typography.small, typography.soft)}>
         <span>{exact(from, timeZone)}</span>
         <span>{duration(to - from)}</span>
@@ -52,7 +54,7 @@ export function TimeLine({ timeline }: { timeline: Timeline }) {
       <details>
         <summary>As a list</summary>
         <ol className={styles.list}>
-          {lanes.slice(0, MOST).flatMap((lane) =>
+          {lanes.slice(0, DISPLAY_LIMIT).flatMap((lane) =>
             lane.pieces.map((piece, index) => (
               <li key={`${lane.trialId}/${index}`}>
                 <time className={typography.soft}>{exact(piece.from, timeZone)}</time> trial {lane.trialId}, attempt{" "}

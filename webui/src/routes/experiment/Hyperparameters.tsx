@@ -18,7 +18,7 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./Hyperparameters.module.css";
 
-const MOST = 500;
+const DISPLAY_LIMIT = 500;
 
 /** What the hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
@@ -29,7 +29,7 @@ export default function Hyperparameters({ experiment }: TabProps) {
     (metric) => metric.type === "number" && metric.group === "validation",
   );
   const metric = metrics.find((each) => each.name === (chosen || experiment.searcherMetric)) ?? metrics[0];
-  const ids = useMemo(() => (trials.data ?? []).slice(0, MOST).map((trial) => trial.id), [trials.data]);
+  const ids = useMemo(() => (trials.data ?? []).slice(0, DISPLAY_LIMIT).map((trial) => trial.id), [trials.data]);
   const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
   const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
   const searcher = (experiment.config as { searcher?: { smaller_is_better?: boolean } }).searcher;
@@ -60,9 +60,9 @@ export default function Hyperparameters({ experiment }: TabProps) {
             ))}
           </select>
         </label>
-        {trials.data.length > MOST && (
+        {trials.data.length > DISPLAY_LIMIT && (
           <span className={typography.hint}>
-            The first {MOST} of {trials.data.length} trials.
+            The first {DISPLAY_LIMIT} of {trials.data.length} trials.
           </span>
         )}
       </div>

@@ -9,7 +9,7 @@ import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
 import type { TabProps } from "./tabProps";
 import typography from "@/styles/typography.module.css";
 
-const MOST = 50;
+const DISPLAY_LIMIT = 50;
 
 /** The curves of all trials over each other; of many, of the best ones. */
 export default function Metrics({ experiment }: TabProps) {
@@ -25,7 +25,7 @@ export default function Metrics({ experiment }: TabProps) {
       (a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id,
     );
     return all
-      .slice(0, MOST)
+      .slice(0, DISPLAY_LIMIT)
       .sort((a, b) => a.id - b.id)
       .map((trial) => ({ trialId: trial.id, label: `trial ${trial.id}` }));
   }, [trials.data, experiment.config]);
@@ -36,9 +36,9 @@ export default function Metrics({ experiment }: TabProps) {
   if (!names.data || !trials.data) return <Loading what="the figures" />;
   return (
     <>
-      {trials.data.length > MOST && (
+      {trials.data.length > DISPLAY_LIMIT && (
         <p className={typography.hint}>
-          The best {MOST} of {trials.data.length} trials.
+          The best {DISPLAY_LIMIT} of {trials.data.length} trials.
         </p>
       )}
       <MetricBoard

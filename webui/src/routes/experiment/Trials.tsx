@@ -17,7 +17,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const SHOWN = 500;
+const DISPLAY_LIMIT = 500;
 
 type Key = "id" | "state" | "steps" | "restarts" | "metric" | `hp.${string}`;
 
@@ -80,7 +80,7 @@ export default function Trials({ experiment }: TabProps) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, SHOWN).map((trial) => {
+            {rows.slice(0, DISPLAY_LIMIT).map((trial) => {
               const hparams = flatten(trial.hparams);
               return (
                 <tr key={trial.id}>
@@ -120,9 +120,9 @@ export default function Trials({ experiment }: TabProps) {
           </tbody>
         </table>
       </div>
-      {rows.length > SHOWN && (
+      {rows.length > DISPLAY_LIMIT && (
         <p className={typography.hint}>
-          The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.
+          The first {DISPLAY_LIMIT} of {rows.length}; the list of experiments and the plots show all.
         </p>
       )}
     </section>

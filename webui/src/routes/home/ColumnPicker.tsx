@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { LOOKED, whenIdle } from "@/app/idleCallback";
+import { IDLE_DELAY_MS, whenIdle } from "@/app/idleCallback";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { columnsQuery } from "@/services/columns";
@@ -21,7 +21,7 @@ interface Props {
 export function ColumnPicker(props: Props) {
   const queries = useQueryClient();
   // Here before it is opened, once nothing else is waited for.
-  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery("")), LOOKED), [queries]);
+  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery("")), IDLE_DELAY_MS), [queries]);
   return (
     <Popover label="Columns" trigger="Columns">
       <Choice {...props} />
