@@ -47,7 +47,7 @@ webui: webui-types ## the web page, built into webui/dist; types from the master
 demo: install webui ## train, pause, activate and finish a real experiment on a cluster of this machine
 	@$(BIN)/python examples/demo.py
 
-check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc and eslint
+check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc, eslint, dependency-cruiser and prettier
 	@$(MAKE) --no-print-directory -j2 check-page check-types check-types-3.10 check-pyright check-style
 
 check-style:
@@ -69,9 +69,10 @@ check-pyright:
 check-page:
 	sh scripts/webui.sh $(VENV) check
 
-fmt: install ## format and mend what can be mended
+fmt: install webui/node_modules/.package-lock.json ## format and mend what can be mended
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
+	@sh scripts/webui.sh $(VENV) format
 
 unit: install install-launchers debian webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test

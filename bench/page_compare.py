@@ -18,9 +18,9 @@ from bench.servers import Running, master
 
 RUNS = 100
 POINTS = 100_000
-DRAWN = f'.chart-plot[aria-label*=" {RUNS} lines"] canvas'
+DRAWN = f'[role=img][aria-label*=" {RUNS} lines"] canvas'
 _COLOURS = """() => {
-  const canvas = document.querySelector(".chart-plot canvas");
+  const canvas = document.querySelector("[role=img] canvas");
   const seen = new Set();
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) seen.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);

@@ -15,7 +15,7 @@ from bench.servers import Running, cluster
 from bench.submitting import context_of, create, until_completed
 
 NAMES = ["digits", "faces", "letters"]
-ROW = ".grid-row a"
+ROW = "[role=grid] [role=row] a"
 _CONFIG = "name: {}\nentrypoint: 'true'\nsearcher: {{name: single, metric: loss, max_length: {{batches: 1}}}}\n"
 
 

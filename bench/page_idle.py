@@ -18,7 +18,7 @@ from bench.running_search import A_SECOND, TRIALS, running_search
 
 PAGES = 10
 SECONDS = 600.0
-DRAWN = '.chart-plot[aria-label*=" lines"] canvas'
+DRAWN = '[role=img][aria-label*=" lines"] canvas'
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -83,7 +83,7 @@ def _used(process: int) -> float:
 
 def _is_current(page: Page, experiment: int) -> None:
     """A page that had lost its stream would cost nothing."""
-    if page.locator(".note-lost").count() or not page.locator(DRAWN).count():
+    if page.get_by_test_id("connection-lost").count() or not page.locator(DRAWN).count():
         raise RuntimeError(f"a page of experiment {experiment} is no longer live")
 
 

@@ -14,7 +14,10 @@ from bench.running_search import Search, running_search
 MILLISECONDS = 200
 TIMES = 20
 LATEST_MS = 10_000
-PLACES = {"list": ("/", ".grid-row .state"), "experiment": ("/experiments/{}/overview", "header .state")}
+PLACES = {
+    "list": ("/", "[role=row] [data-testid=state]"),
+    "experiment": ("/experiments/{}/overview", "header [data-testid=state]"),
+}
 _SHOWN = """([selector, before]) => new Promise((done) => {
   const wall = () => performance.timeOrigin + performance.now();
   const text = () => document.querySelector(selector)?.textContent ?? before;

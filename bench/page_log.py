@@ -15,13 +15,13 @@ from bench.figure import Figure
 from bench.servers import Running, master
 
 LINES = 1_000_000
-LINE = ".log-line"
+LINE = "[data-testid=log-line]"
 _JUMPED = """() => new Promise((done) => {
   let pressed = null;
   addEventListener("keydown", (event) => (pressed = event.timeStamp), { capture: true, once: true });
   const look = () => {
-    const target = document.querySelector(".log-target")?.getBoundingClientRect();
-    const frame = document.querySelector(".log-frame")?.getBoundingClientRect();
+    const target = document.querySelector("[data-testid=log-line][aria-current]")?.getBoundingClientRect();
+    const frame = document.querySelector("[role=log]")?.getBoundingClientRect();
     if (target && frame && target.top >= frame.top && target.bottom <= frame.bottom) requestAnimationFrame(() => done(performance.now() - pressed));
     else requestAnimationFrame(look);
   };
@@ -51,7 +51,7 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
                 page.evaluate(f"void (window.benchJump = ({_JUMPED})())")
                 page.keyboard.press("e")
                 jumped.append(page.evaluate("window.benchJump") / 1000)
-                text = page.locator(".log-target").inner_text()
+                text = page.locator("[data-testid=log-line][aria-current]").inner_text()
                 if long_log.ERROR not in text:
                     raise RuntimeError(f"that is not the error: {text}")
     return [

@@ -18,11 +18,11 @@ from bench.figure import Figure
 from bench.many_experiments import EXPERIMENTS, METRICS, fill
 from bench.servers import master
 
-ROW = ".grid-row a"
+ROW = "[role=grid] [role=row] a"
 FRAME_MS = 50
 COLUMNS = [f"training.layer{number:04d}/gradient_norm.mean" for number in range(0, METRICS - 1, METRICS // 6)][:6]
 _SCROLL = """async () => {
-  const frame = document.querySelector(".grid-frame");
+  const frame = document.querySelector("[role=grid]");
   const end = frame.scrollHeight - frame.clientHeight;
   const tasks = [];
   const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map((task) => task.duration)));
@@ -52,10 +52,10 @@ _PICKER = """async () => {
   const start = performance.now();
   [...document.querySelectorAll("button")].find((each) => each.textContent === "Columns").click();
   const next = () => new Promise(requestAnimationFrame);
-  while (document.querySelectorAll(".column-list label small").length < 20) await next();
+  while (document.querySelectorAll("[role=dialog] label small").length < 20) await next();
   return (await next()) - start;
 }"""
-_EMPTY = '<div class="grid-frame" style="height: 800px; overflow: auto"><div style="height: 360000px"></div></div>'
+_EMPTY = '<div role="grid" style="height: 800px; overflow: auto"><div style="height: 360000px"></div></div>'
 
 
 @contextmanager

@@ -79,6 +79,33 @@ IDENTIFIERS = frozenset(
 """Classes, functions, variables and constants; attributes and parts of longer names are not looked at."""
 CONSTANT = re.compile(r"^_?(MOST|LEAST|LONGEST|USUAL|SHOWN)_|_AT_ONCE$")
 
+PAGE = "webui/src/"
+PAGE_MODULES = (
+    "app/firstLook app/idle app/later app/rest format/gathered format/moment format/visible live/relay live/source"
+)
+"""Modules that the page no longer has, without their suffix."""
+PAGE_EXPORTS = frozenset(
+    ["firstLook", "gathered", "idle", "later", "moment", "relay", "rest", "sign", "source", "visible"]
+)
+PAGE_CONSTANT = re.compile(r"^(MOST|LEAST|LONGEST|USUAL|SHOWN|AT_ONCE)(_|$)")
+PAGE_PHRASES = (
+    "As at first",
+    "Asked to",
+    "Brought back",
+    "Forget the",
+    "Leave it",
+    "Leave out",
+    "Nothing by that name",
+    "Signed in last",
+    "Switch off",
+    "Take away",
+    "<th>May</th>",
+    "not oneself",
+    "to go on",
+)
+"""Texts of the screen that plainer ones replaced."""
+DECLARED = re.compile(r"\b(export\s+)?(?:const|let|function|class|interface|type|enum)\s+(\w+)")
+
 
 def retired_modules(files: list[str]) -> Iterator[str]:
     names = {f"{package}.{name}" for package, words in MODULES.items() for name in words.split()}
@@ -104,10 +131,32 @@ def retired_identifiers(file: str) -> Iterator[str]:
                 yield f"{file}:{getattr(node, 'lineno', 0)}: the name {name} is retired"
 
 
+def retired_on_page(file: str, text: str) -> Iterator[str]:
+    """Yields what is retired in a TypeScript file; comments are not screen texts."""
+    module = file.removeprefix(PAGE).partition(".")[0]
+    if module in PAGE_MODULES.split():
+        yield f"{file}: the module name {module} is retired"
+    for number, line in enumerate(text.splitlines(), 1):
+        for exported, name in DECLARED.findall(line):
+            if PAGE_CONSTANT.search(name) or (exported and name in PAGE_EXPORTS):
+                yield f"{file}:{number}: the name {name} is retired"
+        if line.lstrip().startswith(("//", "*", "/*")):
+            continue
+        for phrase in PAGE_PHRASES:
+            if phrase in line:
+                yield f"{file}:{number}: the text {phrase!r} is retired"
+
+
+def tracked(*patterns: str) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=True).stdout.split()
+    return [file for file in listed if Path(file).exists()]
+
+
 def main() -> int:
-    listed = subprocess.run(["git", "ls-files", "*.py"], capture_output=True, text=True, check=True).stdout.split()
-    files = [file for file in listed if Path(file).exists() and not file.startswith("migrations/versions/")]
+    files = [file for file in tracked("*.py") if not file.startswith("migrations/versions/")]
     found = list(retired_modules(files))
+    for file in tracked(f"{PAGE}*.ts", f"{PAGE}*.tsx"):
+        found += retired_on_page(file, Path(file).read_text(encoding="utf-8"))
     for file in files:
         if not file.endswith("scripts/retired_names.py"):
             found += retired_identifiers(file)

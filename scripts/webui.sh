@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|check|test [VITEST'S OWN…]|build
+# Everything about the web page that needs Node. Usage: webui.sh VENV install|types|format|check|test [VITEST'S OWN…]|build
 # Node is the machine's own where it is new enough, else the one that came into VENV from PyPI.
 set -eu
 venv=$1 what=$2
@@ -23,9 +23,14 @@ case $what in
         mv openapi.json.new openapi.json
         "$bin/openapi-typescript" openapi.json -o src/api/schema.d.ts >/dev/null
         ;;
+    format)
+        "$bin/prettier" --write --log-level warn .
+        ;;
     check)
         "$bin/tsc" --noEmit
         "$bin/eslint" --max-warnings 0 src
+        "$bin/depcruise" --config .dependency-cruiser.json src
+        "$bin/prettier" --check --log-level warn .
         ;;
     test)
         shift 2

@@ -29,9 +29,36 @@ export default defineConfig({
   // Relative: the master writes the prefix it is reached under into <base href>.
   base: "./",
   html: { cspNonce: "%NONCE%" },
-  build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false, rolldownOptions: { output: { codeSplitting: { groups: [{ name: "frame", test: /node_modules\/(react|react-dom|scheduler|react-router|@tanstack\/(react-query|query-core))\// }] } } } },
+  build: {
+    target: "es2022",
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            {
+              name: "frame",
+              // What every page needs, in one file of code and one of styles.
+              test: /node_modules\/(react|react-dom|scheduler|react-router|clsx|@tanstack\/(react-query|query-core))\/|src\/styles\/|src\/components\/base\/(Button|Loading)\./,
+            },
+          ],
+        },
+      },
+    },
+  },
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
   // One document for all files: making one anew for each takes longer than all tests together. Each test cleans up.
-  test: { environment: "jsdom", isolate: false, setupFiles: ["src/testing/setup.ts"], restoreMocks: true, unstubGlobals: true, testTimeout: 20_000, css: false },
+  test: {
+    environment: "jsdom",
+    isolate: false,
+    setupFiles: ["src/testing/setup.ts"],
+    restoreMocks: true,
+    unstubGlobals: true,
+    testTimeout: 20_000,
+    // Styles are left out but for the one module whose names a test asks for.
+    css: { include: [/LogText\.module\.css/], modules: { classNameStrategy: "non-scoped" } },
+  },
 });

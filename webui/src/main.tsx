@@ -1,3 +1,4 @@
+import "./styles/index.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
@@ -5,14 +6,12 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Problem } from "./api/problem";
 import { styleNonce } from "./app/base";
-import { prefetch } from "./app/prefetch";
-import { LOOKED, whenIdle } from "./app/idleCallback";
+import { IDLE_DELAY_MS, whenIdle } from "./app/idleCallback";
 import { applyPreferences, followSystemTheme } from "./app/preferences";
 import { preloadChunks } from "./app/preloadChunks";
 import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
-import "./styles/index.css";
 
 // Dialogs hold the page behind them still by a style that they make.
 setNonce(styleNonce);
@@ -31,16 +30,17 @@ const queries = new QueryClient({
   },
 });
 
-prefetch(queries, window.location);
+// Its loaders start the first queries at once.
+const router = makeRouter(queries);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
       <Actions value={new ActionRegistry()}>
         <ToastProvider>
-          <RouterProvider router={makeRouter()} />
+          <RouterProvider router={router} />
         </ToastProvider>
       </Actions>
     </QueryClientProvider>
   </StrictMode>,
 );
-whenIdle(() => void preloadChunks(), LOOKED);
+whenIdle(() => void preloadChunks(), IDLE_DELAY_MS);

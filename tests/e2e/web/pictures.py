@@ -115,7 +115,7 @@ def quarter_of_an_hour(page: Page) -> None:
 
 def first_error(page: Page) -> None:
     page.get_by_role("button", name="First error").click()
-    page.locator(".log-line[aria-current]").wait_for()
+    page.locator("[data-testid=log-line][aria-current]").wait_for()
 
 
 def fork(page: Page) -> None:
@@ -135,9 +135,9 @@ def palette(page: Page) -> None:
 
 def settled(page: Page) -> None:
     page.locator("main, [role=dialog]").first.wait_for()
-    expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_test_id("loading")).to_have_count(0)
     page.wait_for_load_state("load")
-    expect(page.locator(".toast")).to_have_count(0)
+    expect(page.get_by_test_id("toast")).to_have_count(0)
 
 
 def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequence[str]) -> int:

@@ -68,7 +68,7 @@ def page(looker: Visit) -> Page:
 def settled(page: Page) -> None:
     """All that is loaded at first is there."""
     expect(page.locator("main, [role=dialog]").first).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_test_id("loading")).to_have_count(0)
 
 
 def looked_at(page: Page, what: str, found: list[str]) -> None:
@@ -124,7 +124,7 @@ def chosen(page: Page, then: str = "") -> None:
 
 def opened_line(page: Page) -> None:
     page.get_by_role("button", name="First error").click()
-    page.locator(".log-line[aria-current]").click()
+    page.locator("[data-testid=log-line][aria-current]").click()
     expect(page.get_by_role("dialog")).to_be_visible()
 
 
@@ -143,15 +143,15 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "selected more": ("/", lambda page: chosen(page, "More for the selected")),
     "user": ("/users", lambda page: menu(page, "Add a user")),
     "fork": ("/experiments/{failed}", wrong_line),
-    "tags": ("/experiments/{search}", lambda page: menu(page, "Change the tags")),
-    "name": ("/experiments/{search}", lambda page: menu(page, "Change the name")),
+    "tags": ("/experiments/{search}", lambda page: menu(page, "Edit tags")),
+    "name": ("/experiments/{search}", lambda page: menu(page, "Edit name")),
     "more": ("/experiments/{search}", lambda page: menu(page, "More for this experiment")),
     "delete": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Delete…")),
     "disable": ("/cluster", lambda page: menu(page, "Disable…")),
     "said": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Archive")),
     "line": ("/experiments/{failed}/logs", opened_line),
     "file": ("/experiments/{failed}/code", first_file),
-    "sent": ("/experiments/{failed}/config", lambda page: menu(page, "As it was sent")),
+    "sent": ("/experiments/{failed}/config", lambda page: menu(page, "Submitted")),
     "list of times": ("/experiments/{failed}", lambda page: page.get_by_text("As a list").click()),
     "compared values": ("/compare?experiments={search},{failed}", lambda page: menu(page, "Hyperparameters")),
     "compared configurations": ("/compare?experiments={search},{failed}", lambda page: menu(page, "Configuration")),

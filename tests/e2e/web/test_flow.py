@@ -18,7 +18,7 @@ STATES = """() => {
   window.__same = true;
   window.__states = [];
   const look = () => {
-    const word = document.querySelector("header .state")?.textContent.trim().split(" ").at(-1);
+    const word = document.querySelector("header [data-testid=state]")?.textContent.trim().split(" ").at(-1);
     if (word && window.__states.at(-1) !== word) window.__states.push(word);
   };
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -80,7 +80,7 @@ def test_a_trial_is_watched_paused_and_activated(up: DetUp, person: Visit):
     page.get_by_role("link", name="trial 1").first.click()
     expect(page.get_by_role("img", name=re.compile(r"loss: .*points"))).to_be_visible()
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator("header .state")).to_have_text(re.compile("paused"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("paused"))
     assert page.evaluate("window.__states").index("pausing") < page.evaluate("window.__states").index("paused")
     expect(slots.get_by_text("free")).to_have_count(2)
     mark = page.locator("[data-mark=pause]")
@@ -88,13 +88,13 @@ def test_a_trial_is_watched_paused_and_activated(up: DetUp, person: Visit):
     paused_at = int(re.search(r"step (\d+)", mark.text_content() or "")[1])  # type: ignore[index]
     assert last_step(page) <= paused_at
     page.get_by_role("button", name="Activate").click()
-    expect(page.locator("header .state")).to_have_text(re.compile("running"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
     expect(slots.get_by_role("link", name="digits")).to_have_count(1)
     wait_until(lambda: last_step(page) > paused_at, what="a point beyond the pause")
     expect(mark).to_have_count(1)
     assert page.evaluate("window.__same") is True
     experiment.do("kill")
-    expect(page.locator("header .state")).to_have_text(re.compile("canceled"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("canceled"))
     expect(slots.get_by_text("free")).to_have_count(2)
     page.close()
     cluster.close()
@@ -116,10 +116,10 @@ def failed(up: DetUp) -> Experiment:
 def test_a_failed_trial_tells_its_first_error(failed: Experiment, person: Visit):
     page = person.page(f"/experiments/{failed.id}/logs")
     page.get_by_role("button", name="First error").click()
-    line = page.locator(".log-line[aria-current]")
+    line = page.locator("[data-testid=log-line][aria-current]")
     expect(line).to_contain_text("Traceback (most recent call last)")
     expect(line).to_have_css("outline-style", "solid")
-    expect(page.locator(".log-line").first).to_have_css("outline-style", "none")
+    expect(page.get_by_test_id("log-line").first).to_have_css("outline-style", "none")
     page.close()
 
 
@@ -132,7 +132,7 @@ def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, perso
     assert "fails_at: 12" in text
     editor.fill(text.replace("max_restarts: 0", "max_restarts: many"))
     expect(page.locator(".cm-lintRange-error")).to_contain_text("many")
-    expect(page.locator(".remarks")).to_contain_text("max_restarts")
+    expect(page.get_by_role("list", name="Remarks")).to_contain_text("max_restarts")
     create = page.get_by_role("button", name="Create and start")
     expect(create).to_have_attribute("aria-disabled", "true")
     editor.fill(text.replace("fails_at: 12", "fails_at: 0"))
@@ -141,7 +141,7 @@ def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, perso
     create.click()
     expect(page.get_by_role("heading", name="Fork of unreadable")).to_be_visible()
     expect(page.get_by_text(f"forked from {failed.id}")).to_be_visible()
-    expect(page.locator("header .state")).to_have_text(re.compile("completed"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("completed"))
     page.get_by_role("link", name="Experiments", exact=True).last.click()
     for name in ("unreadable", "Fork of unreadable"):
         page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True)).get_by_role(
@@ -151,7 +151,7 @@ def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, perso
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
     expect(page.get_by_role("list", name="Lines").first.get_by_role("listitem")).to_have_count(4)
     page.get_by_role("button", name="Hyperparameters").click()
-    differing = page.locator("tr.differs")
+    differing = page.locator("tr[data-differs]")
     expect(differing).to_have_count(1)
     expect(differing).to_contain_text("fails_at")
     page.close()

@@ -64,7 +64,7 @@ def focused(page: Page) -> str:
 
 def on_line(page: Page, name: str) -> None:
     """The cursor of the list stands on the experiment."""
-    expect(page.locator(".grid-row.cursor")).to_contain_text(name)
+    expect(page.locator("[data-cursor]")).to_contain_text(name)
 
 
 def test_places_help_and_palette(page: Page):
@@ -100,7 +100,7 @@ def test_pause_and_activate(page: Page, held: Experiment):
     keys(page, "Escape", "j")
     on_line(page, "by keys")
     keys(page, "Enter")
-    state = page.locator("header .state")
+    state = page.locator("header").get_by_test_id("state")
     expect(state).to_have_text(re.compile("running"))
     keys(page, "a")  # it runs already: nothing happens
     keys(page, "p")
@@ -145,7 +145,7 @@ def test_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "l")
     expect(page.get_by_role("log")).to_contain_text("cannot be read")
     keys(page, "e")
-    expect(page.locator(".log-line[aria-current]")).to_contain_text("Traceback (most recent call last)")
+    expect(page.locator("[data-testid=log-line][aria-current]")).to_contain_text("Traceback (most recent call last)")
     keys(page, "f")
     editor = page.get_by_role("textbox", name="Configuration")
     expect(editor).to_contain_text("Fork of unreadable by keys")
@@ -159,7 +159,7 @@ def test_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "Enter")
     expect(page.get_by_role("heading", name="Fork of unreadable by keys")).to_be_visible()
     expect(page.get_by_text(f"forked from {failed.id}")).to_be_visible()
-    expect(page.locator("header .state")).to_have_text(re.compile("completed"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("completed"))
     keys(page, "g", "e")
     expect(page.get_by_role("link", name="Fork of unreadable by keys")).to_be_visible()
     keys(page, "j")
@@ -168,4 +168,4 @@ def test_first_error_fork_and_compare(page: Page, failed: Experiment):
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
     tab_to(page, lambda: focused(page) == "Configuration")
     keys(page, "Enter")
-    expect(page.locator("tr.differs").filter(has_text="hyperparameters.width")).to_contain_text("128")
+    expect(page.locator("tr[data-differs]").filter(has_text="hyperparameters.width")).to_contain_text("128")

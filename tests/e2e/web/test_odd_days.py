@@ -30,7 +30,7 @@ def held(cluster: LiveCluster) -> Iterator[Experiment]:
 
 
 def state(page: Page) -> str:
-    return (page.locator("header .state").text_content() or "").split()[-1]
+    return (page.locator("header").get_by_test_id("state").text_content() or "").split()[-1]
 
 
 def test_deleted_while_it_is_looked_at(cluster: LiveCluster, visitor: Come):
@@ -38,9 +38,9 @@ def test_deleted_while_it_is_looked_at(cluster: LiveCluster, visitor: Come):
     page = visitor().page(f"/experiments/{experiment.id}/notes")
     expect(page.get_by_role("heading", name="to be deleted")).to_be_visible()
     experiment.do("kill")
-    expect(page.locator("header .state")).to_have_text(re.compile("canceled"))
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("canceled"))
     cluster.session.request("DELETE", f"/api/v1/experiments/{experiment.id}")
-    expect(page.get_by_role("heading", name=f"Experiment {experiment.id} is not here")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Experiment {experiment.id} was not found")).to_be_visible()
     page.get_by_role("link", name="Experiments").first.click()
     expect(page.get_by_role("main")).to_be_visible()
     expect(page.get_by_role("link", name="to be deleted")).to_have_count(0)
@@ -83,9 +83,9 @@ def test_two_people_at_once(cluster: LiveCluster, visitor: Come, held: Experimen
     pages = [visitor(name).page(f"/experiments/{held.id}") for name in ("admin", "determined")]
     for _ in range(2):
         for page in pages:
-            expect(page.locator("header .state")).to_have_text(re.compile("running"))
+            expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
         pages[0].get_by_role("button", name="Pause").click()
-        expect(pages[1].locator("header .state")).to_have_text(re.compile("paus"))
+        expect(pages[1].locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
         # At once: neither waits for what the other one's click comes to.
         press = "[...document.querySelectorAll('button')].find((each) => each.textContent === '{}').click()"
         pages[0].evaluate(press.format("Activate"))
@@ -97,7 +97,7 @@ def test_two_people_at_once(cluster: LiveCluster, visitor: Come, held: Experimen
         # Whoever came last has won; the next round starts from a running one.
         held.do("activate")
     for page in pages:
-        expect(page.locator("header .state")).to_have_text(re.compile("running"))
+        expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
 
 
 def test_a_page_older_than_its_master(cluster: LiveCluster, visitor: Come):
@@ -131,7 +131,7 @@ def test_words_of_a_newer_master(cluster: LiveCluster, visitor: Come, held: Expe
     page.route(f"{cluster.url}/detent/experiments/search", newer)
     page.route(f"{cluster.url}/detent/cluster/overview", newer)
     page.goto(f"{cluster.url}/experiments/{held.id}")
-    expect(page.locator("header .state")).to_contain_text("day dreaming")
+    expect(page.locator("header").get_by_test_id("state")).to_contain_text("day dreaming")
     page.get_by_role("link", name="Experiments").first.click()
     expect(page.get_by_role("row").filter(has_text="held on odd days").get_by_text("day dreaming")).to_be_visible()
     page.get_by_role("link", name="Cluster").click()

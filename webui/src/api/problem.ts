@@ -36,7 +36,8 @@ export function problemOf(status: number, body: unknown): Problem {
       typeof error === "object" && error !== null && "error" in error && typeof error.error === "string"
         ? error.error
         : "the master refused without a reason";
-    const diagnostics = "diagnostics" in body && Array.isArray(body.diagnostics) ? (body.diagnostics as Diagnostic[]) : [];
+    const diagnostics =
+      "diagnostics" in body && Array.isArray(body.diagnostics) ? (body.diagnostics as Diagnostic[]) : [];
     return new Problem(status, text, diagnostics);
   }
   return new Problem(status, status === 0 ? "the master does not answer" : `the master answered ${status}`);

@@ -1,21 +1,26 @@
+import { clsx } from "clsx";
 import { useState } from "react";
 import { NavLink, Outlet, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
 import { HelpDialog } from "@/keyboard/HelpDialog";
 import { useActions } from "@/keyboard/actions";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { useKeyboard } from "@/keyboard/useKeyboard";
 import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
 import { useSession } from "./session";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
+import buttonStyles from "@/components/base/Button.module.css";
+import styles from "./Layout.module.css";
 
 const PLACES = [
-  { to: "/", title: "Experiments", keys: "g e", sign: "☰" },
-  { to: "/cluster", title: "Cluster", keys: "g c", sign: "▦" },
-  { to: "/checkpoints", title: "Checkpoints", keys: "g k", sign: "⛁" },
-  { to: "/events", title: "Events", keys: "g v", sign: "◷" },
-  { to: "/users", title: "Users", keys: "g u", sign: "☺" },
-  { to: "/settings", title: "Settings", keys: "g s", sign: "⚙" },
+  { to: "/", title: "Experiments", keys: "g e", icon: "list" },
+  { to: "/cluster", title: "Cluster", keys: "g c", icon: "grid" },
+  { to: "/checkpoints", title: "Checkpoints", keys: "g k", icon: "database" },
+  { to: "/events", title: "Events", keys: "g v", icon: "clock" },
+  { to: "/users", title: "Users", keys: "g u", icon: "person" },
+  { to: "/settings", title: "Settings", keys: "g s", icon: "gear" },
 ] as const;
 
 /** What is around every page: where one can go, who one is, whether what is shown is current. */
@@ -24,41 +29,58 @@ export function Layout() {
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);
   const [palette, setPalette] = useState(false);
+  const { mutate } = useApiMutation({ mutationFn: () => signOut(), invalidates: [] });
+  const leave = () => mutate();
   useKeyboard();
   useActions([
-    ...PLACES.map((place) => ({ id: `go:${place.to}`, title: `Go to ${place.title}`, keys: place.keys, group: "Go to", run: () => void navigate(place.to) })),
-    { id: "help", title: "Show the keys", keys: "?", group: "Page", run: () => setHelp(true) },
-    { id: "palette", title: "Find anything", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
-    { id: "sign-out", title: "Sign out", group: "Page", run: () => void signOut() },
+    ...PLACES.map((place) => ({
+      id: `go:${place.to}`,
+      title: `Go to ${place.title}`,
+      keys: place.keys,
+      group: "Go to",
+      run: () => void navigate(place.to),
+    })),
+    { id: "help", title: "Keyboard shortcuts", keys: "?", group: "Page", run: () => setHelp(true) },
+    { id: "palette", title: "Search", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
+    { id: "sign-out", title: "Sign out", group: "Page", run: leave },
   ]);
   return (
-    <div className="frame">
-      <a className="skip" href="#content">
+    <div className={styles.frame}>
+      <a className={styles.skip} href="#content">
         Skip to the content
       </a>
-      <nav className="rail" aria-label="Places">
-        <NavLink to="/" className="brand" aria-label="Detent: experiments">
+      <nav className={styles.rail} aria-label="Places">
+        <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
           <img src="mark.svg" alt="" width="26" height="26" />
           <span>{session.clusterName || "Detent"}</span>
         </NavLink>
         {PLACES.map((place) => (
-          <NavLink key={place.to} to={place.to} end={place.to === "/"} className="rail-link">
-            <span aria-hidden="true">{place.sign}</span> <span className="rail-title">{place.title}</span>
+          <NavLink key={place.to} to={place.to} end={place.to === "/"} className={styles.link}>
+            <Icon name={place.icon} /> <span>{place.title}</span>
           </NavLink>
         ))}
-        <div className="rail-foot">
-          <button type="button" className="button button-quiet" onClick={() => setPalette(true)}>
+        <div className={styles.foot}>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
+            onClick={() => setPalette(true)}
+          >
             Find <kbd>Ctrl K</kbd>
           </button>
-          <button type="button" className="button button-quiet" onClick={() => setHelp(true)}>
+          <button type="button" className={clsx(buttonStyles.button, buttonStyles.quiet)} onClick={() => setHelp(true)}>
             Keys <kbd>?</kbd>
           </button>
-          <button type="button" className="button button-quiet" onClick={() => void signOut()} title={`Signed in as ${session.user.username}`}>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
+            onClick={leave}
+            title={`Signed in as ${session.user.username}`}
+          >
             Sign out {escapeControl(session.user.username)}
           </button>
         </div>
       </nav>
-      <div className="content" id="content" tabIndex={-1}>
+      <div className={styles.content} id="content" tabIndex={-1}>
         <ConnectionNote />
         <Outlet />
       </div>

@@ -19,7 +19,11 @@ async function opened(actions: Action[] = []) {
       const found = JSON.stringify(body).includes("mnist") ? [rowOf(41, { name: "mnist sweep" })] : [];
       return { total: found.length, offset: 0, experiments: found, unknownColumns: [] };
     },
-    "GET /detent/cluster/overview": { now: new Date().toISOString(), agents: [{ id: "gpu-box", slots: [] }], queue: [] },
+    "GET /detent/cluster/overview": {
+      now: new Date().toISOString(),
+      agents: [{ id: "gpu-box", slots: [] }],
+      queue: [],
+    },
     "GET /api/v1/users": { users: [{ id: 3, username: "kim" }] },
   });
   const shown = drawn(<Page />);
@@ -71,7 +75,7 @@ describe("the palette", () => {
     await user.keyboard("{Enter}");
     expect(address()).toBe(`/?q=${encodeURIComponent('user = "kim"')}`);
     await type("nothing at all");
-    expect(screen.getByText("Nothing by that name.")).toBeVisible();
+    expect(screen.getByText("No results.")).toBeVisible();
   });
 
   it.each([

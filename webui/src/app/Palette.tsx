@@ -10,6 +10,8 @@ import { KeyCaps } from "@/keyboard/KeyCaps";
 import { overviewQuery } from "@/services/cluster";
 import { rowsQuery } from "@/services/columns";
 import { usersQuery } from "@/services/users";
+import typography from "@/styles/typography.module.css";
+import styles from "./Palette.module.css";
 
 interface Entry {
   id: string;
@@ -20,7 +22,7 @@ interface Entry {
   run: () => void;
 }
 
-const MOST = 60;
+const DISPLAY_LIMIT = 60;
 
 /** Everything there is and everything that can be done, by a part of its name. */
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -34,10 +36,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
     entry.run();
   };
   return (
-    <Dialog open onClose={onClose} title="Find anything">
+    <Dialog open onClose={onClose} title="Search">
       <input
         autoFocus
-        className="palette-input"
+        className={styles.input}
         role="combobox"
         aria-expanded="true"
         aria-controls="palette-list"
@@ -57,7 +59,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           event.preventDefault();
         }}
       />
-      <div className="palette-list" id="palette-list" role="listbox" aria-label="Found" tabIndex={-1}>
+      <div className={styles.list} id="palette-list" role="listbox" aria-label="Found" tabIndex={-1}>
         {entries.map((entry, index) => (
           <div
             key={entry.id}
@@ -65,7 +67,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             role="option"
             aria-selected={index === chosen}
             aria-disabled={entry.disabled !== undefined}
-            className="palette-item"
+            className={styles.item}
             ref={(element) => {
               if (index === chosen) element?.scrollIntoView({ block: "nearest" });
             }}
@@ -74,13 +76,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
             onClick={() => run(entry)}
           >
             <span>
-              {escapeControl(entry.title)} {entry.note && <small className="soft">{entry.note}</small>}
+              {escapeControl(entry.title)} {entry.note && <small className={typography.soft}>{entry.note}</small>}
             </span>
             {entry.disabled ? <small>{entry.disabled}</small> : entry.keys ? <KeyCaps keys={entry.keys} /> : null}
           </div>
         ))}
       </div>
-      {entries.length === 0 && <p className="hint">Nothing by that name.</p>}
+      {entries.length === 0 && <p className={typography.hint}>No results.</p>}
     </Dialog>
   );
 }
@@ -89,7 +91,10 @@ function useEntries(typed: string): Entry[] {
   const navigate = useNavigate();
   const registry = useContext(Actions);
   const actions = useSyncExternalStore(registry.subscribe, registry.all);
-  const filter = wireFilter(typed ? { kind: "field", column: "name", operator: "contains", value: typed } : null, false);
+  const filter = wireFilter(
+    typed ? { kind: "field", column: "name", operator: "contains", value: typed } : null,
+    false,
+  );
   const found = useQuery(rowsQuery({ filter, sort: "id=desc", showArchived: false }, [], 0));
   const { data: overview } = useQuery(overviewQuery);
   const { data: users } = useQuery(usersQuery);
@@ -102,12 +107,34 @@ function useEntries(typed: string): Entry[] {
     if (word?.toLowerCase() === "trial ") entries.reverse();
   }
   for (const action of actions) {
-    if (!action.hidden && has(action.title)) entries.push({ id: `a:${action.id}`, title: action.title, note: action.group, keys: action.keys, disabled: action.disabled, run: action.run });
+    if (!action.hidden && has(action.title))
+      entries.push({
+        id: `a:${action.id}`,
+        title: action.title,
+        note: action.group,
+        keys: action.keys,
+        disabled: action.disabled,
+        run: action.run,
+      });
   }
   for (const row of found.data?.experiments.slice(0, 25) ?? []) {
-    entries.push({ id: `e:${row.id}`, title: row.name, note: `experiment ${row.id}, ${stateLook(row.state).word}`, run: () => void navigate(`/experiments/${row.id}`) });
+    entries.push({
+      id: `e:${row.id}`,
+      title: row.name,
+      note: `experiment ${row.id}, ${stateLook(row.state).word}`,
+      run: () => void navigate(`/experiments/${row.id}`),
+    });
   }
-  for (const agent of overview?.agents ?? []) if (has(agent.id)) entries.push({ id: `m:${agent.id}`, title: agent.id, note: "agent", run: () => void navigate("/cluster") });
-  for (const user of users ?? []) if (has(user.username)) entries.push({ id: `u:${user.id}`, title: user.username, note: "user: their experiments", run: () => void navigate(`/?q=${encodeURIComponent(`user = "${user.username}"`)}`) });
-  return entries.slice(0, MOST);
+  for (const agent of overview?.agents ?? [])
+    if (has(agent.id))
+      entries.push({ id: `m:${agent.id}`, title: agent.id, note: "agent", run: () => void navigate("/cluster") });
+  for (const user of users ?? [])
+    if (has(user.username))
+      entries.push({
+        id: `u:${user.id}`,
+        title: user.username,
+        note: "user: their experiments",
+        run: () => void navigate(`/?q=${encodeURIComponent(`user = "${user.username}"`)}`),
+      });
+  return entries.slice(0, DISPLAY_LIMIT);
 }

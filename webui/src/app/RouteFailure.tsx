@@ -1,6 +1,7 @@
 import { isRouteErrorResponse, useRouteError } from "react-router";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
+import failureStyles from "@/components/base/Failure.module.css";
 
 /** A part of the page could not be loaded or drawn. The rest stays usable. */
 export function RouteFailure() {
@@ -9,7 +10,7 @@ export function RouteFailure() {
   // After an upgrade of the master the parts of an older page are gone.
   const isOldPart = /dynamically imported module|Importing a module script/.test(text);
   return (
-    <main className="failure" role="alert">
+    <main className={failureStyles.failure} role="alert">
       <h1>{isOldPart ? "The cluster has a newer page than this one" : "This part of the page failed"}</h1>
       {!isOldPart && <p>{text}</p>}
       <Button kind="primary" onClick={() => window.location.reload()}>

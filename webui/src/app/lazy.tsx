@@ -11,7 +11,10 @@ export interface Lazy<P> {
  * A part of the page that is fetched when it is first drawn, or before. As React's `lazy`, but shown as soon as it is
  * here: a boundary that has once shown what is there meanwhile holds the part itself back for 300 ms.
  */
-export function lazy<P extends object>(load: () => Promise<{ default: ComponentType<P> }>, meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />): Lazy<P> {
+export function lazy<P extends object>(
+  load: () => Promise<{ default: ComponentType<P> }>,
+  meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />,
+): Lazy<P> {
   let Found: ComponentType<P> | null = null;
   const fetch = async () => {
     Found ??= (await load()).default;
@@ -35,5 +38,12 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
 
 /** Fetches the part that an address names, if it names one: with the page's first question and not after it. */
 export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string): void {
-  useEffect(() => void parts.get(name)?.fetch().catch(() => undefined), [parts, name]);
+  useEffect(
+    () =>
+      void parts
+        .get(name)
+        ?.fetch()
+        .catch(() => undefined),
+    [parts, name],
+  );
 }

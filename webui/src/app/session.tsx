@@ -9,7 +9,9 @@ import { Loading } from "@/components/base/Loading";
 import { LiveProvider } from "@/live/LiveProvider";
 import { SignInForm } from "@/routes/SignInForm";
 import { type Session, sessionQuery } from "@/services/session";
-import { Dialog, DialogsWait } from "@/components/base/Dialog";
+import { Dialog } from "@/components/base/Dialog";
+import { DialogsWait } from "@/components/base/dialogsWait";
+import layout from "@/styles/layout.module.css";
 
 const Current = createContext<Session | null>(null);
 
@@ -33,7 +35,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
   if (!data) {
     if (error instanceof Problem && error.isSignedOut) return <SignInPage onDone={signedIn} />;
     return (
-      <main className="lonely">
+      <main className={layout.lonely}>
         <EmptyState title="The master does not answer" command="det up">
           {messageOf(error)}
         </EmptyState>
@@ -49,7 +51,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
       </LiveProvider>
       {/* Over the page and not instead of it: what was typed stays. */}
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
-        <SignInForm note="Sign in to go on where you were. What you clicked last was not done." onDone={signedIn} />
+        <SignInForm note="Sign in to continue. Your last action was not carried out." onDone={signedIn} />
       </Dialog>
     </Current>
   );
@@ -58,7 +60,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
 function SignInPage({ onDone }: { onDone: () => void }) {
   const { pathname } = useLocation();
   return (
-    <main className="lonely">
+    <main className={layout.lonely}>
       <h1>Detent</h1>
       <SignInForm onDone={onDone} note={pathname === "/" ? "" : "Sign in to see this page."} />
     </main>

@@ -10,6 +10,9 @@ import { OlderOnes } from "./base/OlderOnes";
 import { StateBadge } from "./StateBadge";
 import { TimeText } from "./TimeText";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** Checkpoints, newest first: of one experiment or of all. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
@@ -20,25 +23,28 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const all = data.pages.flatMap((page) => page.checkpoints);
   if (all.length === 0) {
     return (
-      <EmptyState title="No checkpoint yet" command={experimentId ? `det experiment pause ${experimentId}` : "det experiment pause 1"}>
+      <EmptyState
+        title="No checkpoint yet"
+        command={experimentId ? `det experiment pause ${experimentId}` : "det experiment pause 1"}
+      >
         A trial saves one when its configuration says so, when it is paused, and at its end.
       </EmptyState>
     );
   }
   return (
     <section aria-label="Checkpoints">
-      <div className="scroll-x">
-        <table className="plain-table">
+      <div className={layout.scrollX}>
+        <table className={layout.table}>
           <thead>
             <tr>
               <th>Checkpoint</th>
               {experimentId === undefined && <th>Experiment</th>}
               <th>Trial</th>
-              <th className="number">Step</th>
+              <th className={layout.numberCell}>Step</th>
               <th>State</th>
-              <th className="number">Metric</th>
-              <th className="number">Size</th>
-              <th className="number">Files</th>
+              <th className={layout.numberCell}>Metric</th>
+              <th className={layout.numberCell}>Size</th>
+              <th className={layout.numberCell}>Files</th>
               <th>Saved</th>
             </tr>
           </thead>
@@ -47,7 +53,12 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
               <tr key={each.uuid}>
                 <td>
                   <CopyText text={each.uuid} />
-                  {each.isBest && <span className="tag">★ best</span>} {each.isLatest && <span className="tag">latest</span>}
+                  {each.isBest && (
+                    <span className={typography.tag}>
+                      <Icon name="star" /> best
+                    </span>
+                  )}{" "}
+                  {each.isLatest && <span className={typography.tag}>latest</span>}
                 </td>
                 {experimentId === undefined && (
                   <td>
@@ -57,13 +68,13 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                 <td>
                   <Link to={`/experiments/${each.experimentId}/trials/${each.trialId}`}>{each.trialId}</Link>
                 </td>
-                <td className="number">{each.steps}</td>
+                <td className={layout.numberCell}>{each.steps}</td>
                 <td>
                   <StateBadge state={each.state === "STATE_ACTIVE" ? "saving" : each.state} />
                 </td>
-                <td className="number">{figure(each.validation)}</td>
-                <td className="number">{bytes(each.size)}</td>
-                <td className="number">{each.files}</td>
+                <td className={layout.numberCell}>{figure(each.validation)}</td>
+                <td className={layout.numberCell}>{bytes(each.size)}</td>
+                <td className={layout.numberCell}>{each.files}</td>
                 <td>
                   <TimeText at={each.time} />
                 </td>

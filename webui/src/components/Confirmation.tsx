@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Button } from "./base/Button";
 import { Dialog } from "./base/Dialog";
+import dialogStyles from "@/components/base/Dialog.module.css";
 
 interface Props {
   open: boolean;
@@ -22,7 +23,7 @@ export function Confirmation({ open, onClose, title, action, run, alternative, c
   return (
     <Dialog open={open} onClose={onClose} title={title}>
       {children}
-      <div className="dialog-foot">
+      <div className={dialogStyles.foot}>
         <Button onClick={onClose} autoFocus>
           Cancel
         </Button>

@@ -1,6 +1,8 @@
+import { clsx } from "clsx";
 import { useStreamState } from "@/live/LiveProvider";
 import { duration } from "@/format/duration";
 import { Button } from "./base/Button";
+import styles from "./ConnectionNote.module.css";
 
 /** Said as soon as the page cannot know whether what it shows is still true. */
 export function ConnectionNote() {
@@ -8,7 +10,7 @@ export function ConnectionNote() {
   if (connection === "lost") return <LostNote since={since ?? Date.now()} />;
   if (outdated) {
     return (
-      <div className="note note-outdated" role="status">
+      <div className={clsx(styles.note, styles.outdated)} role="status">
         <span>The cluster has a newer page than this one.</span>
         <Button onClick={() => window.location.reload()}>Reload</Button>
       </div>
@@ -19,8 +21,9 @@ export function ConnectionNote() {
 
 function LostNote({ since }: { since: number }) {
   return (
-    <div className="note note-lost" role="status">
-      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you see may be old. Trying again…
+    <div className={clsx(styles.note, styles.lost)} role="status" data-testid="connection-lost">
+      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you
+      see may be old. Trying again…
     </div>
   );
 }

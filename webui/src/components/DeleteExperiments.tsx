@@ -12,7 +12,14 @@ interface Props {
 export function DeleteExperiments({ open, onClose, ids, run }: Props) {
   const counted = ids.length === 1 ? "1 experiment" : `${ids.length} experiments`;
   return (
-    <TypedConfirmation open={open} onClose={onClose} title={`Delete ${counted}?`} word={`delete ${counted}`} action="Delete" run={run}>
+    <TypedConfirmation
+      open={open}
+      onClose={onClose}
+      title={`Delete ${counted}?`}
+      word={`delete ${counted}`}
+      action="Delete"
+      run={run}
+    >
       <ExperimentNames ids={ids} />
       <p>Trials, metrics, logs and checkpoints are deleted for good.</p>
     </TypedConfirmation>

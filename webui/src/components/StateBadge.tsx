@@ -1,11 +1,14 @@
+import { clsx } from "clsx";
 import { stateLook } from "@/format/states";
+import { Icon } from "@/components/base/Icon";
+import styles from "./StateBadge.module.css";
 
 /** A state as a sign, a word and a colour: never by colour alone. */
 export function StateBadge({ state, title }: { state: string; title?: string }) {
   const look = stateLook(state);
   return (
-    <span className={`state state-${look.tone}`} title={title}>
-      <span aria-hidden="true">{look.sign}</span> {look.word}
+    <span className={clsx(styles.state, styles[look.tone])} title={title} data-testid="state">
+      <Icon name={look.icon} /> {look.word}
     </span>
   );
 }

@@ -1,6 +1,8 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Button } from "./base/Button";
 import { Dialog } from "./base/Dialog";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import layout from "@/styles/layout.module.css";
 
 interface Props {
   open: boolean;
@@ -28,15 +30,21 @@ export function TypedConfirmation({ open, onClose, title, word, action, run, chi
   };
   return (
     <Dialog open={open} onClose={close} title={title}>
-      <form className="field" onSubmit={submit}>
+      <form className={layout.field} onSubmit={submit}>
         {children}
-        <label className="field">
+        <label className={layout.field}>
           <span>
             Type <code>{word}</code> to confirm
           </span>
-          <input value={typed} onChange={(event) => setTyped(event.target.value)} autoComplete="off" spellCheck={false} autoFocus />
+          <input
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+            autoComplete="off"
+            spellCheck={false}
+            autoFocus
+          />
         </label>
-        <div className="dialog-foot">
+        <div className={dialogStyles.foot}>
           <Button onClick={close}>Cancel</Button>
           <Button kind="danger" type="submit" why={typed.trim() === word ? undefined : `type “${word}” first`}>
             {action}

@@ -27,14 +27,20 @@ describe("the filter language", () => {
       kind: "group",
       conjunction: "or",
       children: [
-        { kind: "group", conjunction: "and", children: [field("name", "contains", "a"), field("name", "contains", "b")] },
+        {
+          kind: "group",
+          conjunction: "and",
+          children: [field("name", "contains", "a"), field("name", "contains", "b")],
+        },
         field("name", "contains", "c"),
       ],
     });
   });
 
   it("takes ages for dates", () => {
-    expect(parseFilter("started > 2d", Date.parse("2026-11-21T00:00:00Z"))).toEqual(field("startTime", ">", "2026-11-19T00:00:00.000Z"));
+    expect(parseFilter("started > 2d", Date.parse("2026-11-21T00:00:00Z"))).toEqual(
+      field("startTime", ">", "2026-11-19T00:00:00.000Z"),
+    );
   });
 
   it.each([
@@ -92,8 +98,22 @@ describe("the filter language", () => {
         kind: "group",
         conjunction: "or",
         children: [
-          { kind: "field", columnName: "hp.lr", location: "LOCATION_TYPE_HYPERPARAMETERS", operator: ">", type: "COLUMN_TYPE_NUMBER", value: 1 },
-          { kind: "field", columnName: "name", location: "LOCATION_TYPE_EXPERIMENT", operator: "contains", type: "COLUMN_TYPE_TEXT", value: "x" },
+          {
+            kind: "field",
+            columnName: "hp.lr",
+            location: "LOCATION_TYPE_HYPERPARAMETERS",
+            operator: ">",
+            type: "COLUMN_TYPE_NUMBER",
+            value: 1,
+          },
+          {
+            kind: "field",
+            columnName: "name",
+            location: "LOCATION_TYPE_EXPERIMENT",
+            operator: "contains",
+            type: "COLUMN_TYPE_TEXT",
+            value: "x",
+          },
         ],
       },
       showArchived: false,

@@ -44,7 +44,18 @@ const ALIASES: Record<string, string> = {
 };
 
 const DATES = new Set(["startTime", "endTime"]);
-const WORDS = new Set(["id", "name", "description", "tags", "state", "user", "searcherType", "searcherMetric", "resourcePool", "forkedFrom"]);
+const WORDS = new Set([
+  "id",
+  "name",
+  "description",
+  "tags",
+  "state",
+  "user",
+  "searcherType",
+  "searcherMetric",
+  "resourcePool",
+  "forkedFrom",
+]);
 
 /** The column that a name in a filter means. */
 export function columnOf(name: string): string {
@@ -61,7 +72,11 @@ export function parseFilter(source: string, now: number = Date.now()): Filter | 
   if (parser.peek().kind === "end") return null;
   const filter = parser.either();
   const rest = parser.peek();
-  if (rest.kind !== "end") throw new FilterProblem(rest.kind === "close" ? "this parenthesis was never opened" : `“${rest.value}” was not expected here`, rest.at);
+  if (rest.kind !== "end")
+    throw new FilterProblem(
+      rest.kind === "close" ? "this parenthesis was never opened" : `“${rest.value}” was not expected here`,
+      rest.at,
+    );
   return filter;
 }
 
@@ -116,7 +131,10 @@ class Parser {
       return inside;
     }
     if (token.kind !== "word" && token.kind !== "text") {
-      throw new FilterProblem(token.kind === "end" ? "something is missing here" : `a column or a word was expected, not “${token.value}”`, token.at);
+      throw new FilterProblem(
+        token.kind === "end" ? "something is missing here" : `a column or a word was expected, not “${token.value}”`,
+        token.at,
+      );
     }
     if (this.peek().kind === "operator") return this.condition(token);
     if (this.isWord("is")) return this.emptiness(token);
@@ -126,7 +144,8 @@ class Parser {
   private condition(column: Token): Condition {
     const operator = this.take();
     const value = this.take();
-    if (value.kind !== "word" && value.kind !== "text") throw new FilterProblem(`a value is missing after “${operator.value}”`, value.at);
+    if (value.kind !== "word" && value.kind !== "text")
+      throw new FilterProblem(`a value is missing after “${operator.value}”`, value.at);
     const name = columnOf(column.value);
     return { kind: "field", column: name, operator: OPERATORS[operator.value]!, value: this.valueOf(name, value) };
   }
@@ -136,7 +155,8 @@ class Parser {
     const not = this.isWord("not");
     if (not) this.take();
     const word = this.take();
-    if (word.value.toLowerCase() !== "empty") throw new FilterProblem("“is empty” or “is not empty” was expected", word.at);
+    if (word.value.toLowerCase() !== "empty")
+      throw new FilterProblem("“is empty” or “is not empty” was expected", word.at);
     const name = columnOf(column.value);
     return { kind: "field", column: name, operator: not ? "notEmpty" : "isEmpty", value: null };
   }
@@ -160,7 +180,8 @@ class Parser {
     const ago = secondsOf(token);
     if (ago !== null) return new Date(this.now - ago * 1000).toISOString();
     const time = Date.parse(token.value);
-    if (Number.isNaN(time)) throw new FilterProblem("a date like 2026-11-21, or an age like 2d or 3h, was expected", token.at);
+    if (Number.isNaN(time))
+      throw new FilterProblem("a date like 2026-11-21, or an age like 2d or 3h, was expected", token.at);
     return new Date(time).toISOString();
   }
 }

@@ -69,6 +69,10 @@ function quoted(source: string, start: number): { value: string; next: number } 
 
 /** A word as it has to be typed: in quotes where it would be read as something else. */
 export function asTyped(value: string): string {
-  const plain = value !== "" && [...value].every((char) => WORD.test(char)) && !/^(and|or|is|not|empty)$/i.test(value) && !value.includes("\\");
+  const plain =
+    value !== "" &&
+    [...value].every((char) => WORD.test(char)) &&
+    !/^(and|or|is|not|empty)$/i.test(value) &&
+    !value.includes("\\");
   return plain ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
 }

@@ -7,7 +7,13 @@ const SECONDS: Record<string, number> = {
   ...unit(86_400, "d", "day", "days"),
   ...unit(604_800, "w", "week", "weeks"),
 };
-const BYTES: Record<string, number> = { ...unit(1, "B"), ...unit(1e3, "KB", "kB"), ...unit(1e6, "MB"), ...unit(1e9, "GB"), ...unit(1e12, "TB") };
+const BYTES: Record<string, number> = {
+  ...unit(1, "B"),
+  ...unit(1e3, "KB", "kB"),
+  ...unit(1e6, "MB"),
+  ...unit(1e9, "GB"),
+  ...unit(1e12, "TB"),
+};
 const AMOUNT = /^(\d+(?:\.\d+)?)([a-z]+)$/i;
 
 function unit(factor: number, ...names: string[]): Record<string, number> {
@@ -28,7 +34,10 @@ function amountOf({ value, at }: Token, units: Record<string, number>): number |
   const [, number = "", name = ""] = AMOUNT.exec(value) ?? [];
   if (number === "") return null;
   if (Object.hasOwn(units, name)) return Number(number) * units[name]!;
-  throw new FilterProblem(`there is no unit “${name}”; did you mean “${nearest(name, Object.keys(units))}”?`, at + number.length);
+  throw new FilterProblem(
+    `there is no unit “${name}”; did you mean “${nearest(name, Object.keys(units))}”?`,
+    at + number.length,
+  );
 }
 
 /** The known word that takes the fewest edits. */
@@ -41,7 +50,9 @@ function edits(from: string, to: string): number {
   for (let at = 1; at <= from.length; at += 1) {
     const next = [at];
     for (let place = 1; place <= to.length; place += 1) {
-      next.push(Math.min(row[place]! + 1, next[place - 1]! + 1, row[place - 1]! + (from[at - 1] === to[place - 1] ? 0 : 1)));
+      next.push(
+        Math.min(row[place]! + 1, next[place - 1]! + 1, row[place - 1]! + (from[at - 1] === to[place - 1] ? 0 : 1)),
+      );
     }
     row = next;
   }

@@ -2,7 +2,12 @@ import type { Condition, Filter } from "./language";
 
 /** The filter as the older web page sent it, which is what the master reads. */
 export function wireFilter(filter: Filter | null, showArchived: boolean): string {
-  const group = filter === null ? { kind: "group", conjunction: "and", children: [] } : filter.kind === "group" ? wireGroup(filter) : { kind: "group", conjunction: "and", children: [wireField(filter)] };
+  const group =
+    filter === null
+      ? { kind: "group", conjunction: "and", children: [] }
+      : filter.kind === "group"
+        ? wireGroup(filter)
+        : { kind: "group", conjunction: "and", children: [wireField(filter)] };
   return JSON.stringify({ filterGroup: group, showArchived });
 }
 

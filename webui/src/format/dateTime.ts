@@ -1,7 +1,17 @@
 type Shape = keyof typeof SHAPES;
 
 const SHAPES = {
-  moment: { locale: "sv-SE", options: { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" } },
+  moment: {
+    locale: "sv-SE",
+    options: {
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+    },
+  },
   clock: { locale: "sv-SE", options: { hour: "2-digit", minute: "2-digit", second: "2-digit" } },
   day: { locale: undefined, options: { year: "numeric", month: "short", day: "numeric" } },
 } as const;
@@ -13,7 +23,8 @@ function formatted(shape: Shape, then: number, timeZone: string | undefined): st
   if (!Number.isFinite(then)) return "";
   const key = `${shape} ${timeZone}`;
   let format = made.get(key);
-  if (!format) made.set(key, (format = new Intl.DateTimeFormat(SHAPES[shape].locale, { ...SHAPES[shape].options, timeZone })));
+  if (!format)
+    made.set(key, (format = new Intl.DateTimeFormat(SHAPES[shape].locale, { ...SHAPES[shape].options, timeZone })));
   return format.format(then);
 }
 

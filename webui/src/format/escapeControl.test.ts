@@ -14,7 +14,8 @@ describe("what would act in a text", () => {
   ])("is shown as a sign: %s", (_, text, shown) => expect(escapeControl(text)).toBe(shown));
 
   it("leaves what people write with: tabs, lines, joined signs", () => {
-    for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"]) expect(escapeControl(text)).toBe(text);
+    for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"])
+      expect(escapeControl(text)).toBe(text);
   });
 
   it("is shown in values as in names", () => expect(figure("\u202e9.0")).toBe("\ufffd9.0"));

@@ -1,8 +1,13 @@
 /** `{a: {b: 1}}` as `{"a.b": 1}`; lists stay whole. Without a prototype: a key may be called `__proto__`. */
-export function flatten(value: Record<string, unknown>, prefix = "", into: Record<string, unknown> = Object.create(null) as Record<string, unknown>): Record<string, unknown> {
+export function flatten(
+  value: Record<string, unknown>,
+  prefix = "",
+  into: Record<string, unknown> = Object.create(null) as Record<string, unknown>,
+): Record<string, unknown> {
   for (const [key, inner] of Object.entries(value)) {
     const name = prefix ? `${prefix}.${key}` : key;
-    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) flatten(inner as Record<string, unknown>, name, into);
+    if (typeof inner === "object" && inner !== null && !Array.isArray(inner))
+      flatten(inner as Record<string, unknown>, name, into);
     else into[name] = inner;
   }
   return into;

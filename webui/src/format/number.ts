@@ -20,7 +20,8 @@ export function figure(value: unknown): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return grouped(value);
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(3).replace("-", "−").replace("e−", "e-").replace("e+", "e");
+  if (size !== 0 && (size < 1e-4 || size >= 1e9))
+    return value.toExponential(3).replace("-", "−").replace("e−", "e-").replace("e+", "e");
   return String(Number(value.toPrecision(5))).replace("-", "−");
 }
 

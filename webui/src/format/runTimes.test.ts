@@ -11,4 +11,6 @@ it.each([
   ["STATE_PAUSING", { waited: 60_000, ran: 40_000 }],
   ["STATE_PAUSED", { waited: 60_000, ran: 30_000 }],
   ["STATE_COMPLETED", { waited: 60_000, ran: 30_000 }],
-])("ten seconds later, %s", (state, expected) => expect(runTimes(times, state, Date.parse(NOON) + 10_000)).toEqual(expected));
+])("ten seconds later, %s", (state, expected) =>
+  expect(runTimes(times, state, Date.parse(NOON) + 10_000)).toEqual(expected),
+);

@@ -5,7 +5,11 @@ import { useCallback, useEffect, useState } from "react";
  * view, the back button) is taken over; what was sent from here takes a moment to come back, and more may be typed
  * meanwhile. The third hands it on without the pause: when the field is left.
  */
-export function useLateText(value: string, onChange: (value: string) => void, pause: number): [string, (typed: string) => void, () => void] {
+export function useLateText(
+  value: string,
+  onChange: (value: string) => void,
+  pause: number,
+): [string, (typed: string) => void, () => void] {
   const [typed, setTyped] = useState(value);
   const [sent, setSent] = useState(value);
   const [seen, setSeen] = useState(value);

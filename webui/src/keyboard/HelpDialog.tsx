@@ -3,6 +3,7 @@ import { Dialog } from "@/components/base/Dialog";
 import { groupBy } from "@/format/groupBy";
 import { Actions } from "./actions";
 import { KeyCaps } from "./KeyCaps";
+import styles from "./HelpDialog.module.css";
 
 /** Everything that can be done by keys on this page, by groups. */
 export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
@@ -14,11 +15,11 @@ export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => vo
   );
   return (
     <Dialog open={open} onClose={onClose} title="Keys" wide>
-      <div className="key-groups">
+      <div className={styles.groups}>
         {[...groups].map(([group, members]) => (
           <section key={group}>
             <h3>{group}</h3>
-            <dl className="key-list">
+            <dl className={styles.list}>
               {members.map((action) => (
                 <div key={action.id}>
                   <dt>{action.title}</dt>

@@ -16,12 +16,15 @@ export function spell(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" |
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable) return true;
-  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "submit", "range"].includes(target.type);
+  if (target instanceof HTMLInputElement)
+    return !["checkbox", "radio", "button", "submit", "range"].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
 /** Keys with a meaning of the focused thing's own: Enter and Space on a button press the button. */
 export function belongsToFocus(keys: string, target: EventTarget | null): boolean {
   if (keys !== "Enter" && keys !== " ") return false;
-  return target instanceof HTMLElement && target.closest("button, a[href], [role=menuitem], [role=tab], summary") !== null;
+  return (
+    target instanceof HTMLElement && target.closest("button, a[href], [role=menuitem], [role=tab], summary") !== null
+  );
 }

@@ -5,7 +5,14 @@ import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Action, useActions } from "./actions";
 import { HelpDialog } from "./HelpDialog";
 
-const action = (keys: string, run: () => void, more: Partial<Action> = {}): Action => ({ id: `${keys} of ${more.group ?? "Page"}`, title: `What ${keys} does`, keys, group: "Page", run, ...more });
+const action = (keys: string, run: () => void, more: Partial<Action> = {}): Action => ({
+  id: `${keys} of ${more.group ?? "Page"}`,
+  title: `What ${keys} does`,
+  keys,
+  group: "Page",
+  run,
+  ...more,
+});
 
 function Offers({ actions }: { actions: Action[] }) {
   useActions(actions);
@@ -61,13 +68,22 @@ describe("keys", () => {
     const [pause, close] = [vi.fn(), vi.fn()];
     drawn(
       <>
-        <Offers actions={[action("p", pause), action("g e", pause, { group: "Go to" }), { id: "x", title: "Without keys", group: "Page", run: pause }]} />
+        <Offers
+          actions={[
+            action("p", pause),
+            action("g e", pause, { group: "Go to" }),
+            { id: "x", title: "Without keys", group: "Page", run: pause },
+          ]}
+        />
         <HelpDialog open onClose={close} />
       </>,
     );
     await user.keyboard("p");
     expect(pause).not.toHaveBeenCalled();
-    expect((await screen.findAllByRole("heading", { level: 3 })).map((each) => each.textContent)).toEqual(["Page", "Go to"]);
+    expect((await screen.findAllByRole("heading", { level: 3 })).map((each) => each.textContent)).toEqual([
+      "Page",
+      "Go to",
+    ]);
     expect(screen.getByText("What g e does").nextElementSibling).toHaveTextContent("ge");
     expect(screen.queryByText("Without keys")).toBeNull();
     await user.keyboard("{Escape}");

@@ -19,7 +19,8 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
       new LiveStream(openEventSource, {
         onChanges: (changes) => {
           for (const change of changes)
-            for (const stale of staleBy(change)) throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
+            for (const stale of staleBy(change))
+              throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
         onSignedOut: () => sessionEnded.tell(),

@@ -14,7 +14,7 @@ export interface Stale {
   every: number;
 }
 
-const AT_ONCE = 150;
+const STATES = 150;
 const FIGURES = 2_000;
 const LISTS = 3_000;
 /** A first report of a new name may come at any time, and hardly ever does. */
@@ -29,8 +29,8 @@ export function staleBy(change: Change): Stale[] {
   switch (change.kind) {
     case "experiment":
       return [
-        { key: ["experiment", id], first: ["experiment", id, "status"], every: AT_ONCE },
-        { key: ["experiments"], every: AT_ONCE },
+        { key: ["experiment", id], first: ["experiment", id, "status"], every: STATES },
+        { key: ["experiments"], every: STATES },
       ];
     case "metrics":
       return [
@@ -48,8 +48,8 @@ export function staleBy(change: Change): Stale[] {
       return [{ key: ["columns"], every: 10_000 }];
     case "deleted":
       return [
-        { key: ["experiment", id], every: AT_ONCE },
-        { key: ["experiments"], every: AT_ONCE },
+        { key: ["experiment", id], every: STATES },
+        { key: ["experiments"], every: STATES },
       ];
     default:
       // A newer master may tell of kinds that this page has never heard of.

@@ -42,7 +42,13 @@ function made() {
     const told: Told[] = [];
     const page = (each: Told) => told.push(each);
     shared.start(page, "/detent/stream", after, renew);
-    return { told, page, ids: () => told.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId), hello: () => JSON.parse(told.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string } };
+    return {
+      told,
+      page,
+      ids: () => told.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId),
+      hello: () =>
+        JSON.parse(told.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string },
+    };
   };
   return { shared, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
 }
@@ -78,7 +84,8 @@ describe("one stream for all pages", () => {
     join("9-3");
     newest().hello("9-3", true);
     for (let number = 4; number < 1000; number += 1) newest().change(`9-${number}`);
-    for (const after of ["9-2", "9-3", "9-400", "8-999", "", "nonsense"]) expect(join(after).hello().resumed, after).toBe(false);
+    for (const after of ["9-2", "9-3", "9-400", "8-999", "", "nonsense"])
+      expect(join(after).hello().resumed, after).toBe(false);
     const kept = join("9-600");
     expect(kept.hello().resumed).toBe(true);
     expect(kept.ids()).toHaveLength(399);

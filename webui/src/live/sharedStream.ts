@@ -57,7 +57,9 @@ export class SharedStream {
     this.hello = null;
     source.addEventListener("hello", (event) => this.onHello(event));
     source.addEventListener("change", (event) => this.onChange(event));
-    source.addEventListener("bye", (event) => this.end({ type: "bye", data: event.data, lastEventId: event.lastEventId }));
+    source.addEventListener("bye", (event) =>
+      this.end({ type: "bye", data: event.data, lastEventId: event.lastEventId }),
+    );
     source.addEventListener("error", () => this.end({ type: "error", data: "", lastEventId: "" }));
   }
 
@@ -71,7 +73,12 @@ export class SharedStream {
     const fields = JSON.parse(event.data) as Record<string, unknown>;
     const place = placeOf(event.lastEventId);
     const old = this.place;
-    const goesOn = fields.resumed === true && place !== null && place.epoch === old?.epoch && this.floor <= place.number && place.number <= old.number;
+    const goesOn =
+      fields.resumed === true &&
+      place !== null &&
+      place.epoch === old?.epoch &&
+      this.floor <= place.number &&
+      place.number <= old.number;
     if (!goesOn) this.floor = place?.number ?? Infinity;
     this.recent = goesOn ? this.recent.filter(({ number }) => number <= place.number) : [];
     this.place = place;
@@ -97,7 +104,8 @@ export class SharedStream {
     const { fields, heard } = this.hello!;
     const from = placeOf(after);
     const resumed = from !== null && from.epoch === this.place?.epoch && from.number >= this.floor;
-    const now = typeof fields.now === "string" ? new Date(Date.parse(fields.now) + this.now() - heard).toISOString() : fields.now;
+    const now =
+      typeof fields.now === "string" ? new Date(Date.parse(fields.now) + this.now() - heard).toISOString() : fields.now;
     const newest = this.place ? `${this.place.epoch}-${this.place.number}` : "";
     page({ type: "hello", data: JSON.stringify({ ...fields, now, resumed }), lastEventId: resumed ? after : newest });
     if (resumed) for (const { number, told } of this.recent) if (number > from.number) page(told);

@@ -5,7 +5,9 @@ interface SharedScope {
   onconnect: ((event: MessageEvent) => void) | null;
 }
 
-const shared = new SharedStream((url, after) => new EventSource(after ? `${url}?lastEventId=${encodeURIComponent(after)}` : url));
+const shared = new SharedStream(
+  (url, after) => new EventSource(after ? `${url}?lastEventId=${encodeURIComponent(after)}` : url),
+);
 
 (self as unknown as SharedScope).onconnect = (event) => {
   const port = event.ports[0]!;

@@ -14,7 +14,10 @@ class Fake implements Source {
   }
 
   say(type: string, data: unknown, lastEventId = ""): void {
-    this.listeners.get(type)?.({ data: typeof data === "string" ? data : JSON.stringify(data), lastEventId } as MessageEvent<string>);
+    this.listeners.get(type)?.({
+      data: typeof data === "string" ? data : JSON.stringify(data),
+      lastEventId,
+    } as MessageEvent<string>);
   }
 }
 

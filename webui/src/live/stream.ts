@@ -32,7 +32,7 @@ export interface Source {
 export type OpenSource = (lastEventId: string, renew: boolean) => Source;
 
 const FIRST_WAIT = 500;
-const LONGEST_WAIT = 10_000;
+const MAX_WAIT = 10_000;
 
 /** The one connection over which the master says what changed; kept up, caught up, and honest about being lost. */
 export class LiveStream {
@@ -117,7 +117,7 @@ export class LiveStream {
     this.stop();
     if (this.state.connection !== "lost") this.set({ connection: "lost", since: Date.now() });
     this.retry = setTimeout(this.start, this.wait);
-    this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
+    this.wait = Math.min(MAX_WAIT, this.wait * 2);
     this.handlers.onLost();
   }
 }

@@ -8,7 +8,7 @@ import { AgentCard } from "./cluster/AgentCard";
 import { Gantt } from "./cluster/Gantt";
 import { Queue } from "./cluster/Queue";
 import { Usage } from "./cluster/Usage";
-import "./cluster/cluster.css";
+import layout from "@/styles/layout.module.css";
 
 /** Machines and their slots now, who held them when, what waits and why. */
 export function Component() {
@@ -26,10 +26,11 @@ export function Component() {
   const held = slots.filter((slot) => slot.held).length;
   return (
     <main>
-      <div className="page-head">
-        <h1 className="grow">Cluster</h1>
+      <div className={layout.pageHead}>
+        <h1 className={layout.grow}>Cluster</h1>
         <span role="status">
-          {held} of {slots.length} slots in use, {data.agents.filter((agent) => agent.connected).length} of {data.agents.length} agents connected
+          {held} of {slots.length} slots in use, {data.agents.filter((agent) => agent.connected).length} of{" "}
+          {data.agents.length} agents connected
         </span>
       </div>
       {data.agents.length === 0 ? (
@@ -37,7 +38,7 @@ export function Component() {
           An agent offers the slots of its machine. det up starts one beside the master.
         </EmptyState>
       ) : (
-        <div className="cards">
+        <div className={layout.cards}>
           {data.agents.map((agent) => (
             <AgentCard key={agent.id} agent={agent} />
           ))}

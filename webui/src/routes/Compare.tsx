@@ -12,8 +12,10 @@ import { experimentMetricNamesQuery } from "@/services/trials";
 import { DifferenceTable } from "./compare/DifferenceTable";
 import { type Compared, comparedRuns } from "./compare/runs";
 import { useCompared } from "./compare/useCompared";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
-const MOST = 100;
+const DISPLAY_LIMIT = 100;
 
 function numbers(text: string | null): number[] {
   return [...new Set((text ?? "").split(",").map(Number))].filter((each) => Number.isInteger(each) && each > 0);
@@ -30,7 +32,7 @@ export function Component() {
     return (
       <main>
         <h1>Compare</h1>
-        <EmptyState title="Nothing chosen">
+        <EmptyState title="No runs selected">
           Select two or more in <Link to="/">the list</Link> with x, and press c.
         </EmptyState>
       </main>
@@ -39,16 +41,27 @@ export function Component() {
   const drop = (run: Compared) =>
     setParams((now) => {
       const next = new URLSearchParams(now);
-      next.set("experiments", experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","));
+      next.set(
+        "experiments",
+        experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","),
+      );
       next.set("trials", trials.filter((id) => id !== run.trialId).join(","));
       return next;
     });
   return (
     <main>
       <h1>Compare {compared.length} runs</h1>
-      {missing > 0 && <p className="warning">{missing} of them are gone or have no trial yet.</p>}
-      {compared.length > MOST && <p className="warning">Only the first {MOST} are shown.</p>}
-      {error ? <Failure error={error} /> : isPending ? <Loading what="the runs" /> : <Board compared={compared.slice(0, MOST)} drop={drop} />}
+      {missing > 0 && <p className={typography.warning}>{missing} of them are gone or have no trial yet.</p>}
+      {compared.length > DISPLAY_LIMIT && (
+        <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
+      )}
+      {error ? (
+        <Failure error={error} />
+      ) : isPending ? (
+        <Loading what="the runs" />
+      ) : (
+        <Board compared={compared.slice(0, DISPLAY_LIMIT)} drop={drop} />
+      )}
     </main>
   );
 }
@@ -62,13 +75,14 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)), combine: dataOf });
   const known = useMemo(() => {
     const seen = new Map<string, { group: string; name: string; type: string }>();
-    for (const data of names) for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
+    for (const data of names)
+      for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
     return [...seen.values()];
   }, [names]);
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
   return (
     <>
-      <div className="row" role="group" aria-label="What to compare">
+      <div className={layout.row} role="group" aria-label="Comparison view">
         <Button aria-pressed={tab === "curves"} onClick={() => setTab("curves")}>
           Curves
         </Button>
@@ -80,9 +94,17 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
         </Button>
       </div>
       {tab === "curves" && (
-        <MetricBoard experimentId="many" runs={runs} names={known} searcherMetric={names[0]?.searcherMetric ?? ""} groupable={new Set(runs.map((run) => run.group)).size < runs.length} />
+        <MetricBoard
+          experimentId="many"
+          runs={runs}
+          names={known}
+          searcherMetric={names[0]?.searcherMetric ?? ""}
+          groupable={new Set(runs.map((run) => run.group)).size < runs.length}
+        />
       )}
-      {tab === "hyperparameters" && <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />}
+      {tab === "hyperparameters" && (
+        <DifferenceTable runs={compared} values={hyperparameters} drop={drop} what="hyperparameters" />
+      )}
       {tab === "config" && <Configurations compared={compared} drop={drop} />}
     </>
   );

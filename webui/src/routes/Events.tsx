@@ -8,12 +8,14 @@ import { ExactTime } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { eventsQuery, type ListedEvent } from "@/services/events";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const FIELDS = [
   { name: "actor", title: "Who" },
   { name: "kind", title: "What" },
-  { name: "targetType", title: "To which kind of thing" },
-  { name: "targetId", title: "Its id" },
+  { name: "targetType", title: "Target type" },
+  { name: "targetId", title: "Target ID" },
 ] as const;
 
 /** Everything that happened, newest first. */
@@ -37,11 +39,16 @@ export function Component() {
   return (
     <main>
       <h1>Events</h1>
-      <div className="row" role="group" aria-label="Which events">
+      <div className={layout.row} role="group" aria-label="Event filters">
         {FIELDS.map(({ name, title }) => (
           <label key={name}>
-            <span className="soft">{title}</span>
-            <input value={params.get(name) ?? ""} onChange={(event) => set(name, event.target.value)} size={12} spellCheck={false} />
+            <span className={typography.soft}>{title}</span>
+            <input
+              value={params.get(name) ?? ""}
+              onChange={(event) => set(name, event.target.value)}
+              size={12}
+              spellCheck={false}
+            />
           </label>
         ))}
       </div>
@@ -50,10 +57,13 @@ export function Component() {
       ) : !data ? (
         <Loading what="the events" />
       ) : events.length === 0 ? (
-        <EmptyState title="No such event" command="det experiment create examples/digits/const.yaml examples/digits" />
+        <EmptyState
+          title="No matching events"
+          command="det experiment create examples/digits/const.yaml examples/digits"
+        />
       ) : (
-        <div className="scroll-x">
-          <table className="plain-table">
+        <div className={layout.scrollX}>
+          <table className={layout.table}>
             <thead>
               <tr>
                 <th>When</th>
@@ -69,7 +79,12 @@ export function Component() {
                     <ExactTime at={event.time} />
                   </td>
                   <td>
-                    <button type="button" className="sort-button" onClick={() => set("actor", event.actor)} title={`Only by ${event.actor}`}>
+                    <button
+                      type="button"
+                      className={layout.sortButton}
+                      onClick={() => set("actor", event.actor)}
+                      title={`Only by ${event.actor}`}
+                    >
                       {escapeControl(event.actor)}
                     </button>
                   </td>

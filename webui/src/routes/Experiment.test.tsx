@@ -40,7 +40,7 @@ describe("an experiment's page", () => {
     const { master, again } = await page();
     master.answers[STATUS] = new Refusal(404, "no experiment 7");
     await again();
-    expect(screen.getByText("Experiment 7 is not here")).toBeVisible();
+    expect(screen.getByText("Experiment 7 was not found")).toBeVisible();
   });
 
   it("takes over notes that somebody else saved, and never over what is being typed here", async () => {

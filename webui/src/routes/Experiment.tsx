@@ -6,10 +6,11 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { type Experiment, experimentQuery, statusQuery } from "@/services/experiments";
+import { experimentQuery, statusQuery } from "@/services/experiments";
 import { Header } from "./experiment/Header";
 import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
+import type { TabProps } from "./experiment/tabProps";
 
 /** By what stands in the address. */
 const PARTS = new Map<string, Lazy<TabProps>>([
@@ -35,11 +36,6 @@ const TABS = [
   { to: "notes", title: "Notes" },
 ];
 
-/** What every tab of an experiment is given. */
-export interface TabProps {
-  experiment: Experiment;
-}
-
 export function Component() {
   const { experimentId = "", "*": tab = "" } = useParams();
   const id = Number(experimentId);
@@ -53,7 +49,13 @@ function ExperimentPage({ id }: { id: number }) {
   const { data: status, error: statusError } = useQuery(statusQuery(id));
   usePageTitle(experiment ? `${experiment.name} (${id})` : `Experiment ${id}`);
   const failure = error ?? statusError;
-  const failed = failure && <Failure error={failure} gone={`Experiment ${id} is not here`} retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })} />;
+  const failed = failure && (
+    <Failure
+      error={failure}
+      gone={`Experiment ${id} was not found`}
+      retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })}
+    />
+  );
   // What is known stays, with all that is typed into it; only an experiment that is gone takes its page along.
   const isGone = failure instanceof Problem && failure.isMissing;
   if (failure && (isGone || !experiment || !status)) return <main>{failed}</main>;
@@ -63,7 +65,10 @@ function ExperimentPage({ id }: { id: number }) {
     <main>
       {failed}
       <Header experiment={experiment} status={status} />
-      <TabLinks label="Parts of the experiment" tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))} />
+      <TabLinks
+        label="Experiment sections"
+        tabs={TABS.map((each) => ({ ...each, to: `/experiments/${id}/${each.to}` }))}
+      />
       <Routes>
         <Route index element={<Navigate replace to="overview" />} />
         <Route path="overview" element={<Overview experiment={experiment} status={status} />} />

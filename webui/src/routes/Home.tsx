@@ -1,4 +1,5 @@
-import { useQuery } from "@tanstack/react-query";
+import { clsx } from "clsx";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
@@ -11,7 +12,7 @@ import { asTyped } from "@/filter/tokens";
 import { grouped } from "@/format/number";
 import { useMedia } from "@/hooks/useMedia";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { fetchIds, idsQuery } from "@/services/columns";
+import { idsQuery } from "@/services/columns";
 import { BulkBar } from "./home/BulkBar";
 import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
@@ -24,6 +25,8 @@ import { useSections } from "./home/sections";
 import { useSelection } from "./home/selection";
 import { useBulk } from "./home/useBulk";
 import { useListKeys } from "./home/useListKeys";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** All experiments, single runs and searches in one list. */
 export function Home() {
@@ -32,14 +35,24 @@ export function Home() {
   const [asState, change] = useListState();
   const isPhone = useMedia("(max-width: 720px)");
   // A phone has room for what one wants to know there; columns that somebody chose are shown all the same.
-  const state = useMemo(() => (isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState), [isPhone, asState]);
+  const state = useMemo(
+    () =>
+      isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState,
+    [isPhone, asState],
+  );
   const read = useMemo(() => readFilter(state.query), [state.query]);
   const lastGood = useRef(read.filter);
   if (!read.problem) lastGood.current = read.filter;
-  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(state, read.problem ? lastGood.current : read.filter);
+  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(
+    state,
+    read.problem ? lastGood.current : read.filter,
+  );
   const selection = useSelection();
   const { data: found } = useQuery({ ...idsQuery(whole), enabled: selection.ids.size > 0 });
-  const hidden = useMemo(() => (found ? [...selection.ids].filter((id) => !found.has(id)) : []), [found, selection.ids]);
+  const hidden = useMemo(
+    () => (found ? [...selection.ids].filter((id) => !found.has(id)) : []),
+    [found, selection.ids],
+  );
   const bulk = useBulk();
   const [cursor, setCursor] = useCursor(state.query);
   const rowAt = useRef<RowAt>(() => undefined);
@@ -57,14 +70,24 @@ export function Home() {
   const addFilter = useCallback(
     (column: string, value: string) => {
       const part = `${column} = ${asTyped(value)}`;
-      change({ query: state.query ? (/\bor\b/i.test(state.query) ? `(${state.query}) and ${part}` : `${state.query} and ${part}`) : part }, false);
+      change(
+        {
+          query: state.query
+            ? /\bor\b/i.test(state.query)
+              ? `(${state.query}) and ${part}`
+              : `${state.query} and ${part}`
+            : part,
+        },
+        false,
+      );
     },
     [change, state.query],
   );
   const say = useSay();
+  const queries = useQueryClient();
   const selectAll = async () => {
     try {
-      selection.set(await fetchIds(whole));
+      selection.set([...(await queries.fetchQuery({ ...idsQuery(whole), staleTime: 0 }))]);
     } catch (error) {
       say({ text: messageOf(error), kind: "failed" });
     }
@@ -84,10 +107,16 @@ export function Home() {
   const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
   const failed = failure !== null && refusal === "";
   return (
-    <main className="home">
-      <div className="page-head">
-        <h1 className="visually-hidden">Experiments</h1>
-        <FilterBar query={state.query} problem={read.problem} refusal={refusal} onChange={setQuery} inputRef={filterInput} />
+    <main>
+      <div className={layout.pageHead}>
+        <h1 className={typography.visuallyHidden}>Experiments</h1>
+        <FilterBar
+          query={state.query}
+          problem={read.problem}
+          refusal={refusal}
+          onChange={setQuery}
+          inputRef={filterInput}
+        />
         <GroupMenu group={state.group} onChange={(group) => change({ group }, false)} />
         <ColumnPicker columns={state.columns} onChange={(columns) => change({ columns })} />
         <SavedViews />
@@ -116,7 +145,7 @@ export function Home() {
             rowAt={rowAt}
             onRows={onRows}
           />
-          <p className="small soft" role="status">
+          <p className={clsx(typography.small, typography.soft)} role="status">
             {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}
           </p>
         </>

@@ -4,8 +4,8 @@ import { EmptyState } from "@/components/base/EmptyState";
 export function NotFound() {
   return (
     <main>
-      <EmptyState title="No such page">
-        The address is mistyped, or from an older page. <Link to="/">To the experiments</Link>
+      <EmptyState title="Page not found">
+        The address is mistyped, or from an older page. <Link to="/">Go to experiments</Link>
       </EmptyState>
     </main>
   );

@@ -61,10 +61,13 @@ describe("preferences", () => {
     return document.documentElement.dataset;
   };
 
-  it.each(["not json", "null", "[]", '"dark"', '{"theme":"pink","density":7,"timeZone":"Mars"}'])("that read %s are the usual ones", async (stored) => {
-    localStorage.setItem(KEY, stored);
-    expect(await loaded()).toMatchObject({ theme: "light", density: "comfortable" });
-  });
+  it.each(["not json", "null", "[]", '"dark"', '{"theme":"pink","density":7,"timeZone":"Mars"}'])(
+    "that read %s are the usual ones",
+    async (stored) => {
+      localStorage.setItem(KEY, stored);
+      expect(await loaded()).toMatchObject({ theme: "light", density: "comfortable" });
+    },
+  );
 
   it("keep what can be understood", async () => {
     localStorage.setItem(KEY, '{"theme":"dark","density":7}');

@@ -6,6 +6,9 @@ import { usePageTitle } from "@/hooks/usePageTitle";
 import { Actions } from "@/keyboard/actions";
 import { KeyCaps } from "@/keyboard/KeyCaps";
 import { clockDifference } from "@/live/serverClock";
+import helpDialogStyles from "@/keyboard/HelpDialog.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const THEMES: Preferences["theme"][] = ["system", "light", "dark"];
 const DENSITIES: Preferences["density"][] = ["comfortable", "compact"];
@@ -22,12 +25,24 @@ export function Component() {
   return (
     <main>
       <h1>Settings</h1>
-      <div className="cards">
-        <section className="card" aria-label="Looks">
-          <h2>Looks</h2>
-          <Choice name="theme" title="Colours" choices={THEMES} value={preferences.theme} onChoose={(theme) => setPreferences({ theme })} />
-          <Choice name="density" title="Lines" choices={DENSITIES} value={preferences.density} onChoose={(density) => setPreferences({ density })} />
-          <label className="field">
+      <div className={layout.cards}>
+        <section className={layout.card} aria-label="Appearance">
+          <h2>Appearance</h2>
+          <Choice
+            name="theme"
+            title="Colours"
+            choices={THEMES}
+            value={preferences.theme}
+            onChoose={(theme) => setPreferences({ theme })}
+          />
+          <Choice
+            name="density"
+            title="Lines"
+            choices={DENSITIES}
+            value={preferences.density}
+            onChoose={(density) => setPreferences({ density })}
+          />
+          <label className={layout.field}>
             <span>Time zone</span>
             <input
               list="zones"
@@ -39,18 +54,22 @@ export function Component() {
               aria-invalid={!isTimeZone(zone)}
               spellCheck={false}
             />
-            {!isTimeZone(zone) && <span className="field-problem">No such time zone; local, UTC and names like Europe/Paris are known.</span>}
+            {!isTimeZone(zone) && (
+              <span className={typography.problem}>
+                No such time zone; local, UTC and names like Europe/Paris are known.
+              </span>
+            )}
           </label>
           <datalist id="zones">
             {["local", "UTC", ...Intl.supportedValuesOf("timeZone")].map((name) => (
               <option key={name} value={name} />
             ))}
           </datalist>
-          <p className="hint">Kept in this browser.</p>
+          <p className={typography.hint}>Kept in this browser.</p>
         </section>
-        <section className="card" aria-label="This cluster">
+        <section className={layout.card} aria-label="This cluster">
           <h2>This cluster</h2>
-          <dl className="facts">
+          <dl className={typography.facts}>
             <dt>Name</dt>
             <dd>{session.clusterName || "none given"}</dd>
             <dt>Version</dt>
@@ -70,9 +89,9 @@ export function Component() {
             </dd>
           </dl>
         </section>
-        <section className="card" aria-label="Keys">
+        <section className={layout.card} aria-label="Keys">
           <h2>Keys</h2>
-          <dl className="key-list">
+          <dl className={helpDialogStyles.list}>
             {actions
               .filter((action) => action.keys)
               .map((action) => (
@@ -84,7 +103,7 @@ export function Component() {
                 </div>
               ))}
           </dl>
-          <p className="hint">Each page has more: press ? there.</p>
+          <p className={typography.hint}>Each page has more: press ? there.</p>
         </section>
       </div>
     </main>
@@ -101,7 +120,7 @@ interface ChoiceProps<T extends string> {
 
 function Choice<T extends string>({ name, title, choices, value, onChoose }: ChoiceProps<T>) {
   return (
-    <fieldset className="row">
+    <fieldset className={layout.row}>
       <legend>{title}</legend>
       {choices.map((choice) => (
         <label key={choice}>

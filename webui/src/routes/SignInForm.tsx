@@ -1,46 +1,53 @@
+import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { signIn } from "@/services/session";
+import typography from "@/styles/typography.module.css";
+import styles from "./SignInForm.module.css";
 
 /** Name and password. The link that `det up` prints needs neither. */
 export function SignInForm({ onDone, note = "" }: { onDone: () => void; note?: string }) {
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: FormEvent) => {
+  const { mutate, error, isPending } = useMutation({ mutationFn: signIn, networkMode: "always", onSuccess: onDone });
+  const submit = (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    try {
-      await signIn({ username, password });
-      onDone();
-    } catch (error) {
-      setProblem(messageOf(error));
-    } finally {
-      setBusy(false);
-    }
+    mutate({ username, password });
   };
   return (
-    <form className="sign-in" onSubmit={(event) => void submit(event)}>
+    <form className={styles.form} onSubmit={submit}>
       {note && <p>{note}</p>}
       <label>
         User
-        <input name="username" autoComplete="username" required autoFocus value={username} onChange={(e) => setUsername(e.target.value)} />
+        <input
+          name="username"
+          autoComplete="username"
+          required
+          autoFocus
+          value={username}
+          onChange={(e) => setUsername(e.target.value)}
+        />
       </label>
       <label>
         Password
-        <input name="password" type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} />
+        <input
+          name="password"
+          type="password"
+          autoComplete="current-password"
+          value={password}
+          onChange={(e) => setPassword(e.target.value)}
+        />
       </label>
-      {problem && (
-        <p className="field-problem" role="alert">
-          {problem}
+      {error && (
+        <p className={typography.problem} role="alert">
+          {messageOf(error)}
         </p>
       )}
-      <Button kind="primary" type="submit" busy={busy}>
+      <Button kind="primary" type="submit" busy={isPending}>
         Sign in
       </Button>
-      <p className="hint">
+      <p className={typography.hint}>
         On the machine of the cluster, <code>det master open</code> prints a link that signs you in.
       </p>
     </form>

@@ -18,8 +18,14 @@ import { statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { NotFound } from "./NotFound";
+import type { TrialTabProps } from "./trial/tabProps";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
-const ForkDialog = lazy(() => import("./experiment/ForkDialog"), () => null);
+const ForkDialog = lazy(
+  () => import("./experiment/ForkDialog"),
+  () => null,
+);
 
 /** By what stands in the address. */
 const PARTS = new Map<string, Lazy<TrialTabProps>>([
@@ -38,11 +44,6 @@ const TABS = [
   { to: "logs", title: "Logs" },
 ];
 
-/** What every tab of a trial is given. */
-export interface TrialTabProps {
-  trial: Trial;
-}
-
 export function Component() {
   const { trialId = "", "*": tab = "" } = useParams();
   const id = Number(trialId);
@@ -56,7 +57,7 @@ function Found({ id }: { id: number }) {
   if (error && !data) {
     return (
       <main>
-        <Failure error={error} gone={`Trial ${id} is not here`} retry={() => void refetch()} />
+        <Failure error={error} gone={`Trial ${id} was not found`} retry={() => void refetch()} />
       </main>
     );
   }
@@ -76,55 +77,83 @@ function TrialPage({ first }: { first: Trial }) {
   usePageTitle(`Trial ${id}`);
   const own = status?.trials.find((each) => each.trialId === id);
   const base = `/experiments/${experimentId}/trials/${id}`;
-  const why = (verb: "pause" | "activate") => (status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet");
+  const why = (verb: "pause" | "activate") =>
+    status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet";
   useActions([
-    { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => void steer("pause") },
-    { id: "activate", title: "Activate", keys: "a", group: "Trial", disabled: why("activate"), run: () => void steer("activate") },
+    { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => steer("pause") },
+    {
+      id: "activate",
+      title: "Activate",
+      keys: "a",
+      group: "Trial",
+      disabled: why("activate"),
+      run: () => steer("activate"),
+    },
     { id: "fork", title: "Fork this trial", keys: "f", group: "Trial", run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Trial", run: () => void navigate(`${base}/logs`) },
     { id: "curves", title: "Curves", keys: "m", group: "Trial", run: () => void navigate(`${base}/curves`) },
     { id: "attempts", title: "Attempts", keys: "t", group: "Trial", run: () => void navigate(`${base}/attempts`) },
-    { id: "back", title: "Back to the experiment", keys: "Escape", group: "Trial", run: () => void navigate(`/experiments/${experimentId}`) },
+    {
+      id: "back",
+      title: "Back to the experiment",
+      keys: "Escape",
+      group: "Trial",
+      run: () => void navigate(`/experiments/${experimentId}`),
+    },
   ]);
   const failed = error && <Failure error={error} gone={`Trial ${id} is gone`} />;
   // What is known stays; only a trial that is gone takes its page along.
   if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
-  if (!location.pathname.startsWith(base)) return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
+  if (!location.pathname.startsWith(base))
+    return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;
   return (
     <main>
       {failed}
-      <header className="field">
-        <p className="crumbs">
+      <header className={layout.field}>
+        <p className={typography.crumbs}>
           <Link to="/">Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
         </p>
-        <div className="page-head">
-          <h1 className="grow">Trial {id}</h1>
-          <div className="row" role="group" aria-label="Steer the experiment of this trial">
-            <Button kind={status?.can.pause ? "primary" : "plain"} why={why("pause")} busy={busy === "pause"} onClick={() => void steer("pause")}>
+        <div className={layout.pageHead}>
+          <h1 className={layout.grow}>Trial {id}</h1>
+          <div className={layout.row} role="group" aria-label="Experiment actions">
+            <Button
+              kind={status?.can.pause ? "primary" : "plain"}
+              why={why("pause")}
+              busy={busy === "pause"}
+              onClick={() => steer("pause")}
+            >
               Pause
             </Button>
-            <Button kind={status?.can.activate ? "primary" : "plain"} why={why("activate")} busy={busy === "activate"} onClick={() => void steer("activate")}>
+            <Button
+              kind={status?.can.activate ? "primary" : "plain"}
+              why={why("activate")}
+              busy={busy === "activate"}
+              onClick={() => steer("activate")}
+            >
               Activate
             </Button>
             <Button onClick={() => setForking(true)}>Fork</Button>
           </div>
         </div>
-        <div className="row">
+        <div className={layout.row}>
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
-            <span className="soft" role="status">
-              {own.text === stateLook(own.state).word ? "for" : `${own.text},`} {duration(Math.max(0, now - Date.parse(own.since)))}
+            <span className={typography.soft} role="status">
+              {own.text === stateLook(own.state).word ? "for" : `${own.text},`}{" "}
+              {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}
-          <span className="soft">
+          <span className={typography.soft}>
             step {trial.totalBatchesProcessed}
             {trial.restarts > 0 && `, ${trial.restarts} ${trial.restarts === 1 ? "restart" : "restarts"}`}
           </span>
-          {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && <span>best {figure(trial.searcherMetricValue)}</span>}
+          {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && (
+            <span>best {figure(trial.searcherMetricValue)}</span>
+          )}
         </div>
-        {own?.waiting && <p className="warning">It waits: {own.waiting}</p>}
+        {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
       </header>
-      <TabLinks label="Parts of the trial" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
+      <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>
         <Route index element={<Navigate replace to={`${base}/curves`} />} />
         {[...PARTS].map(([path, Part]) => (
@@ -135,7 +164,11 @@ function TrialPage({ first }: { first: Trial }) {
         <Route path="*" element={<Navigate replace to={`${base}/curves`} />} />
       </Routes>
       {forking && (
-        <ForkDialog parentId={experimentId} trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }} onClose={() => setForking(false)} />
+        <ForkDialog
+          parentId={experimentId}
+          trial={{ id, hparams: trial.hparams, hasCheckpoint: trial.checkpointCount > 0 }}
+          onClose={() => setForking(false)}
+        />
       )}
     </main>
   );

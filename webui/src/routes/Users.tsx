@@ -1,7 +1,6 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
-import { messageOf } from "@/api/problem";
 import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
@@ -10,35 +9,51 @@ import { Loading } from "@/components/base/Loading";
 import { useSay } from "@/components/base/Toasts";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { usePageTitle } from "@/hooks/usePageTitle";
-import { addUser, changeUser, type User, usersQuery } from "@/services/users";
+import { addUser, changeUser, type User, type UserChange, usersQuery } from "@/services/users";
+import { Icon } from "@/components/base/Icon";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import signInFormStyles from "./SignInForm.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
-/** Who may sign in. */
+interface Edit {
+  user: User;
+  change: UserChange;
+  /** What is said after it. */
+  done: string;
+}
+
+/** Lists the users; an admin adds and changes them. */
 export function Component() {
   usePageTitle("Users");
   const session = useSession();
-  const queries = useQueryClient();
   const say = useSay();
   const { data, error } = useQuery(usersQuery);
   const [adding, setAdding] = useState(false);
   const [passwordOf, setPasswordOf] = useState<User | null>(null);
-  const run = async (work: () => Promise<void>, said: string): Promise<boolean> => {
-    try {
-      await work();
-      say({ text: said });
-      return true;
-    } catch (failure) {
-      say({ text: messageOf(failure), kind: "failed" });
-      return false;
-    } finally {
-      await queries.invalidateQueries({ queryKey: usersQuery.queryKey });
-    }
-  };
-  const why = session.user.admin ? undefined : "this needs an admin";
+  const add = useApiMutation({
+    mutationFn: addUser,
+    onSuccess: (_, { username }) => {
+      say({ text: `${username} can sign in now` });
+      setAdding(false);
+    },
+    invalidates: [usersQuery.queryKey],
+  });
+  const edit = useApiMutation({
+    mutationFn: ({ user, change }: Edit) => changeUser(user.id, change),
+    onSuccess: (_, { done }) => {
+      say({ text: done });
+      setPasswordOf(null);
+    },
+    invalidates: [usersQuery.queryKey],
+  });
+  const why = session.user.admin ? undefined : "Only an admin can do this";
   return (
     <main>
-      <div className="page-head">
-        <h1 className="grow">Users</h1>
+      <div className={layout.pageHead}>
+        <h1 className={layout.grow}>Users</h1>
         <Button kind="primary" why={why} onClick={() => setAdding(true)}>
           Add a user
         </Button>
@@ -48,16 +63,16 @@ export function Component() {
       ) : !data ? (
         <Loading what="the users" />
       ) : (
-        <div className="scroll-x">
-          <table className="plain-table">
+        <div className={layout.scrollX}>
+          <table className={layout.table}>
             <thead>
               <tr>
                 <th>User</th>
-                <th>May</th>
+                <th>Role</th>
                 <th>State</th>
-                <th>Signed in last</th>
+                <th>Last sign-in</th>
                 <th>
-                  <span className="visually-hidden">What can be done</span>
+                  <span className={typography.visuallyHidden}>Actions</span>
                 </th>
               </tr>
             </thead>
@@ -65,22 +80,45 @@ export function Component() {
               {data.map((user) => (
                 <tr key={user.id}>
                   <td>
-                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>{escapeControl(user.username)}</Link> <span className="soft">{escapeControl(user.displayName ?? "")}</span>
+                    <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
+                      {escapeControl(user.username)}
+                    </Link>{" "}
+                    <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
-                  <td>{user.admin ? "everything (admin)" : "run experiments"}</td>
-                  <td>{user.active ? "✓ active" : "■ switched off"}</td>
+                  <td>{user.admin ? "Admin" : "User"}</td>
+                  <td>
+                    <Icon name={user.active ? "check" : "square"} /> {user.active ? "active" : "deactivated"}
+                  </td>
                   <td>
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>
-                  <td className="row">
-                    <Button why={why ?? (user.id === session.user.id ? "not oneself" : undefined)} onClick={() => void run(() => changeUser(user.id, { active: !user.active }), `${user.username} is ${user.active ? "switched off" : "active"}`)}>
-                      {user.active ? "Switch off" : "Switch on"}
+                  <td className={layout.row}>
+                    <Button
+                      why={why ?? (user.id === session.user.id ? "You cannot change your own account" : undefined)}
+                      onClick={() =>
+                        edit.mutate({
+                          user,
+                          change: { active: !user.active },
+                          done: `${user.username} is ${user.active ? "deactivated" : "active"}`,
+                        })
+                      }
+                    >
+                      {user.active ? "Deactivate" : "Activate"}
                     </Button>
-                    <Button why={why ?? (user.id === session.user.id ? "not oneself" : undefined)} onClick={() => void run(() => changeUser(user.id, { admin: !user.admin }), `${user.username} ${user.admin ? "is no admin now" : "is an admin"}`)}>
-                      {user.admin ? "Take admin" : "Make admin"}
+                    <Button
+                      why={why ?? (user.id === session.user.id ? "You cannot change your own account" : undefined)}
+                      onClick={() =>
+                        edit.mutate({
+                          user,
+                          change: { admin: !user.admin },
+                          done: `${user.username} is ${user.admin ? "no longer an admin" : "an admin now"}`,
+                        })
+                      }
+                    >
+                      {user.admin ? "Revoke admin" : "Make admin"}
                     </Button>
                     <Button why={user.id === session.user.id ? undefined : why} onClick={() => setPasswordOf(user)}>
-                      Password
+                      Change password
                     </Button>
                   </td>
                 </tr>
@@ -94,14 +132,22 @@ export function Component() {
           title="Add a user"
           withName
           onClose={() => setAdding(false)}
-          onSubmit={async (name, password, admin) => (await run(() => addUser(name, password, admin), `${name} may sign in now`)) && setAdding(false)}
+          busy={add.isPending}
+          onSubmit={(username, password, admin) => add.mutate({ username, password, admin })}
         />
       )}
       {passwordOf && (
         <UserForm
           title={`New password for ${passwordOf.username}`}
           onClose={() => setPasswordOf(null)}
-          onSubmit={async (_, password) => (await run(() => changeUser(passwordOf.id, { password }), "The password is changed")) && setPasswordOf(null)}
+          busy={edit.isPending}
+          onSubmit={(_, password) =>
+            edit.mutate({
+              user: passwordOf,
+              change: { password },
+              done: `The password of ${passwordOf.username} is changed`,
+            })
+          }
         />
       )}
     </main>
@@ -112,38 +158,51 @@ interface FormProps {
   title: string;
   withName?: boolean;
   onClose: () => void;
-  onSubmit: (name: string, password: string, admin: boolean) => Promise<unknown>;
+  busy: boolean;
+  onSubmit: (name: string, password: string, admin: boolean) => void;
 }
 
-function UserForm({ title, withName = false, onClose, onSubmit }: FormProps) {
+function UserForm({ title, withName = false, busy, onClose, onSubmit }: FormProps) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [admin, setAdmin] = useState(false);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void onSubmit(name, password, admin);
+    onSubmit(name, password, admin);
   };
   return (
     <Dialog open onClose={onClose} title={title}>
-      <form className="sign-in" onSubmit={submit}>
+      <form className={signInFormStyles.form} onSubmit={submit}>
         {withName && (
           <label>
             Name
-            <input required autoFocus value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
+            <input
+              required
+              autoFocus
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              autoComplete="off"
+            />
           </label>
         )}
         <label>
           Password
-          <input type="password" required value={password} onChange={(event) => setPassword(event.target.value)} autoComplete="new-password" />
+          <input
+            type="password"
+            required
+            value={password}
+            onChange={(event) => setPassword(event.target.value)}
+            autoComplete="new-password"
+          />
         </label>
         {withName && (
-          <label className="row">
+          <label className={layout.row}>
             <input type="checkbox" checked={admin} onChange={(event) => setAdmin(event.target.checked)} /> Admin
           </label>
         )}
-        <div className="dialog-foot">
+        <div className={dialogStyles.foot}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit">
+          <Button kind="primary" type="submit" busy={busy}>
             Save
           </Button>
         </div>

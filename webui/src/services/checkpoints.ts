@@ -6,9 +6,12 @@ export type ListedCheckpoint = components["schemas"]["ListedCheckpoint"];
 
 export const checkpointsQuery = (experimentId?: number) =>
   infiniteQueryOptions({
-    queryKey: experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"],
+    queryKey:
+      experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"],
     queryFn: ({ pageParam }) =>
-      got(api.GET("/detent/checkpoints", { params: { query: { limit: 100, before: pageParam, experimentId } as never } })),
+      got(
+        api.GET("/detent/checkpoints", { params: { query: { limit: 100, before: pageParam, experimentId } as never } }),
+      ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });

@@ -22,7 +22,12 @@ export const rowsQuery = (finding: Finding, columns: readonly string[], page: nu
   queryOptions({
     queryKey: ["experiments", "rows", finding, columns, page],
     queryFn: ({ signal }) =>
-      got(api.POST("/detent/experiments/search", { body: { ...finding, columns: [...columns], offset: page * PAGE, limit: PAGE }, signal })),
+      got(
+        api.POST("/detent/experiments/search", {
+          body: { ...finding, columns: [...columns], offset: page * PAGE, limit: PAGE },
+          signal,
+        }),
+      ),
     placeholderData: keepPreviousData,
   });
 
@@ -36,11 +41,11 @@ export const groupsQuery = (finding: Finding, by: string) =>
     placeholderData: keepPreviousData,
   });
 
-/** The same as a query: which of the selected experiments the list still finds. */
+/** All that match, by their ids: what is selected is then a list that a person saw counted. */
 export const idsQuery = (finding: Finding) =>
   queryOptions({
     queryKey: ["experiments", "ids", finding],
-    queryFn: async () => new Set(await fetchIds(finding)),
+    queryFn: async () => new Set((await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids),
   });
 
 /** A dialog lists so many names at most. */
@@ -51,17 +56,18 @@ export const namesQuery = (ids: readonly number[]) =>
   queryOptions({
     queryKey: ["experiments", "names", ids.slice(0, MAX_NAMES)],
     queryFn: async () => {
-      const children = ids.slice(0, MAX_NAMES).map((id) => ({ kind: "field" as const, column: "id", operator: "=" as const, value: id }));
+      const children = ids
+        .slice(0, MAX_NAMES)
+        .map((id) => ({ kind: "field" as const, column: "id", operator: "=" as const, value: id }));
       const filter = wireFilter({ kind: "group", conjunction: "or", children }, true);
-      const { experiments } = await got(api.POST("/detent/experiments/search", { body: { filter, sort: "", showArchived: true, columns: [], offset: 0, limit: MAX_NAMES } }));
+      const { experiments } = await got(
+        api.POST("/detent/experiments/search", {
+          body: { filter, sort: "", showArchived: true, columns: [], offset: 0, limit: MAX_NAMES },
+        }),
+      );
       return new Map(experiments.map(({ id, name }) => [id, name]));
     },
   });
-
-/** All that match, by their ids: what is selected is then a list that a person saw counted. */
-export async function fetchIds(finding: Finding): Promise<number[]> {
-  return (await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids;
-}
 
 export const columnsQuery = (query: string, limit = 60) =>
   queryOptions({
@@ -73,13 +79,17 @@ export const columnsQuery = (query: string, limit = 60) =>
 export const columnValuesQuery = (column: string, query: string) =>
   queryOptions({
     queryKey: ["columns", "values", column, query],
-    queryFn: async () => (await got(api.GET("/detent/columns/values", { params: { query: { column, query, limit: 20 } } }))).values,
+    queryFn: async () =>
+      (await got(api.GET("/detent/columns/values", { params: { query: { column, query, limit: 20 } } }))).values,
     enabled: column !== "",
   });
 
 /** Explicit ids and how many a person was shown: the master refuses the whole where they differ. */
 export async function bulk(verb: BulkVerb, ids: readonly number[], expectedCount: number): Promise<BulkResult[]> {
-  const options = { params: { path: { project_id: 0 } }, body: { experimentIds: [...ids], projectId: 0, expectedCount } };
+  const options = {
+    params: { path: { project_id: 0 } },
+    body: { experimentIds: [...ids], projectId: 0, expectedCount },
+  };
   switch (verb) {
     case "activate":
       return (await got(api.POST("/api/v1/projects/{project_id}/experiments/activate", options))).results;
@@ -98,7 +108,12 @@ export async function bulk(verb: BulkVerb, ids: readonly number[], expectedCount
   }
 }
 
-export async function bulkLabel(ids: readonly number[], expectedCount: number, add: readonly string[], remove: readonly string[]): Promise<BulkResult[]> {
+export async function bulkLabel(
+  ids: readonly number[],
+  expectedCount: number,
+  add: readonly string[],
+  remove: readonly string[],
+): Promise<BulkResult[]> {
   const body = { experimentIds: [...ids], expectedCount, add: [...add], remove: [...remove] };
   return (await got(api.POST("/detent/experiments/labels", { body }))).results;
 }

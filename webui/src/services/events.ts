@@ -14,7 +14,8 @@ export interface EventFilter {
 export const eventsQuery = (filter: EventFilter) =>
   infiniteQueryOptions({
     queryKey: ["events", filter],
-    queryFn: ({ pageParam }) => got(api.GET("/detent/events", { params: { query: { limit: 100, before: pageParam, ...filter } as never } })),
+    queryFn: ({ pageParam }) =>
+      got(api.GET("/detent/events", { params: { query: { limit: 100, before: pageParam, ...filter } as never } })),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });

@@ -67,7 +67,11 @@ export const fileQuery = (id: number, path: string) =>
   queryOptions({
     queryKey: ["context", String(id), "file", path],
     queryFn: () =>
-      got(api.GET("/detent/experiments/{experiment_id}/file", { params: { path: { experiment_id: id }, query: { path } } })),
+      got(
+        api.GET("/detent/experiments/{experiment_id}/file", {
+          params: { path: { experiment_id: id }, query: { path } },
+        }),
+      ),
   });
 
 export async function pauseExperiment(id: number): Promise<void> {
@@ -95,7 +99,9 @@ export async function deleteExperiment(id: number): Promise<void> {
   await got(api.DELETE("/api/v1/experiments/{experiment_id}", at(id)));
 }
 
-export async function editExperiment(id: number, change: Partial<Pick<Experiment, "name" | "description" | "labels" | "notes">>): Promise<void> {
+export type ExperimentChange = Partial<Pick<Experiment, "name" | "description" | "labels" | "notes">>;
+
+export async function editExperiment(id: number, change: ExperimentChange): Promise<void> {
   await got(api.PATCH("/api/v1/experiments/{experiment_id}", { ...at(id), body: change }));
 }
 

@@ -19,7 +19,13 @@ export const NO_FILTER: LogFilter = { levels: [], rankIds: [], search: "", regex
 
 export type LogPlace = { before: number } | { after: number } | { around: number } | Record<string, never>;
 
-export async function fetchLogPage(trialId: number, filter: LogFilter, place: LogPlace, limit = 500, signal?: AbortSignal): Promise<LogPage> {
+export async function fetchLogPage(
+  trialId: number,
+  filter: LogFilter,
+  place: LogPlace,
+  limit = 500,
+  signal?: AbortSignal,
+): Promise<LogPage> {
   const query = {
     ...place,
     limit,
@@ -28,11 +34,17 @@ export async function fetchLogPage(trialId: number, filter: LogFilter, place: Lo
     allocationIds: [...filter.allocationIds],
     ...(filter.search ? { search: filter.search, regex: filter.regex } : {}),
   };
-  return got(api.GET("/detent/trials/{trial_id}/logs", { params: { path: { trial_id: trialId }, query: query as never }, signal: signal ?? null }));
+  return got(
+    api.GET("/detent/trials/{trial_id}/logs", {
+      params: { path: { trial_id: trialId }, query: query as never },
+      signal: signal ?? null,
+    }),
+  );
 }
 
 export async function fetchFirstError(trialId: number): Promise<LogLine | null> {
-  return (await got(api.GET("/detent/trials/{trial_id}/logs/first-error", { params: { path: { trial_id: trialId } } }))).line;
+  return (await got(api.GET("/detent/trials/{trial_id}/logs/first-error", { params: { path: { trial_id: trialId } } })))
+    .line;
 }
 
 export async function fetchExtent(trialId: number): Promise<LogExtent> {

@@ -48,7 +48,14 @@ export const seriesQuery = ({ experimentId, trialIds, metrics, x, start, end, ma
   queryOptions({
     queryKey: ["metrics", String(experimentId), "series", trialIds, metrics, x, start, end, maxPoints],
     queryFn: async () => {
-      const body = { trialIds: [...trialIds], metrics: [...metrics], x, start: start ?? null, end: end ?? null, maxPoints };
+      const body = {
+        trialIds: [...trialIds],
+        metrics: [...metrics],
+        x,
+        start: start ?? null,
+        end: end ?? null,
+        maxPoints,
+      };
       return (await fetchSeries(body)).map(fromWire);
     },
     enabled: trialIds.length > 0 && metrics.length > 0,

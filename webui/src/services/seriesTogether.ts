@@ -12,9 +12,9 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-const MOST_METRICS = 50;
+const MAX_METRICS = 50;
 /** Points in one answer: panels of few curves come together, of many they come one after the other. */
-const MOST_POINTS = 50_000;
+const MAX_POINTS = 50_000;
 
 let waiting: Waiting[] = [];
 
@@ -43,7 +43,7 @@ function bundles(members: readonly Waiting[]): Waiting[][] {
   for (const member of members) {
     const { trialIds, maxPoints } = member.body;
     metrics += member.metrics.length;
-    if (metrics > MOST_METRICS || metrics * trialIds.length * maxPoints > MOST_POINTS) {
+    if (metrics > MAX_METRICS || metrics * trialIds.length * maxPoints > MAX_POINTS) {
       found.push([]);
       metrics = member.metrics.length;
     }
@@ -56,7 +56,10 @@ async function answer(bundle: readonly Waiting[]): Promise<void> {
   try {
     const metrics = bundle.flatMap((each) => each.metrics);
     const { series } = await got(api.POST("/detent/series", { body: { ...bundle[0]!.body, metrics } }));
-    for (const each of bundle) each.resolve(series.filter((one) => each.metrics.some(({ group, name }) => group === one.group && name === one.name)));
+    for (const each of bundle)
+      each.resolve(
+        series.filter((one) => each.metrics.some(({ group, name }) => group === one.group && name === one.name)),
+      );
   } catch (error) {
     for (const each of bundle) each.reject(error);
   }

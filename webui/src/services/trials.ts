@@ -15,7 +15,8 @@ export interface MetricId {
 const at = (id: number) => ({ params: { path: { trial_id: id } } });
 
 /** Under its experiment's key, since the stream names experiments. */
-const key = (experimentId: number, id: number, ...rest: unknown[]) => ["experiment", String(experimentId), "trial", id, ...rest] as const;
+const key = (experimentId: number, id: number, ...rest: unknown[]) =>
+  ["experiment", String(experimentId), "trial", id, ...rest] as const;
 
 /** The first look at a trial: it says which experiment it belongs to. */
 export const trialQuery = (id: number) =>
@@ -51,14 +52,25 @@ export const trialMetricNamesQuery = (experimentId: number, id: number) =>
 export const experimentMetricNamesQuery = (id: number) =>
   queryOptions({
     queryKey: ["metric-names", String(id)],
-    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/metric-names", { params: { path: { experiment_id: id } } })),
+    queryFn: () =>
+      got(api.GET("/detent/experiments/{experiment_id}/metric-names", { params: { path: { experiment_id: id } } })),
   });
 
-export const summariesQuery = (experimentId: number | "many", trialIds: readonly number[], metrics: readonly MetricId[] | null) =>
+export const summariesQuery = (
+  experimentId: number | "many",
+  trialIds: readonly number[],
+  metrics: readonly MetricId[] | null,
+) =>
   queryOptions({
     queryKey: ["metrics", String(experimentId), "summaries", trialIds, metrics],
     queryFn: async () =>
-      (await got(api.POST("/detent/trials/summaries", { body: { trialIds: [...trialIds], metrics: metrics ? [...metrics] : null } }))).trials,
+      (
+        await got(
+          api.POST("/detent/trials/summaries", {
+            body: { trialIds: [...trialIds], metrics: metrics ? [...metrics] : null },
+          }),
+        )
+      ).trials,
     enabled: trialIds.length > 0,
   });
 

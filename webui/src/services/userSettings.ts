@@ -30,7 +30,12 @@ export function readViews(text: string): SavedView[] {
     if (!Array.isArray(value)) return [];
     return value.filter(
       (each: unknown): each is SavedView =>
-        typeof each === "object" && each !== null && "name" in each && "search" in each && typeof each.name === "string" && typeof each.search === "string",
+        typeof each === "object" &&
+        each !== null &&
+        "name" in each &&
+        "search" in each &&
+        typeof each.name === "string" &&
+        typeof each.search === "string",
     );
   } catch {
     return [];

@@ -18,7 +18,9 @@ function Keyboard({ children }: { children: ReactNode }) {
 
 /** Draws something with all that main.tsx puts around the page, keys included. `address()` is where one is then. */
 export function drawn(children: ReactNode, at = "/", path = "*") {
-  const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false, refetchOnWindowFocus: false } } });
+  const queries = new QueryClient({
+    defaultOptions: { queries: { staleTime: Infinity, retry: false, refetchOnWindowFocus: false } },
+  });
   const registry = new ActionRegistry();
   const element = <Keyboard>{children}</Keyboard>;
   const router = createMemoryRouter([{ path, element }], { initialEntries: [at] });
@@ -36,7 +38,10 @@ export function drawn(children: ReactNode, at = "/", path = "*") {
 
 /** From here on a test's own clock; Testing Library would move jest's alone. */
 export function stopClock(at: string | number = "2026-11-21T12:00:00Z"): void {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"], now: new Date(at) });
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"],
+    now: new Date(at),
+  });
   vi.stubGlobal("jest", { advanceTimersByTime: (ms: number) => vi.advanceTimersByTime(ms) });
 }
 

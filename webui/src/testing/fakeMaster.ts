@@ -41,11 +41,21 @@ export function fakeMaster(answers: Record<string, Answer>): FakeMaster {
   vi.stubGlobal("fetch", async (request: Request): Promise<Response> => {
     const url = new URL(request.url);
     const text = await request.text();
-    const one: Asked = { line: `${request.method} ${url.pathname}`, query: url.searchParams, body: text ? (JSON.parse(text) as unknown) : null };
+    const one: Asked = {
+      line: `${request.method} ${url.pathname}`,
+      query: url.searchParams,
+      body: text ? (JSON.parse(text) as unknown) : null,
+    };
     asked.push(one);
     const found = master.answers[one.line];
-    const body: unknown = found === undefined ? new Refusal(501, `the test has no answer to ${one.line}`) : typeof found === "function" ? await (found as (asked: Asked) => unknown)(one) : found;
-    if (body instanceof Refusal) return Response.json({ error: { error: body.words }, ...body.more }, { status: body.status });
+    const body: unknown =
+      found === undefined
+        ? new Refusal(501, `the test has no answer to ${one.line}`)
+        : typeof found === "function"
+          ? await (found as (asked: Asked) => unknown)(one)
+          : found;
+    if (body instanceof Refusal)
+      return Response.json({ error: { error: body.words }, ...body.more }, { status: body.status });
     return Response.json(body ?? {});
   });
   return master;

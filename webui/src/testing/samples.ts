@@ -45,8 +45,22 @@ export function statusOf(change: Partial<ExperimentStatus> = {}): ExperimentStat
     etaSeconds: null,
     archived: false,
     trials: [],
-    can: { pause: true, activate: false, cancel: true, kill: true, archive: false, unarchive: false, delete: false, fork: true },
-    why: { activate: "it is running already", archive: "it has not ended", delete: "it has not ended", unarchive: "it is not archived" } as ExperimentStatus["why"],
+    can: {
+      pause: true,
+      activate: false,
+      cancel: true,
+      kill: true,
+      archive: false,
+      unarchive: false,
+      delete: false,
+      fork: true,
+    },
+    why: {
+      activate: "it is running already",
+      archive: "it has not ended",
+      delete: "it has not ended",
+      unarchive: "it is not archived",
+    } as ExperimentStatus["why"],
     ...change,
   };
 }
@@ -83,13 +97,45 @@ export function rowOf(id: number, change: Partial<Row> = {}): Row {
 }
 
 export function trialOf(id: number, change: Partial<Trial> = {}): Trial {
-  return { id, experimentId: 7, hparams: {}, restarts: 0, startTime: CREATED, state: "STATE_COMPLETED", totalBatchesProcessed: 100, searcherMetricValue: null, taskId: `7.${id}`, ...change } as Trial;
+  return {
+    id,
+    experimentId: 7,
+    hparams: {},
+    restarts: 0,
+    startTime: CREATED,
+    state: "STATE_COMPLETED",
+    totalBatchesProcessed: 100,
+    searcherMetricValue: null,
+    taskId: `7.${id}`,
+    ...change,
+  } as Trial;
 }
 
 export function lineOf(id: number, text: string, change: Partial<LogLine> = {}): LogLine {
-  return { id, time: CREATED, level: "INFO", rank: 0, runId: 1, allocationId: "7.1.1", containerId: null, agentId: "agent", source: "task", stdtype: "stdout", text, length: text.length, ...change };
+  return {
+    id,
+    time: CREATED,
+    level: "INFO",
+    rank: 0,
+    runId: 1,
+    allocationId: "7.1.1",
+    containerId: null,
+    agentId: "agent",
+    source: "task",
+    stdtype: "stdout",
+    text,
+    length: text.length,
+    ...change,
+  };
 }
 
 export function sessionOf(change: Partial<Session> = {}): Session {
-  return { user: { id: 2, username: "ana", admin: false, active: true, displayName: "", remote: false }, version: "1.0", build: "", clusterName: "lab", now: new Date().toISOString(), ...change };
+  return {
+    user: { id: 2, username: "ana", admin: false, active: true, displayName: "", remote: false },
+    version: "1.0",
+    build: "",
+    clusterName: "lab",
+    now: new Date().toISOString(),
+    ...change,
+  };
 }

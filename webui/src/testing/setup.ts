@@ -6,7 +6,12 @@ import { preloadChunks } from "@/app/preloadChunks";
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
   window.matchMedia ??= (media: string) =>
-    ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }) as unknown as MediaQueryList;
+    ({
+      media,
+      matches: false,
+      addEventListener: () => undefined,
+      removeEventListener: () => undefined,
+    }) as unknown as MediaQueryList;
   // Nothing has a size there; lists that draw what is on the screen need one.
   Object.defineProperties(HTMLElement.prototype, {
     clientHeight: { configurable: true, get: () => 600 },
@@ -14,7 +19,10 @@ if (typeof window !== "undefined") {
     scrollHeight: {
       configurable: true,
       get(this: HTMLElement) {
-        return Math.max(600, ...[...this.children].map((child) => (child instanceof HTMLElement && parseFloat(child.style.height)) || 0));
+        return Math.max(
+          600,
+          ...[...this.children].map((child) => (child instanceof HTMLElement && parseFloat(child.style.height)) || 0),
+        );
       },
     },
   });

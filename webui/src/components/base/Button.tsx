@@ -1,4 +1,6 @@
+import { clsx } from "clsx";
 import type { ButtonHTMLAttributes, ReactNode } from "react";
+import styles from "./Button.module.css";
 
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: "plain" | "primary" | "danger" | "quiet";
@@ -13,7 +15,7 @@ export function Button({ kind = "plain", why, busy = false, children, onClick, c
   return (
     <button
       type="button"
-      className={`button button-${kind}${className ? ` ${className}` : ""}`}
+      className={clsx(styles.button, kind !== "plain" && styles[kind], className)}
       aria-disabled={off || undefined}
       aria-busy={busy || undefined}
       title={why ?? title}

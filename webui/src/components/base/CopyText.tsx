@@ -1,4 +1,7 @@
+import { clsx } from "clsx";
 import { useState } from "react";
+import buttonStyles from "./Button.module.css";
+import styles from "./CopyText.module.css";
 
 /** A line for a terminal, with a button that copies it. */
 export function CopyText({ text }: { text: string }) {
@@ -13,9 +16,14 @@ export function CopyText({ text }: { text: string }) {
     }
   };
   return (
-    <span className="copy">
+    <span className={styles.copy}>
       <code>{text}</code>
-      <button type="button" className="button button-quiet" onClick={() => void copy()} aria-label={`Copy: ${text}`}>
+      <button
+        type="button"
+        className={clsx(buttonStyles.button, buttonStyles.quiet)}
+        onClick={() => void copy()}
+        aria-label={`Copy: ${text}`}
+      >
         {copied ? "copied" : "copy"}
       </button>
     </span>

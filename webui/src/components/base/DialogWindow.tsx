@@ -1,8 +1,31 @@
+import { clsx } from "clsx";
 import * as Radix from "@radix-ui/react-dialog";
-import { useContext, useState } from "react";
-import { type DialogProps, DialogsWait } from "./Dialog";
+import { type ReactNode, useContext, useState } from "react";
+import { DialogsWait } from "./dialogsWait";
+import { Icon } from "./Icon";
+import buttonStyles from "./Button.module.css";
+import dialogStyles from "./Dialog.module.css";
 
-export default function DialogWindow({ onClose, title, description, wide = false, kept = false, children }: DialogProps) {
+export interface DialogProps {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  /** Read out with the title; not shown again where the body says it. */
+  description?: string;
+  wide?: boolean;
+  /** Holds what was typed: only its own buttons close it. */
+  kept?: boolean;
+  children: ReactNode;
+}
+
+export default function DialogWindow({
+  onClose,
+  title,
+  description,
+  wide = false,
+  kept = false,
+  children,
+}: DialogProps) {
   const waits = useContext(DialogsWait);
   const [begun, setBegun] = useState(!waits);
   if (!begun && !waits) setBegun(true);
@@ -10,16 +33,20 @@ export default function DialogWindow({ onClose, title, description, wide = false
   return (
     <Radix.Root open onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="dialog-overlay" />
-        <Radix.Content {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})} className={wide ? "dialog dialog-wide" : "dialog"} {...(description ? {} : { "aria-describedby": undefined })}>
-          <header className="dialog-head">
-            <Radix.Title className="dialog-title">{title}</Radix.Title>
-            <Radix.Close className="button button-quiet" aria-label="Close">
-              ✕
+        <Radix.Overlay className={dialogStyles.overlay} />
+        <Radix.Content
+          {...(kept ? { onInteractOutside: stay, onEscapeKeyDown: stay } : {})}
+          className={clsx(dialogStyles.dialog, wide && dialogStyles.wide)}
+          {...(description ? {} : { "aria-describedby": undefined })}
+        >
+          <header className={dialogStyles.head}>
+            <Radix.Title className={dialogStyles.title}>{title}</Radix.Title>
+            <Radix.Close className={clsx(buttonStyles.button, buttonStyles.quiet)} aria-label="Close">
+              <Icon name="close" />
             </Radix.Close>
           </header>
-          {description && <Radix.Description className="dialog-description">{description}</Radix.Description>}
-          <div className="dialog-body">{children}</div>
+          {description && <Radix.Description className={dialogStyles.description}>{description}</Radix.Description>}
+          <div className={dialogStyles.body}>{children}</div>
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

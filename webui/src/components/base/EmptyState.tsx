@@ -1,10 +1,11 @@
 import type { ReactNode } from "react";
 import { CopyText } from "./CopyText";
+import styles from "./EmptyState.module.css";
 
 /** Nothing here yet, and the one command that changes that. */
 export function EmptyState({ title, command, children }: { title: string; command?: string; children?: ReactNode }) {
   return (
-    <div className="empty">
+    <div className={styles.empty}>
       <h2>{title}</h2>
       {children && <p>{children}</p>}
       {command && <CopyText text={command} />}

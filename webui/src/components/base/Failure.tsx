@@ -2,14 +2,17 @@ import { messageOf, Problem } from "@/api/problem";
 import { Button } from "./Button";
 import { EmptyState } from "./EmptyState";
 import { escapeControl } from "@/format/escapeControl";
+import styles from "./Failure.module.css";
 
 /** What went wrong with loading something, in the master's words, and what can be done. */
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
   if (error instanceof Problem && error.isMissing) {
-    return <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>;
+    return (
+      <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>
+    );
   }
   return (
-    <div className="failure" role="alert">
+    <div className={styles.failure} role="alert">
       <p>{escapeControl(messageOf(error))}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>

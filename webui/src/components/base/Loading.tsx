@@ -1,7 +1,8 @@
+import styles from "./Loading.module.css";
 /** Shown only where there is nothing older to show. */
 export function Loading({ what }: { what: string }) {
   return (
-    <div className="loading" role="status">
+    <div className={styles.loading} role="status" data-testid="loading">
       loading {what}…
     </div>
   );

@@ -1,22 +1,7 @@
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { lazy } from "@/app/lazy";
+import type { MenuProps } from "./MenuList";
 import { PlainTrigger } from "./PlainTrigger";
-
-export interface MenuItem {
-  title: string;
-  run: () => void;
-  why?: string | undefined;
-  danger?: boolean;
-  keys?: string;
-  /** What it does, in a few words. */
-  note?: string;
-}
-
-export interface MenuProps {
-  label: string;
-  items: readonly MenuItem[];
-  children: ReactNode;
-}
 
 export const MenuList = lazy<MenuProps>(
   () => import("./MenuList"),

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import buttonStyles from "./Button.module.css";
 
 interface Props {
   label: string;
@@ -12,7 +13,7 @@ export function PlainTrigger({ label, popup, onPress, children }: Props) {
   return (
     <button
       type="button"
-      className="button button-plain"
+      className={buttonStyles.button}
       aria-label={label}
       aria-haspopup={popup}
       aria-expanded={false}

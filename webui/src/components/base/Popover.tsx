@@ -1,12 +1,7 @@
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { lazy } from "@/app/lazy";
 import { PlainTrigger } from "./PlainTrigger";
-
-export interface PopoverProps {
-  label: string;
-  trigger: ReactNode;
-  children: ReactNode;
-}
+import type { PopoverProps } from "./PopoverPanel";
 
 export const PopoverPanel = lazy<PopoverProps>(
   () => import("./PopoverPanel"),

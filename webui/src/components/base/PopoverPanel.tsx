@@ -1,15 +1,29 @@
 import * as Radix from "@radix-ui/react-popover";
-import type { PopoverProps } from "./Popover";
+import type { ReactNode } from "react";
+import buttonStyles from "./Button.module.css";
+import overlayStyles from "./Overlay.module.css";
+
+export interface PopoverProps {
+  label: string;
+  trigger: ReactNode;
+  children: ReactNode;
+}
 
 /** Opened when it is first drawn. */
 export default function PopoverPanel({ label, trigger, children }: PopoverProps) {
   return (
     <Radix.Root defaultOpen>
-      <Radix.Trigger className="button button-plain" aria-label={label}>
+      <Radix.Trigger className={buttonStyles.button} aria-label={label}>
         {trigger}
       </Radix.Trigger>
       <Radix.Portal>
-        <Radix.Content className="popover" align="end" sideOffset={4} collisionPadding={8} aria-label={label}>
+        <Radix.Content
+          className={overlayStyles.popover}
+          align="end"
+          sideOffset={4}
+          collisionPadding={8}
+          aria-label={label}
+        >
           {children}
         </Radix.Content>
       </Radix.Portal>

@@ -1,4 +1,5 @@
 import { NavLink } from "react-router";
+import styles from "./TabLinks.module.css";
 
 export interface TabLink {
   to: string;
@@ -9,9 +10,9 @@ export interface TabLink {
 /** Tabs that are addresses: each can be linked to and gone back from. */
 export function TabLinks({ label, tabs }: { label: string; tabs: readonly TabLink[] }) {
   return (
-    <nav className="tabs" aria-label={label}>
+    <nav className={styles.tabs} aria-label={label}>
       {tabs.map((tab) => (
-        <NavLink key={tab.to} to={tab.to} end={tab.end ?? false} className="tab" replace preventScrollReset>
+        <NavLink key={tab.to} to={tab.to} end={tab.end ?? false} className={styles.tab} replace preventScrollReset>
           {tab.title}
         </NavLink>
       ))}

@@ -1,5 +1,9 @@
+import { clsx } from "clsx";
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "./Icon";
+import buttonStyles from "./Button.module.css";
+import styles from "./Toasts.module.css";
 
 export interface Toast {
   text: string;
@@ -30,9 +34,13 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   return (
     <Say value={say}>
       {children}
-      <div className="toasts" role="status" aria-live="polite">
+      <div className={styles.toasts} role="status" aria-live="polite">
         {shown.map((toast) => (
-          <div key={toast.id} className={`toast toast-${toast.kind ?? "said"}`}>
+          <div
+            key={toast.id}
+            className={clsx(styles.toast, toast.kind === "failed" && styles.failed)}
+            data-testid="toast"
+          >
             <span>{escapeControl(toast.text)}</span>
             {toast.undo && (
               <UndoButton
@@ -43,8 +51,13 @@ export function ToastProvider({ children }: { children: ReactNode }) {
                 }}
               />
             )}
-            <button type="button" className="button button-quiet" aria-label="Dismiss" onClick={() => drop(toast.id)}>
-              ✕
+            <button
+              type="button"
+              className={clsx(buttonStyles.button, buttonStyles.quiet)}
+              aria-label="Dismiss"
+              onClick={() => drop(toast.id)}
+            >
+              <Icon name="close" />
             </button>
           </div>
         ))}
@@ -55,7 +68,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
 
 function UndoButton({ title, run }: { title: string; run: () => void }) {
   return (
-    <button type="button" className="button button-plain" onClick={run}>
+    <button type="button" className={buttonStyles.button} onClick={run}>
       {title}
     </button>
   );

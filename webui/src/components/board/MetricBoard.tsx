@@ -7,6 +7,9 @@ import type { Run } from "./lines";
 import { Panel } from "./Panel";
 import { type PanelOf, panelsOf } from "./panels";
 import { isProfile } from "./profile";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./MetricBoard.module.css";
 
 interface Props {
   experimentId: number | "many";
@@ -20,7 +23,7 @@ interface Props {
 }
 
 const FIRST = 6;
-const MOST = 60;
+const DISPLAY_LIMIT = 60;
 
 /** Curves of all metrics, with what is common to them above. */
 export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, groupable = false }: Props) {
@@ -28,42 +31,81 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   const [query, setQuery] = useState("");
   const [shown, setShown] = useState(FIRST);
   const [banded, setBanded] = useState(false);
-  const panels = useMemo(() => panelsOf(names.filter(({ group }) => !isProfile(group)), searcherMetric), [names, searcherMetric]);
+  const panels = useMemo(
+    () =>
+      panelsOf(
+        names.filter(({ group }) => !isProfile(group)),
+        searcherMetric,
+      ),
+    [names, searcherMetric],
+  );
   const wanted = query.trim().toLowerCase();
-  const matching = panels.filter((panel) => (wanted ? panel.name.toLowerCase().includes(wanted) : state.metrics.length === 0 || state.metrics.includes(panel.name)));
-  const visible: PanelOf[] = matching.slice(0, Math.min(shown, MOST));
-  if (panels.length === 0) return <EmptyState title="No figures yet">They appear here as soon as the training code reports some.</EmptyState>;
+  const matching = panels.filter((panel) =>
+    wanted
+      ? panel.name.toLowerCase().includes(wanted)
+      : state.metrics.length === 0 || state.metrics.includes(panel.name),
+  );
+  const visible: PanelOf[] = matching.slice(0, Math.min(shown, DISPLAY_LIMIT));
+  if (panels.length === 0)
+    return <EmptyState title="No metrics yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (
-    <section className="field" aria-label="Curves">
-      <div className="board-controls" role="group" aria-label="How curves are drawn">
+    <section className={layout.field} aria-label="Curves">
+      <div className={styles.controls} role="group" aria-label="How curves are drawn">
         <label>
-          <span className="soft">x</span>
-          <select value={state.x} onChange={(event) => change({ x: event.target.value as typeof state.x })} aria-label="x axis">
+          <span className={typography.soft}>x</span>
+          <select
+            value={state.x}
+            onChange={(event) => change({ x: event.target.value as typeof state.x })}
+            aria-label="x axis"
+          >
             <option value="batches">steps</option>
             <option value="epochs">epochs</option>
             <option value="time">time</option>
           </select>
         </label>
         <label>
-          <span className="soft">Smoothing</span>
-          <input type="range" min={0} max={0.99} step={0.01} value={state.smoothing} onChange={(event) => change({ smoothing: Number(event.target.value) })} aria-label="Smoothing" />
-          <span className="number">{state.smoothing.toFixed(2)}</span>
+          <span className={typography.soft}>Smoothing</span>
+          <input
+            type="range"
+            min={0}
+            max={0.99}
+            step={0.01}
+            value={state.smoothing}
+            onChange={(event) => change({ smoothing: Number(event.target.value) })}
+            aria-label="Smoothing"
+          />
+          <span className={typography.number}>{state.smoothing.toFixed(2)}</span>
         </label>
         <Button aria-pressed={state.logY} onClick={() => change({ logY: !state.logY })}>
           log y
         </Button>
-        <Button aria-pressed={state.logX} why={state.x === "time" ? "not over time" : undefined} onClick={() => change({ logX: !state.logX })}>
+        <Button
+          aria-pressed={state.logX}
+          why={state.x === "time" ? "not over time" : undefined}
+          onClick={() => change({ logX: !state.logX })}
+        >
           log x
         </Button>
         {groupable && (
-          <Button aria-pressed={banded} onClick={() => setBanded(!banded)} title="Least to greatest over runs that differ by their seed alone">
+          <Button
+            aria-pressed={banded}
+            onClick={() => setBanded(!banded)}
+            title="Minimum to maximum over runs that differ only in their seed"
+          >
             Bands of seeds
           </Button>
         )}
         {state.zoom && <Button onClick={() => change({ zoom: null })}>Zoom out</Button>}
-        <input type="search" className="grow" value={query} onChange={(event) => setQuery(event.target.value)} placeholder={`Find one of ${panels.length} metrics`} aria-label="Find a metric" />
+        <input
+          type="search"
+          className={layout.grow}
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
+          placeholder={`Find one of ${panels.length} metrics`}
+          aria-label="Find a metric"
+        />
       </div>
-      <div className="cards">
+      <div className={layout.cards}>
         {visible.map((panel) => (
           <Panel
             key={panel.name}
@@ -79,7 +121,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           />
         ))}
       </div>
-      {matching.length === 0 && <p className="hint">No metric by that name.</p>}
+      {matching.length === 0 && <p className={typography.hint}>No matching metric.</p>}
       {matching.length > visible.length && (
         <Button onClick={() => setShown(shown + 12)}>
           {Math.min(12, matching.length - visible.length)} more of {matching.length - visible.length}

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import { messageOf } from "@/api/problem";
@@ -15,6 +16,9 @@ import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
 import { NO_MARKS, placed } from "./marks";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Panel.module.css";
 
 interface Props {
   name: string;
@@ -29,7 +33,17 @@ interface Props {
 }
 
 /** One metric: its curve for each run, training and validation laid over each other. */
-export function Panel({ name, metrics, experimentId, runs, state, change, marks = NO_MARKS, banded = false, syncKey }: Props) {
+export function Panel({
+  name,
+  metrics,
+  experimentId,
+  runs,
+  state,
+  change,
+  marks = NO_MARKS,
+  banded = false,
+  syncKey,
+}: Props) {
   const queries = useQueryClient();
   const say = useSay();
   const theme = useShownTheme();
@@ -38,7 +52,15 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
   // Thousands of metrics may have a panel; only those that were seen are asked for.
   const seen = useOnScreen(frame);
   const trialIds = useMemo(() => runs.map((run) => run.trialId), [runs]);
-  const question = { experimentId, trialIds, metrics, x: state.x, start: state.zoom?.[0], end: state.zoom?.[1], maxPoints: runs.length > 20 ? 200 : 500 };
+  const question = {
+    experimentId,
+    trialIds,
+    metrics,
+    x: state.x,
+    start: state.zoom?.[0],
+    end: state.zoom?.[1],
+    maxPoints: runs.length > 20 ? 200 : 500,
+  };
   const { data, error } = useQuery({ ...seriesQuery(question), enabled: seen });
   const lines = useMemo(
     () => linesOf(data ?? [], runs, { x: state.x, smoothing: state.smoothing, banded }),
@@ -63,12 +85,12 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
   };
   const thinned = (data ?? []).filter((series) => series.count > series.values.length).length;
   return (
-    <section className="card" ref={frame} aria-label={name}>
-      <div className="chart-tools">
-        <h3 className="chart-title grow">{escapeControl(name)}</h3>
+    <section className={layout.card} ref={frame} aria-label={name}>
+      <div className={styles.tools}>
+        <h3 className={clsx(styles.title, layout.grow)}>{escapeControl(name)}</h3>
         {state.zoom && (
           <Button kind="quiet" onClick={() => change({ zoom: null })}>
-            All of it
+            Reset zoom
           </Button>
         )}
         <Button kind="quiet" aria-label={`PNG of ${name}`} onClick={() => void savePicture()}>
@@ -81,12 +103,26 @@ export function Panel({ name, metrics, experimentId, runs, state, change, marks 
       {error ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
-        <p className="hint chart-none">No point of {escapeControl(name)} over {state.x} yet.</p>
+        <p className={typography.hint}>
+          No point of {escapeControl(name)} over {state.x} yet.
+        </p>
       ) : (
-        <LineChart ref={chart} title={name} lines={lines} marks={shownMarks} x={state.x} logX={state.logX} logY={state.logY} syncKey={syncKey} onZoom={(zoom) => change({ zoom })} />
+        <LineChart
+          ref={chart}
+          title={name}
+          lines={lines}
+          marks={shownMarks}
+          x={state.x}
+          logX={state.logX}
+          logY={state.logY}
+          syncKey={syncKey}
+          onZoom={(zoom) => change({ zoom })}
+        />
       )}
       <Legend lines={lines} />
-      {thinned > 0 && <p className="visually-hidden">Thinned so that least and greatest values stay; zoom in for all points.</p>}
+      {thinned > 0 && (
+        <p className={typography.visuallyHidden}>Downsampled: minima and maxima are kept. Zoom in for all points.</p>
+      )}
     </section>
   );
 }

@@ -14,7 +14,10 @@ describe("how curves are drawn", () => {
     logX: fc.boolean(),
     logY: fc.boolean(),
     metrics: fc.array(fc.string()),
-    zoom: fc.option(fc.tuple(number, number).map(([a, b]): [number, number] => [a + 0, b + 0]), { nil: null }),
+    zoom: fc.option(
+      fc.tuple(number, number).map(([a, b]): [number, number] => [a + 0, b + 0]),
+      { nil: null },
+    ),
   });
 
   it("is in the address and comes back from it as it was", () => {
@@ -33,29 +36,61 @@ describe("how curves are drawn", () => {
     expect(writeBoard(zoomed, { zoom: null, smoothing: 0, logY: false, metrics: [] }).toString()).toBe("");
   });
 
-  it.each(["x=sideways", "smooth=7", "smooth=many", "zoom=1", "zoom=a..b", "zoom=1..Infinity"])("is as usual where the address says %s", (address) => {
-    expect(readBoard(new URLSearchParams(address))).toEqual(readBoard(new URLSearchParams()));
-  });
+  it.each(["x=sideways", "smooth=7", "smooth=many", "zoom=1", "zoom=a..b", "zoom=1..Infinity"])(
+    "is as usual where the address says %s",
+    (address) => {
+      expect(readBoard(new URLSearchParams(address))).toEqual(readBoard(new URLSearchParams()));
+    },
+  );
 });
 
 describe("panels", () => {
   const metric = (group: string, name: string, type = "number") => ({ group, name, type });
 
   it("lay validation over training, also where its names say that they are validation's", () => {
-    const panels = panelsOf([metric("training", "loss"), metric("validation", "validation_loss"), metric("validation", "accuracy"), metric("training", "accuracy")], "validation_loss");
+    const panels = panelsOf(
+      [
+        metric("training", "loss"),
+        metric("validation", "validation_loss"),
+        metric("validation", "accuracy"),
+        metric("training", "accuracy"),
+      ],
+      "validation_loss",
+    );
     expect(panels).toEqual([
-      { name: "loss", metrics: [{ group: "training", name: "loss" }, { group: "validation", name: "validation_loss" }] },
-      { name: "accuracy", metrics: [{ group: "validation", name: "accuracy" }, { group: "training", name: "accuracy" }] },
+      {
+        name: "loss",
+        metrics: [
+          { group: "training", name: "loss" },
+          { group: "validation", name: "validation_loss" },
+        ],
+      },
+      {
+        name: "accuracy",
+        metrics: [
+          { group: "validation", name: "accuracy" },
+          { group: "training", name: "accuracy" },
+        ],
+      },
     ]);
   });
 
   it("keep apart what only sounds alike, and other groups; leave out what is no number; counts come last", () => {
-    const names = [metric("validation", "batches"), metric("validation", "val_loss"), metric("gpu", "loss"), metric("training", "notes", "string"), metric("training", "lr")];
+    const names = [
+      metric("validation", "batches"),
+      metric("validation", "val_loss"),
+      metric("gpu", "loss"),
+      metric("training", "notes", "string"),
+      metric("training", "lr"),
+    ];
     expect(panelsOf(names, "").map(({ name }) => name)).toEqual(["val_loss", "lr", "gpu/loss", "batches"]);
   });
 
   it("take any name", () => {
-    const panels = panelsOf([metric("training", "__proto__"), metric("validation", "__proto__"), metric("training", "constructor")], "");
+    const panels = panelsOf(
+      [metric("training", "__proto__"), metric("validation", "__proto__"), metric("training", "constructor")],
+      "",
+    );
     expect(panels.map(({ name, metrics }) => [name, metrics.length])).toEqual([
       ["__proto__", 2],
       ["constructor", 1],
@@ -63,7 +98,9 @@ describe("panels", () => {
   });
 
   it("of two thousand names are there at once", () => {
-    const names = Array.from({ length: 2000 }, (_, index) => metric(index % 2 ? "training" : "validation", `layer${index >> 1}/gradient`));
+    const names = Array.from({ length: 2000 }, (_, index) =>
+      metric(index % 2 ? "training" : "validation", `layer${index >> 1}/gradient`),
+    );
     const start = performance.now();
     expect(panelsOf(names, "layer7/gradient")[0]?.name).toBe("layer7/gradient");
     expect(performance.now() - start).toBeLessThan(500);
@@ -71,12 +108,25 @@ describe("panels", () => {
 });
 
 describe("lines", () => {
-  const series = (trialId: number, group: string, values: number[], batches = values.map((_, index) => index)): Series => ({ trialId, group, name: "loss", batches, times: batches, epochs: null, values, count: values.length });
+  const series = (
+    trialId: number,
+    group: string,
+    values: number[],
+    batches = values.map((_, index) => index),
+  ): Series => ({ trialId, group, name: "loss", batches, times: batches, epochs: null, values, count: values.length });
   const usual = { x: "batches" as const, smoothing: 0, banded: false };
-  const runs = [1, 2, 3].map((trialId) => ({ trialId, label: `trial ${trialId}`, group: trialId < 3 ? "lr=1" : "lr=2" }));
+  const runs = [1, 2, 3].map((trialId) => ({
+    trialId,
+    label: `trial ${trialId}`,
+    group: trialId < 3 ? "lr=1" : "lr=2",
+  }));
 
   it("of several runs have the run's colour and the group's dash", () => {
-    const lines = linesOf([series(1, "training", [1]), series(1, "validation", [1]), series(2, "training", [1])], runs, usual);
+    const lines = linesOf(
+      [series(1, "training", [1]), series(1, "validation", [1]), series(2, "training", [1])],
+      runs,
+      usual,
+    );
     expect(lines.map(({ label }) => label)).toEqual(["trial 1 training", "trial 1 validation", "trial 2 training"]);
     const [one, over, two] = lines.map(({ stroke }) => stroke);
     expect(one?.color).toBe(over?.color);
@@ -102,7 +152,11 @@ describe("lines", () => {
   });
 
   it("become bands of runs that differ by their seed alone", () => {
-    const bands = linesOf([series(1, "training", [1, 4]), series(2, "training", [3, 0]), series(3, "training", [7, 7])], runs, { ...usual, banded: true });
+    const bands = linesOf(
+      [series(1, "training", [1, 4]), series(2, "training", [3, 0]), series(3, "training", [7, 7])],
+      runs,
+      { ...usual, banded: true },
+    );
     expect(bands.map(({ label, y, band }) => [label, y, band?.least, band?.greatest])).toEqual([
       ["lr=1 (2)", [2, 2], [1, 0], [3, 4]],
       ["lr=2 (1)", [7, 7], [7, 7], [7, 7]],
@@ -111,19 +165,40 @@ describe("lines", () => {
 });
 
 describe("marks", () => {
-  const mark = (steps: number) => ({ kind: "pause" as const, text: `at ${steps}`, time: "2026-11-21T12:00:00Z", steps, runId: 1 });
-  const over = (batches: number[], epochs: number[] | null): Series => ({ trialId: 1, group: "training", name: "loss", batches, times: batches, epochs, values: batches, count: batches.length });
+  const mark = (steps: number) => ({
+    kind: "pause" as const,
+    text: `at ${steps}`,
+    time: "2026-11-21T12:00:00Z",
+    steps,
+    runId: 1,
+  });
+  const over = (batches: number[], epochs: number[] | null): Series => ({
+    trialId: 1,
+    group: "training",
+    name: "loss",
+    batches,
+    times: batches,
+    epochs,
+    values: batches,
+    count: batches.length,
+  });
   const places = (...given: Parameters<typeof placed>) => placed(...given).map(({ x }) => x);
 
   it("stand at their step, at their moment, or at the epoch that the points around tell", () => {
     expect(places([mark(25)], "batches", [])).toEqual([25]);
     expect(places([mark(25)], "time", [])).toEqual([Date.parse("2026-11-21T12:00:00Z") / 1000]);
-    expect(places([mark(10), mark(25), mark(30)], "epochs", [over([20, 10], [1, 0.5]), over([30, 40], [1.5, NaN])])).toEqual([0.5, 1.25, 1.5]);
+    expect(
+      places([mark(10), mark(25), mark(30)], "epochs", [over([20, 10], [1, 0.5]), over([30, 40], [1.5, NaN])]),
+    ).toEqual([0.5, 1.25, 1.5]);
   });
 
   it("last over time where they are pauses, until they are over", () => {
     const until = "2026-11-21T12:00:30Z";
-    expect(placed([{ ...mark(25), until }, mark(25), { ...mark(25), kind: "restart" }], "time", []).map((each) => each.until)).toEqual([Date.parse(until) / 1000, Infinity, undefined]);
+    expect(
+      placed([{ ...mark(25), until }, mark(25), { ...mark(25), kind: "restart" }], "time", []).map(
+        (each) => each.until,
+      ),
+    ).toEqual([Date.parse(until) / 1000, Infinity, undefined]);
     expect(placed([{ ...mark(25), until }], "batches", [])[0]).not.toHaveProperty("until");
   });
 

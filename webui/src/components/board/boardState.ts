@@ -48,6 +48,10 @@ export function writeBoard(params: URLSearchParams, change: Partial<BoardState>)
 export function useBoardState(): [BoardState, (change: Partial<BoardState>) => void] {
   const [params, setParams] = useSearchParams();
   const state = useMemo(() => readBoard(params), [params]);
-  const change = useCallback((next: Partial<BoardState>) => setParams((now) => writeBoard(now, next), { replace: true, preventScrollReset: true }), [setParams]);
+  const change = useCallback(
+    (next: Partial<BoardState>) =>
+      setParams((now) => writeBoard(now, next), { replace: true, preventScrollReset: true }),
+    [setParams],
+  );
   return [state, change];
 }

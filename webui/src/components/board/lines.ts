@@ -32,7 +32,10 @@ export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoot
       const points = pointsOf(series, x);
       if (points.x.length === 0) continue;
       const style = STYLES[series.group] ?? 2;
-      const stroke = runs.length === 1 ? strokeOf(style < 2 ? style : 2 + groups.indexOf(series.group), style) : strokeOf(index, style);
+      const stroke =
+        runs.length === 1
+          ? strokeOf(style < 2 ? style : 2 + groups.indexOf(series.group), style)
+          : strokeOf(index, style);
       const name = groups.length > 1 ? `${run.label} ${series.group}` : run.label;
       lines.push({
         key: `${series.trialId}/${series.group}/${series.name}`,
@@ -47,13 +50,21 @@ export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoot
   return lines;
 }
 
-function bandLines(all: readonly Series[], runs: readonly Run[], x: XAxis, smoothing: number, groups: readonly string[]): ChartLine[] {
+function bandLines(
+  all: readonly Series[],
+  runs: readonly Run[],
+  x: XAxis,
+  smoothing: number,
+  groups: readonly string[],
+): ChartLine[] {
   const bundles = groupBy(runs, (run) => run.group ?? run.label);
   const lines: ChartLine[] = [];
   [...bundles].forEach(([bundle, members], index) => {
     for (const group of groups) {
       const ids = new Set(members.map((run) => run.trialId));
-      const points = all.filter((series) => series.group === group && ids.has(series.trialId)).map((series) => pointsOf(series, x));
+      const points = all
+        .filter((series) => series.group === group && ids.has(series.trialId))
+        .map((series) => pointsOf(series, x));
       const band = bandOf(points);
       if (band.x.length === 0) continue;
       lines.push({

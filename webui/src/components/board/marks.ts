@@ -8,7 +8,8 @@ export const NO_MARKS: readonly TrialMark[] = [];
 export function placed(marks: readonly TrialMark[], x: XAxis, drawn: readonly Series[]): ChartMark[] {
   const epochOf = x === "epochs" ? epochsBetween(drawn) : null;
   return marks.flatMap(({ kind, text, time, until, steps }) => {
-    if (x === "time" && kind === "pause") return [{ kind, text, x: seconds(time), until: until ? seconds(until) : Infinity }];
+    if (x === "time" && kind === "pause")
+      return [{ kind, text, x: seconds(time), until: until ? seconds(until) : Infinity }];
     const at = epochOf ? epochOf(steps) : x === "time" ? seconds(time) : steps;
     return at === null ? [] : [{ kind, text, x: at }];
   });
@@ -19,7 +20,8 @@ const seconds = (time: string) => Date.parse(time) / 1000;
 /** The epoch at a step: that of a point there, else on the straight line between the points beside it. */
 function epochsBetween(drawn: readonly Series[]): (step: number) => number | null {
   const known = new Map<number, number>();
-  for (const { batches, epochs } of drawn) batches.forEach((step, index) => Number.isFinite(epochs?.[index] ?? NaN) && known.set(step, epochs![index]!));
+  for (const { batches, epochs } of drawn)
+    batches.forEach((step, index) => Number.isFinite(epochs?.[index] ?? NaN) && known.set(step, epochs![index]!));
   const steps = [...known.keys()].sort((a, b) => a - b);
   return (step) => {
     const after = steps.findIndex((each) => each >= step);

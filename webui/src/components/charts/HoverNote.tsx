@@ -6,6 +6,8 @@ import { exact } from "@/format/dateTime";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
 import { escapeControl } from "@/format/escapeControl";
+import typography from "@/styles/typography.module.css";
+import styles from "./HoverNote.module.css";
 
 export interface Hover {
   index: number;
@@ -23,7 +25,7 @@ interface Props {
   x: XAxis;
 }
 
-const MOST = 10;
+const DISPLAY_LIMIT = 10;
 
 /** The values of the lines where the pointer is, the nearest points before it where one has none just there. */
 export function HoverNote({ hover, lines, columns, data, x }: Props) {
@@ -31,18 +33,24 @@ export function HoverNote({ hover, lines, columns, data, x }: Props) {
   const at = data[0][hover.index];
   if (at === undefined || at === null) return null;
   const values = lines
-    .map((line, index) => ({ line, value: nearest(data[columns[index]!.line] as (number | null)[] | undefined, hover.index) }))
+    .map((line, index) => ({
+      line,
+      value: nearest(data[columns[index]!.line] as (number | null)[] | undefined, hover.index),
+    }))
     .filter(({ value }) => value !== null);
   const place = hover.left > 260 ? { right: `calc(100% - ${hover.left - 12}px)` } : { left: hover.left + 12 };
   return (
-    <div className="chart-hover" style={{ ...place, top: 8 }} aria-hidden="true">
-      <strong>{x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}</strong>
-      {values.slice(0, MOST).map(({ line, value }) => (
+    <div className={styles.hover} style={{ ...place, top: 8 }} aria-hidden="true">
+      <strong>
+        {x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}
+      </strong>
+      {values.slice(0, DISPLAY_LIMIT).map(({ line, value }) => (
         <span key={line.key}>
-          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)} <b className="number">{figure(value)}</b>
+          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)}{" "}
+          <b className={typography.number}>{figure(value)}</b>
         </span>
       ))}
-      {values.length > MOST && <span>and {values.length - MOST} more</span>}
+      {values.length > DISPLAY_LIMIT && <span>and {values.length - DISPLAY_LIMIT} more</span>}
     </div>
   );
 }

@@ -9,7 +9,8 @@ import { type Hover, HoverNote } from "./HoverNote";
 import type { ChartLine, ChartMark } from "./line";
 import { options } from "./plotOptions";
 import { picture } from "./picture";
-import "./charts.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./LineChart.module.css";
 
 export interface ChartHandle {
   /** A PNG of what is drawn, with its title and its lines' names. */
@@ -32,7 +33,18 @@ interface Props {
 }
 
 /** Lines over a common x. Box to zoom, double click for all of it, hover shared by name. */
-export function LineChart({ title, lines, marks = [], x, logX = false, logY = false, height = 240, syncKey, onZoom, ref }: Props) {
+export function LineChart({
+  title,
+  lines,
+  marks = [],
+  x,
+  logX = false,
+  logY = false,
+  height = 240,
+  syncKey,
+  onZoom,
+  ref,
+}: Props) {
   const preferences = usePreferences();
   const theme = useShownTheme();
   const place = useRef<HTMLDivElement>(null);
@@ -44,7 +56,16 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
     newest.current = { lines, marks, aligned, onZoom };
   });
   // Another set of lines needs another plot; other points of the same lines do not.
-  const shape = JSON.stringify([lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]), x, logX, logY, height, syncKey, preferences, theme]);
+  const shape = JSON.stringify([
+    lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]),
+    x,
+    logX,
+    logY,
+    height,
+    syncKey,
+    preferences,
+    theme,
+  ]);
   useEffect(() => {
     const element = place.current!;
     const made = new uPlot(
@@ -63,7 +84,9 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
       element,
     );
     plot.current = made;
-    const resized = new ResizeObserver(() => element.clientWidth > 0 && made.setSize({ width: element.clientWidth, height }));
+    const resized = new ResizeObserver(
+      () => element.clientWidth > 0 && made.setSize({ width: element.clientWidth, height }),
+    );
     resized.observe(element);
     return () => {
       resized.disconnect();
@@ -82,12 +105,13 @@ export function LineChart({ title, lines, marks = [], x, logX = false, logY = fa
   useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
   const summary = useMemo(() => summaryOf(title, lines, x), [title, lines, x]);
   return (
-    <div className="chart">
-      <div ref={place} className="chart-plot" role="img" aria-label={summary} style={{ height }} />
+    <div className={styles.chart}>
+      <div ref={place} className={styles.plot} role="img" aria-label={summary} style={{ height }} />
       {hover && <HoverNote hover={hover} lines={lines} columns={aligned.columns} data={aligned.data} x={x} />}
       {aligned.lost.length > 0 && (
-        <p className="hint">
-          {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line: {lostWords(aligned.lost, logY)}.
+        <p className={typography.hint}>
+          {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line:{" "}
+          {lostWords(aligned.lost, logY)}.
         </p>
       )}
     </div>

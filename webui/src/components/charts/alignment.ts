@@ -26,13 +26,19 @@ export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean)
       last = x;
     });
     const x = keep.map((at) => line.x[at]!);
-    const drawable = (value: number | undefined) => (value !== undefined && Number.isFinite(value) && (!logY || value > 0) ? value : null);
+    const drawable = (value: number | undefined) =>
+      value !== undefined && Number.isFinite(value) && (!logY || value > 0) ? value : null;
     const y = keep.map((at) => drawable(line.y[at]));
     keep.forEach((at, place) => {
       if (y[place] === null) lost.push({ line: index, x: line.x[at]!, value: line.y[at]! });
     });
     const table: (number | null)[][] = [y];
-    const own = { line: column, raw: null as number | null, least: null as number | null, greatest: null as number | null };
+    const own = {
+      line: column,
+      raw: null as number | null,
+      least: null as number | null,
+      greatest: null as number | null,
+    };
     column += 1;
     const add = (values: readonly number[] | undefined): number | null => {
       if (!values) return null;
@@ -46,6 +52,11 @@ export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean)
     columns.push(own);
     tables.push([x, ...table] as uPlot.AlignedData);
   });
-  const data = tables.length === 0 ? ([[]] as unknown as uPlot.AlignedData) : tables.length === 1 ? tables[0]! : uPlot.join(tables);
+  const data =
+    tables.length === 0
+      ? ([[]] as unknown as uPlot.AlignedData)
+      : tables.length === 1
+        ? tables[0]!
+        : uPlot.join(tables);
   return { data, columns, lost };
 }

@@ -21,7 +21,9 @@ describe("the span of an axis", () => {
 
 describe("strokes", () => {
   it("of twenty-four runs, training and validation, are all another", () => {
-    const looks = [0, 1].flatMap((style) => Array.from({ length: 24 }, (_, run) => JSON.stringify(strokeOf(run, style))));
+    const looks = [0, 1].flatMap((style) =>
+      Array.from({ length: 24 }, (_, run) => JSON.stringify(strokeOf(run, style))),
+    );
     expect(new Set(looks).size).toBe(48);
   });
 });
@@ -33,23 +35,31 @@ describe("smoothing", () => {
   it("does nothing without weight", () => expect(smoothed([1, 5], 0)).toEqual([1, 5]));
   it("stays between least and greatest, and passes what is not finite", () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.constantFrom(NaN, Infinity))), fc.double({ min: 0, max: 0.99, noNaN: true }), (values, weight) => {
-        const finite = values.filter(Number.isFinite);
-        smoothed(values, weight).forEach((value, index) => {
-          if (!Number.isFinite(values[index])) expect(value).toBe(values[index]);
-          else {
-            expect(value).toBeGreaterThanOrEqual(Math.min(...finite) - 1e-6);
-            expect(value).toBeLessThanOrEqual(Math.max(...finite) + 1e-6);
-          }
-        });
-      }),
+      fc.property(
+        fc.array(fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.constantFrom(NaN, Infinity))),
+        fc.double({ min: 0, max: 0.99, noNaN: true }),
+        (values, weight) => {
+          const finite = values.filter(Number.isFinite);
+          smoothed(values, weight).forEach((value, index) => {
+            if (!Number.isFinite(values[index])) expect(value).toBe(values[index]);
+            else {
+              expect(value).toBeGreaterThanOrEqual(Math.min(...finite) - 1e-6);
+              expect(value).toBeLessThanOrEqual(Math.max(...finite) + 1e-6);
+            }
+          });
+        },
+      ),
     );
   });
 });
 
 describe("lines beside each other", () => {
   it("keep every point that can be drawn, and name those that cannot", () => {
-    const { data, columns, lost } = align([line("a", [1, 2, 3], [1, NaN, Infinity]), line("b", [2], [5])], false, false);
+    const { data, columns, lost } = align(
+      [line("a", [1, 2, 3], [1, NaN, Infinity]), line("b", [2], [5])],
+      false,
+      false,
+    );
     expect(data[0]).toEqual([1, 2, 3]);
     expect(data[columns[1]!.line]![1]).toBe(5);
     expect(lost.map(({ x, value }) => [x, value])).toEqual([
@@ -82,8 +92,18 @@ describe("a band", () => {
 });
 
 describe("tables", () => {
-  const series = { trialId: 1, group: "validation", name: "=cmd()", batches: [1], times: [0], epochs: null, values: [NaN], count: 1 };
-  it("have a line a point", () => expect(csvOf([series]).split("\r\n")[1]).toBe("1,validation,'=cmd(),1,,1970-01-01T00:00:00.000Z,NaN"));
+  const series = {
+    trialId: 1,
+    group: "validation",
+    name: "=cmd()",
+    batches: [1],
+    times: [0],
+    epochs: null,
+    values: [NaN],
+    count: 1,
+  };
+  it("have a line a point", () =>
+    expect(csvOf([series]).split("\r\n")[1]).toBe("1,validation,'=cmd(),1,,1970-01-01T00:00:00.000Z,NaN"));
   it.each([
     ["a,b", '"a,b"'],
     ['say "x"', '"say ""x"""'],
@@ -94,7 +114,16 @@ describe("tables", () => {
 
 describe("points over an axis", () => {
   it("come in its order, without those that have no place on it", () => {
-    const series = { trialId: 1, group: "g", name: "n", batches: [1, 2, 3], times: [3, 1, 2], epochs: [NaN, 2, 1], values: [10, 20, 30], count: 3 };
+    const series = {
+      trialId: 1,
+      group: "g",
+      name: "n",
+      batches: [1, 2, 3],
+      times: [3, 1, 2],
+      epochs: [NaN, 2, 1],
+      values: [10, 20, 30],
+      count: 3,
+    };
     expect(pointsOf(series, "epochs")).toEqual({ x: [1, 2], y: [30, 20] });
     expect(pointsOf(series, "time").y).toEqual([20, 30, 10]);
     expect(pointsOf({ ...series, epochs: null }, "epochs").x).toEqual([]);

@@ -26,5 +26,7 @@ export async function picture(plot: uPlot, title: string, lines: readonly ChartL
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.fillText(each.label, 34 * ratio, top);
   });
-  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser made no picture"))), "image/png"));
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser made no picture"))), "image/png"),
+  );
 }

@@ -35,17 +35,31 @@ export function options(wanted: Wanted): uPlot.Options {
   const { lines, aligned } = wanted.current();
   const ink = style("--ink-soft");
   const grid = style("--line");
-  const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "11px system-ui, sans-serif" };
+  const axis = {
+    stroke: ink,
+    grid: { stroke: grid, width: 1 },
+    ticks: { stroke: grid, width: 1 },
+    font: "11px system-ui, sans-serif",
+  };
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
   lines.forEach((line, index) => {
     const columns = aligned.columns[index]!;
     const { color, dash } = line.stroke;
-    series.push({ stroke: color, width: 1.75, spanGaps: true, points: { show: line.x.length < 40, size: 5 }, ...(dash ? { dash } : {}) });
+    series.push({
+      stroke: color,
+      width: 1.75,
+      spanGaps: true,
+      points: { show: line.x.length < 40, size: 5 },
+      ...(dash ? { dash } : {}),
+    });
     if (columns.raw !== null) series.push({ stroke: `${color}55`, width: 1, spanGaps: true, points: { show: false } });
-    if (columns.least !== null) series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
-    if (columns.greatest !== null) series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
-    if (columns.least !== null && columns.greatest !== null) bands.push({ series: [columns.greatest, columns.least], fill: `${color}30` });
+    if (columns.least !== null)
+      series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
+    if (columns.greatest !== null)
+      series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
+    if (columns.least !== null && columns.greatest !== null)
+      bands.push({ series: [columns.greatest, columns.least], fill: `${color}30` });
   });
   return {
     width: wanted.width,
@@ -54,12 +68,27 @@ export function options(wanted: Wanted): uPlot.Options {
     series,
     bands,
     scales: {
-      x: { time: wanted.x === "time", distr: wanted.logX ? 3 : 1, ...(wanted.logX ? {} : { range: (_: uPlot, least: number, greatest: number) => spanOf(least, greatest, wanted.x) }) },
+      x: {
+        time: wanted.x === "time",
+        distr: wanted.logX ? 3 : 1,
+        ...(wanted.logX
+          ? {}
+          : { range: (_: uPlot, least: number, greatest: number) => spanOf(least, greatest, wanted.x) }),
+      },
       y: { distr: wanted.logY ? 3 : 1 },
     },
-    ...(wanted.timeZone ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), wanted.timeZone!) } : {}),
+    ...(wanted.timeZone
+      ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), wanted.timeZone!) }
+      : {}),
     axes: [
-      { ...axis, ...(wanted.x === "time" ? {} : { values: (_: uPlot, ticks: (number | null)[]) => ticks.map((tick) => (tick === null ? "" : figure(tick))) }) },
+      {
+        ...axis,
+        ...(wanted.x === "time"
+          ? {}
+          : {
+              values: (_: uPlot, ticks: (number | null)[]) => ticks.map((tick) => (tick === null ? "" : figure(tick))),
+            }),
+      },
       { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : figure(tick))) },
     ],
     cursor: {
@@ -79,12 +108,20 @@ export function options(wanted: Wanted): uPlot.Options {
 function hoverOf(plot: uPlot): Hover | null {
   const { left, top, idx } = plot.cursor;
   if (left === undefined || left < 0 || idx === null || idx === undefined) return null;
-  return { index: idx, left: left + plot.over.offsetLeft, top: (top ?? 0) + plot.over.offsetTop, isOwn: plot.cursor.event !== undefined && plot.cursor.event !== null };
+  return {
+    index: idx,
+    left: left + plot.over.offsetLeft,
+    top: (top ?? 0) + plot.over.offsetTop,
+    isOwn: plot.cursor.event !== undefined && plot.cursor.event !== null,
+  };
 }
 
 function zoomed(plot: uPlot, current: Current): void {
   if (plot.select.width < 4) return;
-  const range: [number, number] = [plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x")];
+  const range: [number, number] = [
+    plot.posToVal(plot.select.left, "x"),
+    plot.posToVal(plot.select.left + plot.select.width, "x"),
+  ];
   current.onZoom?.(range);
 }
 
@@ -106,7 +143,8 @@ function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   for (const mark of marks) {
     const x = plot.valToPos(mark.x, "x", true);
-    if (mark.until !== undefined) shade(plot, x, Number.isFinite(mark.until) ? plot.valToPos(mark.until, "x", true) : bbox.left + bbox.width);
+    if (mark.until !== undefined)
+      shade(plot, x, Number.isFinite(mark.until) ? plot.valToPos(mark.until, "x", true) : bbox.left + bbox.width);
     if (!Number.isFinite(x) || x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = mark.kind === "checkpoint" ? "#8a8a8a55" : style("--waiting");
     ctx.fillStyle = mark.kind === "checkpoint" ? "#8a8a8a" : style("--waiting");
@@ -116,7 +154,11 @@ function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    ctx.fillText(MARK_SIGNS[mark.kind] ?? "|", x, bbox.top + (mark.kind === "checkpoint" ? bbox.height - 3 * ratio : 11 * ratio));
+    ctx.fillText(
+      MARK_SIGNS[mark.kind] ?? "|",
+      x,
+      bbox.top + (mark.kind === "checkpoint" ? bbox.height - 3 * ratio : 11 * ratio),
+    );
   }
   for (const { line, x, value } of aligned.lost) {
     const left = plot.valToPos(x, "x", true);

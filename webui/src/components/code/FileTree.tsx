@@ -1,7 +1,8 @@
 import type { components } from "@/api/schema";
 import { bytes } from "@/format/number";
 import { escapeControl } from "@/format/escapeControl";
-import "./code.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./FileTree.module.css";
 
 export type FileNode = components["schemas"]["FileNode"];
 
@@ -14,7 +15,7 @@ interface Props {
 /** Folders that open, files that can be chosen. */
 export function FileTree({ nodes, chosen, onChoose }: Props) {
   return (
-    <ul className="file-tree">
+    <ul className={styles.tree}>
       {nodes.map((node) => (
         <li key={node.path}>
           {node.isDir ? (
@@ -23,8 +24,15 @@ export function FileTree({ nodes, chosen, onChoose }: Props) {
               <FileTree nodes={node.files ?? []} chosen={chosen} onChoose={onChoose} />
             </details>
           ) : (
-            <button type="button" className="file-button" aria-current={node.path === chosen || undefined} onClick={() => onChoose(node.path ?? "")}>
-              <span>{escapeControl(node.name ?? "")}</span> <small className="soft">{bytes(node.contentLength ?? 0)}</small>
+            <button
+              type="button"
+              className={styles.button}
+              data-testid="file"
+              aria-current={node.path === chosen || undefined}
+              onClick={() => onChoose(node.path ?? "")}
+            >
+              <span>{escapeControl(node.name ?? "")}</span>{" "}
+              <small className={typography.soft}>{bytes(node.contentLength ?? 0)}</small>
             </button>
           )}
         </li>

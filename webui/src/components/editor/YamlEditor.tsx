@@ -7,7 +7,7 @@ import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import { styleNonce } from "@/app/base";
-import "./editor.css";
+import styles from "./YamlEditor.module.css";
 
 export interface Remark {
   severity: "error" | "warning";
@@ -65,8 +65,12 @@ export function YamlEditor({ label, value, onChange, check, readOnly = false }: 
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorState.readOnly.of(readOnly),
           lintGutter(),
-          linter(async ({ state }) => remarks(state, await (newest.current.check?.(state.doc.toString()) ?? [])), { delay: 350 }),
-          EditorView.updateListener.of((update) => update.docChanged && newest.current.onChange?.(update.state.doc.toString())),
+          linter(async ({ state }) => remarks(state, await (newest.current.check?.(state.doc.toString()) ?? [])), {
+            delay: 350,
+          }),
+          EditorView.updateListener.of(
+            (update) => update.docChanged && newest.current.onChange?.(update.state.doc.toString()),
+          ),
         ],
       }),
     });
@@ -75,9 +79,10 @@ export function YamlEditor({ label, value, onChange, check, readOnly = false }: 
   }, [label, readOnly]);
   useEffect(() => {
     const editor = view.current;
-    if (editor && editor.state.doc.toString() !== value) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+    if (editor && editor.state.doc.toString() !== value)
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
-  return <div ref={place} className="editor" />;
+  return <div ref={place} className={styles.editor} />;
 }
 
 function remarks(state: EditorState, found: readonly Remark[]): Diagnostic[] {

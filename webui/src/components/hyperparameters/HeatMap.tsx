@@ -3,6 +3,9 @@ import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./HeatMap.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -35,23 +38,43 @@ function stepsOf(axis: Axis): string[] {
 export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
   const [first, setFirst] = useState(names[0] ?? "");
   const [second, setSecond] = useState(names[1] ?? names[0] ?? "");
-  const across = useMemo(() => axisOf(first, points.map((point) => point.values[first])), [points, first]);
-  const down = useMemo(() => axisOf(second, points.map((point) => point.values[second])), [points, second]);
+  const across = useMemo(
+    () =>
+      axisOf(
+        first,
+        points.map((point) => point.values[first]),
+      ),
+    [points, first],
+  );
+  const down = useMemo(
+    () =>
+      axisOf(
+        second,
+        points.map((point) => point.values[second]),
+      ),
+    [points, second],
+  );
   const cells = useMemo(() => {
     const sums = new Map<string, Cell>();
     for (const point of points) {
       const [x, y] = [stepOf(across, point.values[first]), stepOf(down, point.values[second])];
       if (x === null || y === null || !Number.isFinite(point.metric)) continue;
       const cell = sums.get(`${x}/${y}`) ?? { mean: 0, count: 0 };
-      sums.set(`${x}/${y}`, { mean: (cell.mean * cell.count + point.metric) / (cell.count + 1), count: cell.count + 1 });
+      sums.set(`${x}/${y}`, {
+        mean: (cell.mean * cell.count + point.metric) / (cell.count + 1),
+        count: cell.count + 1,
+      });
     }
     return sums;
   }, [points, across, down, first, second]);
   const keys = [...cells.keys()];
-  const good = goodness([...cells.values()].map((cell) => cell.mean), smallerIsBetter);
+  const good = goodness(
+    [...cells.values()].map((cell) => cell.mean),
+    smallerIsBetter,
+  );
   const choose = (value: string, set: (name: string) => void, label: string) => (
     <label>
-      <span className="soft">{label}</span>
+      <span className={typography.soft}>{label}</span>
       <select value={value} onChange={(event) => set(event.target.value)}>
         {names.map((name) => (
           <option key={name} value={name}>
@@ -62,13 +85,18 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
     </label>
   );
   return (
-    <div className="field">
-      <div className="row">
+    <div className={layout.field}>
+      <div className={layout.row}>
         {choose(first, setFirst, "across")} {choose(second, setSecond, "down")}
       </div>
-      <div className="scroll-x" role="region" aria-label={`Mean ${metric} over ${first} and ${second}`} tabIndex={0}>
-        <table className="heat">
-          <caption className="visually-hidden">
+      <div
+        className={layout.scrollX}
+        role="region"
+        aria-label={`Mean ${metric} over ${first} and ${second}`}
+        tabIndex={0}
+      >
+        <table className={styles.heat}>
+          <caption className={typography.visuallyHidden}>
             Mean {escapeControl(metric)} over {escapeControl(first)} and {escapeControl(second)}
           </caption>
           <thead>
@@ -87,7 +115,11 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
                   const cell = cells.get(`${x}/${y}`);
                   const fraction = good[keys.indexOf(`${x}/${y}`)] ?? 0;
                   return (
-                    <td key={x} style={cell ? { background: shade(fraction), color: inkOn(fraction) } : {}} title={cell ? `${cell.count} trials` : "no trial"}>
+                    <td
+                      key={x}
+                      style={cell ? { background: shade(fraction), color: inkOn(fraction) } : {}}
+                      title={cell ? `${cell.count} trials` : "no trial"}
+                    >
                       {cell ? figure(cell.mean) : ""}
                     </td>
                   );

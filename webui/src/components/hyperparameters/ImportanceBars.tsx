@@ -1,7 +1,12 @@
+import { clsx } from "clsx";
 import { useMemo } from "react";
 import { axisOf, type Point } from "./axes";
-import { importanceOf, LEAST_TRIALS } from "./importance";
+import { importanceOf, MIN_TRIALS } from "./importance";
 import { escapeControl } from "@/format/escapeControl";
+import progressBarStyles from "@/components/ProgressBar.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ImportanceBars.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -12,7 +17,12 @@ interface Props {
 /** Which hyperparameters decide. */
 export function ImportanceBars({ points, names, metric }: Props) {
   const found = useMemo(() => {
-    const axes = names.map((name) => axisOf(name, points.map((point) => point.values[name])));
+    const axes = names.map((name) =>
+      axisOf(
+        name,
+        points.map((point) => point.values[name]),
+      ),
+    );
     return importanceOf(
       names,
       points.map((point) => axes.map((axis) => axis.place(point.values[axis.name]) ?? -1)),
@@ -21,22 +31,30 @@ export function ImportanceBars({ points, names, metric }: Props) {
   }, [points, names]);
   if (found.length === 0) {
     return (
-      <p className="hint">
-        {LEAST_TRIALS} trials with a figure are needed; there are {points.filter((point) => Number.isFinite(point.metric)).length}.
+      <p className={typography.hint}>
+        {MIN_TRIALS} trials with a figure are needed; there are{" "}
+        {points.filter((point) => Number.isFinite(point.metric)).length}.
       </p>
     );
   }
   return (
-    <table className="plain-table">
-      <caption className="hint">How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.</caption>
+    <table className={layout.table}>
+      <caption className={typography.hint}>
+        How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.
+      </caption>
       <tbody>
         {found.map(({ name, share }) => (
           <tr key={name}>
             <th scope="row">{escapeControl(name)}</th>
-            <td className="importance-cell">
-              <progress className="progress-bar importance-bar" max={1} value={share} aria-label={`Importance of ${name}`} />
+            <td className={styles.cell}>
+              <progress
+                className={clsx(progressBarStyles.bar, styles.bar)}
+                max={1}
+                value={share}
+                aria-label={`Importance of ${name}`}
+              />
             </td>
-            <td className="number">{Math.round(share * 100)} %</td>
+            <td className={layout.numberCell}>{Math.round(share * 100)} %</td>
           </tr>
         ))}
       </tbody>

@@ -1,9 +1,14 @@
+import { clsx } from "clsx";
 import { type PointerEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { figure } from "@/format/number";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import buttonStyles from "@/components/base/Button.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ParallelCoordinates.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -16,7 +21,7 @@ const WIDTH = 1000;
 const HEIGHT = 320;
 const TOP = 34;
 const BOTTOM = 18;
-const MOST = 1000;
+const DISPLAY_LIMIT = 1000;
 
 type Brushes = Record<string, [number, number]>;
 
@@ -26,13 +31,29 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
   const [brushes, setBrushes] = useState<Brushes>({});
   const [over, setOver] = useState<Point | null>(null);
   const axes = useMemo<Axis[]>(
-    () => [...names.map((name) => axisOf(name, points.map((point) => point.values[name]))), axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite))],
+    () => [
+      ...names.map((name) =>
+        axisOf(
+          name,
+          points.map((point) => point.values[name]),
+        ),
+      ),
+      axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite)),
+    ],
     [points, names, metric],
   );
-  const good = useMemo(() => goodness(points.map((point) => point.metric), smallerIsBetter), [points, smallerIsBetter]);
+  const good = useMemo(
+    () =>
+      goodness(
+        points.map((point) => point.metric),
+        smallerIsBetter,
+      ),
+    [points, smallerIsBetter],
+  );
   const left = (index: number) => 50 + (index * (WIDTH - 100)) / Math.max(1, axes.length - 1);
   const down = (place: number) => HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM);
-  const placeOf = (axis: Axis, index: number, point: Point) => axis.place(index === axes.length - 1 ? point.metric : point.values[axis.name]);
+  const placeOf = (axis: Axis, index: number, point: Point) =>
+    axis.place(index === axes.length - 1 ? point.metric : point.values[axis.name]);
   const isKept = (point: Point) =>
     axes.every((axis, index) => {
       const brush = brushes[axis.name];
@@ -43,14 +64,21 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
     .map((point, index) => ({ point, good: good[index]! }))
     .filter(({ good: each }) => !Number.isNaN(each))
     .sort((a, b) => a.good - b.good)
-    .slice(-MOST);
+    .slice(-DISPLAY_LIMIT);
   const kept = shown.filter(({ point }) => isKept(point));
   return (
-    <figure className="parallel">
-      <div className="scroll-x" role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`} className="parallel-plot">
+    <figure>
+      <div className={layout.scrollX} role="region" aria-label="Parallel coordinates, drawn" tabIndex={0}>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          role="img"
+          aria-label={`Hyperparameters of ${shown.length} trials against ${metric}`}
+          className={styles.plot}
+        >
           {shown.map(({ point, good: each }) => {
-            const places = axes.map((axis, index) => [left(index), placeOf(axis, index, point)] as const).filter(([, place]) => place !== null);
+            const places = axes
+              .map((axis, index) => [left(index), placeOf(axis, index, point)] as const)
+              .filter(([, place]) => place !== null);
             const on = kept.some((one) => one.point === point);
             return (
               <polyline
@@ -60,7 +88,7 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
                 stroke={on ? shade(each) : "var(--line)"}
                 strokeWidth={over === point ? 4 : on ? 1.6 : 1}
                 opacity={on ? 0.9 : 0.35}
-                className="parallel-line"
+                className={styles.line}
                 onPointerEnter={() => setOver(point)}
                 onPointerLeave={() => setOver(null)}
                 onClick={() => void navigate(`/experiments/${point.experimentId}/trials/${point.trialId}`)}
@@ -68,24 +96,40 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
             );
           })}
           {axes.map((axis, index) => (
-            <AxisLine key={axis.name} axis={axis} x={left(index)} down={down} isLast={index === axes.length - 1} brush={brushes[axis.name]} onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))} />
+            <AxisLine
+              key={axis.name}
+              axis={axis}
+              x={left(index)}
+              down={down}
+              isLast={index === axes.length - 1}
+              brush={brushes[axis.name]}
+              onBrush={(brush) => setBrushes((now) => withBrush(now, axis.name, brush))}
+            />
           ))}
         </svg>
       </div>
-      <figcaption className="row small">
-        <span className="soft">worst</span>
+      <figcaption className={clsx(layout.row, typography.small)}>
+        <span className={typography.soft}>worst</span>
         <svg width="120" height="8" aria-hidden="true">
           {Array.from({ length: 24 }, (_, index) => (
             <rect key={index} x={index * 5} width="5" height="8" fill={shade(index / 23)} />
           ))}
         </svg>
-        <span className="soft">best</span>
-        <span className="grow" role="status">
-          {over ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}` : Object.keys(brushes).length > 0 ? `${kept.length} of ${shown.length} trials` : `${shown.length} trials`}
+        <span className={typography.soft}>best</span>
+        <span className={layout.grow} role="status">
+          {over
+            ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}`
+            : Object.keys(brushes).length > 0
+              ? `${kept.length} of ${shown.length} trials`
+              : `${shown.length} trials`}
         </span>
         {Object.keys(brushes).length > 0 && (
-          <button type="button" className="button button-quiet" onClick={() => setBrushes({})}>
-            All again
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet)}
+            onClick={() => setBrushes({})}
+          >
+            Clear ranges
           </button>
         )}
       </figcaption>
@@ -112,10 +156,12 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   const drag = (event: PointerEvent<SVGRectElement>) => {
     const target = event.currentTarget;
     const box = target.ownerSVGElement!.getBoundingClientRect();
-    const place = (y: number) => Math.min(1, Math.max(0, 1 - (((y - box.top) / box.height) * HEIGHT - TOP) / (HEIGHT - TOP - BOTTOM)));
+    const place = (y: number) =>
+      Math.min(1, Math.max(0, 1 - (((y - box.top) / box.height) * HEIGHT - TOP) / (HEIGHT - TOP - BOTTOM)));
     const start = place(event.clientY);
     target.setPointerCapture(event.pointerId);
-    target.onpointermove = (move) => onBrush([Math.min(start, place(move.clientY)), Math.max(start, place(move.clientY))]);
+    target.onpointermove = (move) =>
+      onBrush([Math.min(start, place(move.clientY)), Math.max(start, place(move.clientY))]);
     target.onpointerup = (up) => {
       target.onpointermove = null;
       if (Math.abs(place(up.clientY) - start) < 0.01) onBrush(null);
@@ -123,18 +169,34 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
   };
   return (
     <g>
-      <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className="parallel-name">
+      <text x={isLast ? x + 40 : x} y={16} textAnchor={isLast ? "end" : "middle"} className={styles.name}>
         {escapeControl(axis.name.length > 22 ? `${axis.name.slice(0, 21)}…` : axis.name)}
         <title>{escapeControl(axis.name)}</title>
       </text>
       <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
       {ticks.map((tick, index) => (
-        <text key={tick} x={x + 6} y={down(tick) - 4} className="parallel-tick">
+        <text key={tick} x={x + 6} y={down(tick) - 4} className={styles.tick}>
           {axis.few ? axis.few[index]!.title : axis.label(tick)}
         </text>
       ))}
-      {brush && <rect x={x - 6} width={12} y={down(brush[1])} height={Math.max(1, down(brush[0]) - down(brush[1]))} className="parallel-brush" />}
-      <rect x={x - 12} width={24} y={TOP} height={HEIGHT - TOP - BOTTOM} fill="transparent" className="parallel-grip" onPointerDown={drag} />
+      {brush && (
+        <rect
+          x={x - 6}
+          width={12}
+          y={down(brush[1])}
+          height={Math.max(1, down(brush[0]) - down(brush[1]))}
+          className={styles.brush}
+        />
+      )}
+      <rect
+        x={x - 12}
+        width={24}
+        y={TOP}
+        height={HEIGHT - TOP - BOTTOM}
+        fill="transparent"
+        className={styles.grip}
+        onPointerDown={drag}
+      />
     </g>
   );
 }

@@ -4,6 +4,9 @@ import { figure } from "@/format/number";
 import { axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
+import panelStyles from "@/components/board/Panel.module.css";
+import parallelCoordinatesStyles from "./ParallelCoordinates.module.css";
+import layout from "@/styles/layout.module.css";
 
 interface Props {
   points: readonly Point[];
@@ -20,23 +23,40 @@ const BOTTOM = 30;
 /** The metric over one hyperparameter, a point a trial. */
 export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
   const drawn = useMemo(() => points.filter((point) => Number.isFinite(point.metric)), [points]);
-  const x = axisOf(name, drawn.map((point) => point.values[name]));
-  const y = axisOf(metric, drawn.map((point) => point.metric));
-  const good = goodness(drawn.map((point) => point.metric), smallerIsBetter);
+  const x = axisOf(
+    name,
+    drawn.map((point) => point.values[name]),
+  );
+  const y = axisOf(
+    metric,
+    drawn.map((point) => point.metric),
+  );
+  const good = goodness(
+    drawn.map((point) => point.metric),
+    smallerIsBetter,
+  );
   const left = (place: number) => LEFT + 8 + place * (WIDTH - LEFT - 20);
   const down = (place: number) => HEIGHT - BOTTOM - 6 - place * (HEIGHT - BOTTOM - 18);
   return (
-    <figure className="card">
-      <h3 className="chart-title">{escapeControl(name)}</h3>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label={`${metric} over ${name}, ${drawn.length} trials`}>
+    <figure className={layout.card}>
+      <h3 className={panelStyles.title}>{escapeControl(name)}</h3>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        role="group"
+        aria-label={`${metric} over ${name}, ${drawn.length} trials`}
+      >
         <line x1={LEFT} x2={WIDTH - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         <line x1={LEFT} x2={LEFT} y1={8} y2={HEIGHT - BOTTOM} stroke="var(--line)" />
         {[0, 0.5, 1].map((tick) => (
-          <g key={tick} className="parallel-tick">
+          <g key={tick} className={parallelCoordinatesStyles.tick}>
             <text x={LEFT - 5} y={down(tick) + 4} textAnchor="end">
               {y.label(tick)}
             </text>
-            <text x={left(tick)} y={HEIGHT - BOTTOM + 16} textAnchor={tick === 0 ? "start" : tick === 1 ? "end" : "middle"}>
+            <text
+              x={left(tick)}
+              y={HEIGHT - BOTTOM + 16}
+              textAnchor={tick === 0 ? "start" : tick === 1 ? "end" : "middle"}
+            >
               {x.kind === "words" && tick === 0.5 ? "" : x.label(tick)}
             </text>
           </g>
@@ -45,9 +65,25 @@ export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
           const [across, up] = [x.place(point.values[name]), y.place(point.metric)];
           if (across === null || up === null) return null;
           return (
-            <Link key={point.trialId} to={`/experiments/${point.experimentId}/trials/${point.trialId}`} tabIndex={-1} aria-hidden="true">
-              <circle cx={left(across)} cy={down(up)} r={good[index] === 1 ? 6 : 4} fill={shade(good[index]!)} stroke="var(--ink)" strokeWidth={good[index] === 1 ? 2 : 0.5}>
-                <title>{escapeControl(`trial ${point.trialId}: ${name} ${figure(point.values[name])}, ${metric} ${figure(point.metric)}`)}</title>
+            <Link
+              key={point.trialId}
+              to={`/experiments/${point.experimentId}/trials/${point.trialId}`}
+              tabIndex={-1}
+              aria-hidden="true"
+            >
+              <circle
+                cx={left(across)}
+                cy={down(up)}
+                r={good[index] === 1 ? 6 : 4}
+                fill={shade(good[index]!)}
+                stroke="var(--ink)"
+                strokeWidth={good[index] === 1 ? 2 : 0.5}
+              >
+                <title>
+                  {escapeControl(
+                    `trial ${point.trialId}: ${name} ${figure(point.values[name])}, ${metric} ${figure(point.metric)}`,
+                  )}
+                </title>
               </circle>
             </Link>
           );

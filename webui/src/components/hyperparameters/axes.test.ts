@@ -17,8 +17,17 @@ describe("an axis", () => {
 });
 
 it("what differs is found, whatever it is called", () => {
-  const values = (entries: [string, unknown][]) => Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(entries));
-  const points: Point[] = [1, 2].map((each) => ({ trialId: each, experimentId: 1, values: values([["same", 1], ["lr", each]]), metric: each }));
+  const values = (entries: [string, unknown][]) =>
+    Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(entries));
+  const points: Point[] = [1, 2].map((each) => ({
+    trialId: each,
+    experimentId: 1,
+    values: values([
+      ["same", 1],
+      ["lr", each],
+    ]),
+    metric: each,
+  }));
   expect(varying(points)).toEqual(["lr"]);
 });
 

@@ -26,10 +26,19 @@ export interface Axis {
 }
 
 /** What each trial reached at its best. */
-export function pointsOf(summaries: readonly TrialSummary[], metric: { group: string; name: string }, smallerIsBetter: boolean): Point[] {
+export function pointsOf(
+  summaries: readonly TrialSummary[],
+  metric: { group: string; name: string },
+  smallerIsBetter: boolean,
+): Point[] {
   return summaries.map((summary) => {
     const found = summary.metrics.find((each) => each.group === metric.group && each.name === metric.name);
-    return { trialId: summary.trialId, experimentId: summary.experimentId, values: flatten(summary.hparams), metric: toNumber((smallerIsBetter ? found?.min : found?.max) ?? found?.last) };
+    return {
+      trialId: summary.trialId,
+      experimentId: summary.experimentId,
+      values: flatten(summary.hparams),
+      metric: toNumber((smallerIsBetter ? found?.min : found?.max) ?? found?.last),
+    };
   });
 }
 
@@ -49,7 +58,8 @@ export function axisOf(name: string, values: readonly unknown[]): Axis {
   const log = least > 0 && greatest / least >= 100;
   const to = (value: number) => (log ? Math.log(value) : value);
   const width = to(greatest) - to(least) || 1;
-  const place = (value: unknown) => (typeof value === "number" && Number.isFinite(value) ? (to(value) - to(least)) / width : null);
+  const place = (value: unknown) =>
+    typeof value === "number" && Number.isFinite(value) ? (to(value) - to(least)) / width : null;
   const distinct = [...new Set(numbers)].sort((a, b) => a - b);
   return {
     name,

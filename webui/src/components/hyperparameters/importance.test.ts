@@ -1,12 +1,16 @@
 // @vitest-environment node
 import { describe, expect, it } from "vitest";
-import { importanceOf, LEAST_TRIALS } from "./importance";
+import { importanceOf, MIN_TRIALS } from "./importance";
 
 const grid = Array.from({ length: 60 }, (_, index) => [index % 6, Math.floor(index / 6), (index * 7) % 5]);
 
 describe("importance", () => {
   it("finds the hyperparameter that decides", () => {
-    const found = importanceOf(["lr", "width", "noise"], grid, grid.map(([lr, width]) => 3 * (lr ?? 0) ** 2 + 0.3 * (width ?? 0)));
+    const found = importanceOf(
+      ["lr", "width", "noise"],
+      grid,
+      grid.map(([lr, width]) => 3 * (lr ?? 0) ** 2 + 0.3 * (width ?? 0)),
+    );
     expect(found[0]!.name).toBe("lr");
     expect(found[0]!.share).toBeGreaterThan(0.6);
     expect(found.find(({ name }) => name === "noise")!.share).toBeLessThan(0.1);
@@ -19,7 +23,19 @@ describe("importance", () => {
   });
 
   it("says nothing of few trials, or of trials without a figure", () => {
-    expect(importanceOf(["a"], grid.slice(0, LEAST_TRIALS - 1).map(([a]) => [a ?? 0]), grid.slice(0, LEAST_TRIALS - 1).map(() => 1))).toEqual([]);
-    expect(importanceOf(["a", "b", "c"], grid, grid.map(() => NaN))).toEqual([]);
+    expect(
+      importanceOf(
+        ["a"],
+        grid.slice(0, MIN_TRIALS - 1).map(([a]) => [a ?? 0]),
+        grid.slice(0, MIN_TRIALS - 1).map(() => 1),
+      ),
+    ).toEqual([]);
+    expect(
+      importanceOf(
+        ["a", "b", "c"],
+        grid,
+        grid.map(() => NaN),
+      ),
+    ).toEqual([]);
   });
 });

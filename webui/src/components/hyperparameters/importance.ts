@@ -18,7 +18,7 @@ const DEPTH = 6;
 const LEAF = 2;
 
 /** Fewer trials than this say nothing. */
-export const LEAST_TRIALS = 8;
+export const MIN_TRIALS = 8;
 
 /** The same numbers each time: a picture that changes by itself is not believed. */
 function generator(seed: number): () => number {
@@ -33,9 +33,15 @@ function generator(seed: number): () => number {
  * How much worse a forest of regression trees predicts the metric once one hyperparameter is shuffled, measured on the
  * trials that a tree has not seen. `rows`: one a trial, one number a hyperparameter.
  */
-export function importanceOf(names: readonly string[], rows: readonly (readonly number[])[], metric: readonly number[]): Importance[] {
-  const usable = metric.map((_, index) => index).filter((index) => Number.isFinite(metric[index]) && rows[index]!.every(Number.isFinite));
-  if (usable.length < LEAST_TRIALS || names.length === 0) return [];
+export function importanceOf(
+  names: readonly string[],
+  rows: readonly (readonly number[])[],
+  metric: readonly number[],
+): Importance[] {
+  const usable = metric
+    .map((_, index) => index)
+    .filter((index) => Number.isFinite(metric[index]) && rows[index]!.every(Number.isFinite));
+  if (usable.length < MIN_TRIALS || names.length === 0) return [];
   const random = generator(20_261_121);
   const loss = names.map(() => 0);
   for (let round = 0; round < TREES; round += 1) {
@@ -50,17 +56,27 @@ export function importanceOf(names: readonly string[], rows: readonly (readonly 
       const worse = error(
         tree,
         out,
-        (_index, place) => rows[out[place]!]!.map((value, each) => (each === feature ? rows[shuffled[place]!]![feature]! : value)),
+        (_index, place) =>
+          rows[out[place]!]!.map((value, each) => (each === feature ? rows[shuffled[place]!]![feature]! : value)),
         metric,
       );
       loss[feature]! += Math.max(0, worse - base);
     });
   }
   const total = loss.reduce((sum, value) => sum + value, 0);
-  return names.map((name, feature) => ({ name, share: total > 0 ? loss[feature]! / total : 0 })).sort((a, b) => b.share - a.share || a.name.localeCompare(b.name));
+  return names
+    .map((name, feature) => ({ name, share: total > 0 ? loss[feature]! / total : 0 }))
+    .sort((a, b) => b.share - a.share || a.name.localeCompare(b.name));
 }
 
-function grow(bag: readonly number[], rows: readonly (readonly number[])[], metric: readonly number[], features: number, depth: number, random: () => number): Tree {
+function grow(
+  bag: readonly number[],
+  rows: readonly (readonly number[])[],
+  metric: readonly number[],
+  features: number,
+  depth: number,
+  random: () => number,
+): Tree {
   const mean = bag.reduce((sum, index) => sum + metric[index]!, 0) / bag.length;
   if (depth === 0 || bag.length < 2 * LEAF) return mean;
   let best: { feature: number; at: number; loss: number } | null = null;
@@ -73,11 +89,21 @@ function grow(bag: readonly number[], rows: readonly (readonly number[])[], metr
   const { feature, at } = best;
   const low = bag.filter((index) => rows[index]![feature]! <= at);
   const high = bag.filter((index) => rows[index]![feature]! > at);
-  return { feature, at, low: grow(low, rows, metric, features, depth - 1, random), high: grow(high, rows, metric, features, depth - 1, random) };
+  return {
+    feature,
+    at,
+    low: grow(low, rows, metric, features, depth - 1, random),
+    high: grow(high, rows, metric, features, depth - 1, random),
+  };
 }
 
 /** Where a feature parts the bag best: least squares on both sides. */
-function cut(bag: readonly number[], rows: readonly (readonly number[])[], metric: readonly number[], feature: number): { at: number; loss: number } | null {
+function cut(
+  bag: readonly number[],
+  rows: readonly (readonly number[])[],
+  metric: readonly number[],
+  feature: number,
+): { at: number; loss: number } | null {
   const sorted = [...bag].sort((a, b) => rows[a]![feature]! - rows[b]![feature]!);
   const total = sorted.reduce((sum, index) => sum + metric[index]!, 0);
   let left = 0;
@@ -94,8 +120,15 @@ function cut(bag: readonly number[], rows: readonly (readonly number[])[], metri
   return best;
 }
 
-function error(tree: Tree, out: readonly number[], row: (index: number, place: number) => readonly number[], metric: readonly number[]): number {
-  return out.reduce((sum, index, place) => sum + (predict(tree, row(index, place)) - metric[index]!) ** 2, 0) / out.length;
+function error(
+  tree: Tree,
+  out: readonly number[],
+  row: (index: number, place: number) => readonly number[],
+  metric: readonly number[],
+): number {
+  return (
+    out.reduce((sum, index, place) => sum + (predict(tree, row(index, place)) - metric[index]!) ** 2, 0) / out.length
+  );
 }
 
 function predict(tree: Tree, row: readonly number[]): number {

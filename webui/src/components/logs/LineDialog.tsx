@@ -5,19 +5,25 @@ import { fetchWholeLine, type LogLine } from "@/services/logs";
 import { CopyText } from "../base/CopyText";
 import { Dialog } from "../base/Dialog";
 import { ExactTime } from "../TimeText";
+import typography from "@/styles/typography.module.css";
+import styles from "./LineDialog.module.css";
 
-const MOST = 200_000;
+const DISPLAY_LIMIT = 200_000;
 
 /** One line with all that is known of it; the whole of one that was cut. */
 export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => void }) {
   const isCut = line.length > line.text.length;
-  const { data } = useQuery({ queryKey: ["log-line", line.id], queryFn: () => fetchWholeLine(line.id), enabled: isCut });
+  const { data } = useQuery({
+    queryKey: ["log-line", line.id],
+    queryFn: () => fetchWholeLine(line.id),
+    enabled: isCut,
+  });
   const text = data?.text ?? line.text;
   const link = new URL(window.location.href);
   link.searchParams.set("line", String(line.id));
   return (
     <Dialog open onClose={onClose} title={`Line ${line.id}`} wide>
-      <dl className="facts">
+      <dl className={typography.facts}>
         <dt>Written</dt>
         <dd>
           <ExactTime at={line.time} />
@@ -33,8 +39,12 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
           <CopyText text={link.href} />
         </dd>
       </dl>
-      <pre className="log-whole">{escapeControl(text.slice(0, MOST))}</pre>
-      {text.length > MOST && <p className="hint">The first {grouped(MOST)} of {grouped(line.length)} characters; the download has all.</p>}
+      <pre className={styles.whole}>{escapeControl(text.slice(0, DISPLAY_LIMIT))}</pre>
+      {text.length > DISPLAY_LIMIT && (
+        <p className={typography.hint}>
+          The first {grouped(DISPLAY_LIMIT)} of {grouped(line.length)} characters; the download has all.
+        </p>
+      )}
     </Dialog>
   );
 }

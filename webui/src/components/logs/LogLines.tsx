@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
@@ -6,6 +7,8 @@ import { grouped } from "@/format/number";
 import type { LogLine } from "@/services/logs";
 import { LogText } from "./LogText";
 import { indexOf, type LogWindow } from "./window";
+import typography from "@/styles/typography.module.css";
+import styles from "./LogLines.module.css";
 
 interface Props {
   window: LogWindow;
@@ -19,6 +22,11 @@ interface Props {
   onChoose: (line: LogLine) => void;
 }
 
+const LEVELS: ReadonlyMap<string, string | undefined> = new Map([
+  ["WARNING", styles.warning],
+  ["ERROR", styles.error],
+  ["CRITICAL", styles.critical],
+]);
 const HEIGHT = 20;
 const NEAR = 40;
 
@@ -27,7 +35,12 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
   const frame = useRef<HTMLDivElement>(null);
   const timeZone = zone(usePreferences());
   const { lines } = window;
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => frame.current, estimateSize: () => HEIGHT, overscan: 30 });
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => HEIGHT,
+    overscan: 30,
+  });
   const first = lines[0]?.id ?? null;
   const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
   useLayoutEffect(() => {
@@ -69,27 +82,38 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     return () => cancelAnimationFrame(soon);
   }, [top, bottom, lines.length, window, older, newer, virtual]);
   return (
-    <div ref={frame} className="log-frame" tabIndex={0} role="log" aria-label="Log lines" aria-live="off" onWheel={(event) => event.deltaY < 0 && onScrolledUp()}>
-      <div className="log-body" style={{ height: virtual.getTotalSize() }}>
+    <div
+      ref={frame}
+      className={styles.frame}
+      tabIndex={0}
+      role="log"
+      aria-label="Log lines"
+      aria-live="off"
+      onWheel={(event) => event.deltaY < 0 && onScrolledUp()}
+    >
+      <div className={styles.body} style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => {
           const line = lines[item.index]!;
           const isTarget = line.id === target;
           return (
             <div
               key={line.id}
-              className={`log-line log-${line.level.toLowerCase() || "plain"}${isTarget ? " log-target" : ""}`}
+              className={clsx(styles.line, LEVELS.get(line.level.toUpperCase()), isTarget && styles.target)}
+              data-testid="log-line"
               data-line={line.id}
               style={{ top: item.start }}
               onClick={() => onChoose(line)}
               aria-current={isTarget || undefined}
             >
-              <time className="log-time" title={line.time}>
+              <time className={styles.time} title={line.time}>
                 {clock(Date.parse(line.time), timeZone)}
               </time>
-              <span className="log-rank">{line.rank === null ? "" : `r${line.rank}`}</span>
-              <span className="log-level">{sign(line)}</span>
+              <span className={styles.rank}>{line.rank === null ? "" : `r${line.rank}`}</span>
+              <span className={styles.level}>{sourceOf(line)}</span>
               <LogText text={line.text} search={search} />
-              {line.length > line.text.length && <span className="tag">{grouped(line.length)} characters</span>}
+              {line.length > line.text.length && (
+                <span className={typography.tag}>{grouped(line.length)} characters</span>
+              )}
             </div>
           );
         })}
@@ -98,7 +122,7 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
   );
 }
 
-function sign(line: LogLine): string {
+function sourceOf(line: LogLine): string {
   if (line.source === "master" || line.source === "agent") return line.source;
   return line.level ? line.level.slice(0, 4) : line.stdtype === "stderr" ? "err" : "";
 }

@@ -1,12 +1,14 @@
+import { clsx } from "clsx";
 import { memo } from "react";
 import { spansOf } from "./ansi";
+import styles from "./LogText.module.css";
 
 /** The text of a line: colours of the page's own, what is searched for marked. */
 export const LogText = memo(function LogText({ text, search }: { text: string; search: string }) {
   return (
-    <code className="log-text">
+    <code className={styles.text}>
       {spansOf(text).map((span, index) => (
-        <span key={index} className={span.look}>
+        <span key={index} className={classesOf(span.looks)}>
           {search ? <Marked text={span.text} search={search} /> : span.text}
         </span>
       ))}
@@ -17,5 +19,11 @@ export const LogText = memo(function LogText({ text, search }: { text: string; s
 /** As the master finds it: capitals or not. */
 function Marked({ text, search }: { text: string; search: string }) {
   const parts = text.split(new RegExp(`(${search.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")})`, "gi"));
-  return parts.map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : <span key={index}>{part}</span>));
+  return parts.map((part, index) =>
+    index % 2 === 1 ? <mark key={index}>{part}</mark> : <span key={index}>{part}</span>,
+  );
+}
+
+function classesOf(looks: readonly string[]): string {
+  return clsx(looks.map((look) => styles[look]));
 }

@@ -11,7 +11,13 @@ const LOGS = "GET /detent/trials/9/logs";
 const ERROR = "GET /detent/trials/9/logs/first-error";
 
 /** Two thousand lines of which one, early on, is an error; as the master hands them out. */
-const LINES = Array.from({ length: 2000 }, (_, index) => lineOf(index + 1, index === 299 ? "Traceback: it broke" : `step ${index + 1}`, index === 299 ? { level: "ERROR" } : {}));
+const LINES = Array.from({ length: 2000 }, (_, index) =>
+  lineOf(
+    index + 1,
+    index === 299 ? "Traceback: it broke" : `step ${index + 1}`,
+    index === 299 ? { level: "ERROR" } : {},
+  ),
+);
 
 function pageOf(all: LogLine[], query: URLSearchParams) {
   const levels = query.getAll("levels");
@@ -21,22 +27,38 @@ function pageOf(all: LogLine[], query: URLSearchParams) {
   let shown = lines.slice(-500);
   if (before !== null) shown = lines.filter((line) => line.id < before).slice(-500);
   if (after !== null) shown = lines.filter((line) => line.id > after).slice(0, 500);
-  if (around !== null) shown = [...lines.filter((line) => line.id < around).slice(-250), ...lines.filter((line) => line.id >= around).slice(0, 250)];
-  return { lines: shown, atStart: shown[0] === lines[0], atEnd: shown.at(-1) === lines.at(-1), firstId: shown[0]?.id ?? null, lastId: shown.at(-1)?.id ?? null, scannedTo: null };
+  if (around !== null)
+    shown = [
+      ...lines.filter((line) => line.id < around).slice(-250),
+      ...lines.filter((line) => line.id >= around).slice(0, 250),
+    ];
+  return {
+    lines: shown,
+    atStart: shown[0] === lines[0],
+    atEnd: shown.at(-1) === lines.at(-1),
+    firstId: shown[0]?.id ?? null,
+    lastId: shown.at(-1)?.id ?? null,
+    scannedTo: null,
+  };
 }
 
 async function log(at = "/", lines = LINES, answer: (asked: Asked) => unknown = ({ query }) => pageOf(lines, query)) {
   const master = fakeMaster({
     [LOGS]: answer,
     [ERROR]: { line: lines.find((line) => line.level === "ERROR") ?? null },
-    "GET /detent/trials/9/logs/extent": { count: lines.length, firstId: 1, lastId: lines.length, errors: lines.filter((line) => line.level === "ERROR").length },
+    "GET /detent/trials/9/logs/extent": {
+      count: lines.length,
+      firstId: 1,
+      lastId: lines.length,
+      errors: lines.filter((line) => line.level === "ERROR").length,
+    },
   });
   const shown = drawn(<LogViewer trialId={9} taskId="7.9" ranks={[0]} attempts={[]} isLive={false} />, at);
   await pass();
   return { master, ...shown };
 }
 
-const texts = () => [...document.querySelectorAll(".log-text")].map((each) => each.textContent);
+const texts = () => [...document.querySelectorAll("[data-testid=log-line] > code")].map((each) => each.textContent);
 const press = async (name: string) => {
   await user.click(screen.getByRole("button", { name }));
   await pass(100);
@@ -52,7 +74,7 @@ describe("a line of a log", () => {
     const { container } = drawn(<LogText text={nasty} search="" />);
     expect(container.querySelector("img, b, script")).toBeNull();
     expect(container.querySelector("code")).toHaveTextContent("<img src=x onerror=alert(1)> <b>red</b>␇\ufffd");
-    expect(screen.getByText("<b>red</b>")).toHaveClass("ansi-red");
+    expect(screen.getByText("<b>red</b>")).toHaveClass("red");
   });
 
   it("marks what is searched for as the master finds it: capitals or not, and no pattern", () => {
@@ -74,8 +96,8 @@ describe("the log of a trial", () => {
   it("shows the first error and marks it", async () => {
     await log();
     await press("First error");
-    const line = screen.getByText("Traceback: it broke").closest(".log-line");
-    expect(line).toHaveClass("log-target");
+    const line = screen.getByText("Traceback: it broke").closest("[data-testid=log-line]");
+    expect(line).toHaveAttribute("aria-current", "true");
     expect(line).toHaveAttribute("aria-current", "true");
   });
 
@@ -83,7 +105,10 @@ describe("the log of a trial", () => {
     const { address } = await log("/?level=DEBUG&find=nothing");
     await press("First error");
     await pass(1_000);
-    expect(screen.getByText("Traceback: it broke").closest(".log-line")).toHaveClass("log-target");
+    expect(screen.getByText("Traceback: it broke").closest("[data-testid=log-line]")).toHaveAttribute(
+      "aria-current",
+      "true",
+    );
     expect(screen.getByLabelText("Find in the log")).toHaveValue("");
     expect(address()).toBe("/");
   });
@@ -111,7 +136,14 @@ describe("the log of a trial", () => {
 
 describe("a search that finds nothing for long", () => {
   beforeEach(() => stopClock());
-  const vain = (scannedTo: number | null) => ({ lines: [], atStart: scannedTo === null, atEnd: false, firstId: null, lastId: null, scannedTo });
+  const vain = (scannedTo: number | null) => ({
+    lines: [],
+    atStart: scannedTo === null,
+    atEnd: false,
+    firstId: null,
+    lastId: null,
+    scannedTo,
+  });
 
   it("goes on from where it was, says how far it is, and can be stopped", async () => {
     const { master } = await log();
@@ -119,7 +151,12 @@ describe("a search that finds nothing for long", () => {
     const last = held<object>();
     master.answers[LOGS] = () => answers.shift() ?? last.promise;
     await find("needle");
-    expect(master.of(LOGS).slice(-3).map(({ query }) => query.get("before"))).toEqual([null, "1500", "1000"]);
+    expect(
+      master
+        .of(LOGS)
+        .slice(-3)
+        .map(({ query }) => query.get("before")),
+    ).toEqual([null, "1500", "1000"]);
     expect(screen.getByText(/Searched up to line 1,000/)).toBeVisible();
     const before = master.of(LOGS).length;
     await press("Stop");

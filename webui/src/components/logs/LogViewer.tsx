@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
@@ -10,8 +11,11 @@ import { useSay } from "../base/Toasts";
 import { LineDialog } from "./LineDialog";
 import { LogControls } from "./LogControls";
 import { LogLines } from "./LogLines";
-import "./logs.css";
 import { useLogWindow } from "./useLogWindow";
+import buttonStyles from "@/components/base/Button.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./LogViewer.module.css";
 
 interface Props {
   trialId: number;
@@ -51,7 +55,11 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const say = useSay();
   const filter = useMemo(() => readFilter(params), [params]);
   const shown = useMemo(() => filter, [JSON.stringify(filter)]); // eslint-disable-line react-hooks/exhaustive-deps -- the same filter in another address is the same
-  const change = useCallback((next: Partial<LogFilter>) => setParams((now) => writeFilter(now, next), { replace: true, preventScrollReset: true }), [setParams]);
+  const change = useCallback(
+    (next: Partial<LogFilter>) =>
+      setParams((now) => writeFilter(now, next), { replace: true, preventScrollReset: true }),
+    [setParams],
+  );
   const [startAt] = useState(() => (params.get("line") ? Number(params.get("line")) : null));
   const [target, setTarget] = useState<number | null>(startAt);
   const [follow, setFollow] = useState(startAt === null && isLive);
@@ -105,10 +113,13 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   ]);
   const extent = log.extent;
   return (
-    <section className="log" aria-label="Log">
+    <section className={styles.log} aria-label="Log">
       <LogControls filter={filter} change={narrow} ranks={ranks} attempts={attempts} inputRef={input} />
-      <div className="row">
-        <Button onClick={() => void firstError()} why={extent && extent.errors === 0 ? "no error in this log" : undefined}>
+      <div className={layout.row}>
+        <Button
+          onClick={() => void firstError()}
+          why={extent && extent.errors === 0 ? "no error in this log" : undefined}
+        >
           First error
         </Button>
         <Button onClick={toStart}>Start</Button>
@@ -116,11 +127,11 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
           {isLive ? "Follow the end" : "End"}
         </Button>
         {extent && extent.firstId !== null && extent.lastId !== null && extent.count > 1000 && (
-          <label className="grow">
-            <span className="visually-hidden">Place in the log</span>
+          <label className={layout.grow}>
+            <span className={typography.visuallyHidden}>Place in the log</span>
             <input
               type="range"
-              className="grow"
+              className={layout.grow}
               min={extent.firstId}
               max={extent.lastId}
               value={target ?? log.window.lines[Math.floor(log.window.lines.length / 2)]?.id ?? extent.lastId}
@@ -128,23 +139,34 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
             />
           </label>
         )}
-        <span className="soft number">{extent ? `${grouped(extent.count)} lines` : ""}</span>
-        <a className="button button-quiet" href={downloadUrl(trialId)} download>
+        <span className={clsx(typography.soft, typography.number)}>
+          {extent ? `${grouped(extent.count)} lines` : ""}
+        </span>
+        <a className={clsx(buttonStyles.button, buttonStyles.quiet)} href={downloadUrl(trialId)} download>
           Download
         </a>
       </div>
       {log.problem && (
-        <p className="field-problem" role="alert">
+        <p className={typography.problem} role="alert">
           {log.problem}
         </p>
       )}
       {log.searching !== null && (
-        <p className="row" role="status">
+        <p className={layout.row} role="status">
           Searched up to line {grouped(log.searching)}… <Button onClick={log.stop}>Stop</Button>
         </p>
       )}
       {log.window.lines.length === 0 && !log.busy ? (
-        <EmptyState title={log.stopped !== null ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped` : extent && extent.count > 0 ? "No line matches" : "Nothing was written yet"} command={`det trial logs ${trialId} -f`} />
+        <EmptyState
+          title={
+            log.stopped !== null
+              ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped`
+              : extent && extent.count > 0
+                ? "No line matches"
+                : "Nothing was written yet"
+          }
+          command={`det trial logs ${trialId} -f`}
+        />
       ) : (
         <LogLines
           window={log.window}

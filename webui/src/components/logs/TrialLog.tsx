@@ -6,7 +6,12 @@ import { LogViewer } from "./LogViewer";
 /** The log of one trial, with its attempts and ranks to choose from. */
 export function TrialLog({ trial }: { trial: Trial }) {
   const { data: attempts = [] } = useQuery(attemptsQuery(trial.experimentId, trial.id));
-  const world = Math.max(1, ...attempts.map((attempt) => attempt.containers.reduce((sum, container) => sum + Math.max(1, container.slots.length), 0)));
+  const world = Math.max(
+    1,
+    ...attempts.map((attempt) =>
+      attempt.containers.reduce((sum, container) => sum + Math.max(1, container.slots.length), 0),
+    ),
+  );
   return (
     <LogViewer
       key={trial.id}
@@ -14,7 +19,10 @@ export function TrialLog({ trial }: { trial: Trial }) {
       taskId={trial.taskId}
       isLive={isLive(trial.state)}
       ranks={Array.from({ length: world }, (_, rank) => rank)}
-      attempts={attempts.map((attempt) => ({ id: attempt.allocationId, title: `${attempt.runId}${attempt.reason ? ` (${attempt.reason.replaceAll("_", " ")})` : ""}` }))}
+      attempts={attempts.map((attempt) => ({
+        id: attempt.allocationId,
+        title: `${attempt.runId}${attempt.reason ? ` (${attempt.reason.replaceAll("_", " ")})` : ""}`,
+      }))}
     />
   );
 }

@@ -3,21 +3,24 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lastWritten, spansOf } from "./ansi";
 
-const plain = (line: string) => spansOf(line).map((span) => span.text).join("");
+const plain = (line: string) =>
+  spansOf(line)
+    .map((span) => span.text)
+    .join("");
 
 describe("terminal colours", () => {
   it("become the page's own classes", () => {
     expect(spansOf("a \u001b[1;31mred\u001b[0m b")).toEqual([
-      { text: "a ", look: "" },
-      { text: "red", look: "ansi-red ansi-bold" },
-      { text: " b", look: "" },
+      { text: "a ", looks: [] },
+      { text: "red", looks: ["red", "bold"] },
+      { text: " b", looks: [] },
     ]);
   });
 
   it("beyond the sixteen are left out with their numbers", () => {
     expect(spansOf("\u001b[38;5;1mx\u001b[38;2;1;31;4my")).toEqual([
-      { text: "x", look: "" },
-      { text: "y", look: "" },
+      { text: "x", looks: [] },
+      { text: "y", looks: [] },
     ]);
   });
 

@@ -2,8 +2,8 @@ import { escapeControl } from "@/format/escapeControl";
 
 export interface Span {
   text: string;
-  /** Classes of the page's own; never a style from the log. */
-  look: string;
+  /** Names of the page's own looks; never a style from the log. */
+  looks: string[];
 }
 
 const ESCAPE = /\u001b(?:\[([0-9;:]*)([A-Za-z])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
@@ -16,7 +16,7 @@ export function spansOf(line: string): Span[] {
   let look: Look = { color: "", bold: false, faint: false, underline: false };
   let from = 0;
   const add = (to: number) => {
-    if (to > from) spans.push({ text: escapeControl(text.slice(from, to)), look: classOf(look) });
+    if (to > from) spans.push({ text: escapeControl(text.slice(from, to)), looks: namesOf(look) });
   };
   for (const match of text.matchAll(ESCAPE)) {
     add(match.index);
@@ -63,6 +63,7 @@ function applied(look: Look, codes: string): Look {
   return next;
 }
 
-function classOf(look: Look): string {
-  return [look.color && `ansi-${look.color}`, look.bold && "ansi-bold", look.faint && "ansi-faint", look.underline && "ansi-underline"].filter(Boolean).join(" ");
+function namesOf({ color, bold, faint, underline }: Look): string[] {
+  const names = [color, bold ? "bold" : "", faint ? "faint" : "", underline ? "underline" : ""];
+  return names.filter((name) => name !== "");
 }

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogLine, LogPage } from "@/services/logs";
-import { EMPTY, MOST_LINES, withAfter, withBefore } from "./window";
+import { EMPTY, MAX_LINES, withAfter, withBefore } from "./window";
 
 const page = (ids: readonly number[], ends: Partial<LogPage> = {}): LogPage => ({
   lines: ids.map((id) => ({ id }) as LogLine),
@@ -17,21 +17,30 @@ const page = (ids: readonly number[], ends: Partial<LogPage> = {}): LogPage => (
 describe("a window into a log", () => {
   it("ascends and doubles nothing, whatever pages come", () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 10 }))), (steps) => {
-        let window = EMPTY;
-        for (const [before, from, count] of steps) {
-          const next = page(Array.from({ length: count }, (_, index) => from + index));
-          window = before ? withBefore(window, next) : withAfter(window, next);
-        }
-        const ids = window.lines.map((line) => line.id);
-        expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 10 }))),
+        (steps) => {
+          let window = EMPTY;
+          for (const [before, from, count] of steps) {
+            const next = page(Array.from({ length: count }, (_, index) => from + index));
+            window = before ? withBefore(window, next) : withAfter(window, next);
+          }
+          const ids = window.lines.map((line) => line.id);
+          expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
+        },
+      ),
     );
   });
 
   it("holds so many lines and no more; what was let go can be fetched again", () => {
-    const all = withAfter({ lines: [], atStart: true, atEnd: false }, page(Array.from({ length: MOST_LINES + 5 }, (_, index) => index + 1), { atEnd: true }));
-    expect(all.lines).toHaveLength(MOST_LINES);
+    const all = withAfter(
+      { lines: [], atStart: true, atEnd: false },
+      page(
+        Array.from({ length: MAX_LINES + 5 }, (_, index) => index + 1),
+        { atEnd: true },
+      ),
+    );
+    expect(all.lines).toHaveLength(MAX_LINES);
     expect(all.atStart).toBe(false);
     expect(all.atEnd).toBe(true);
   });

@@ -8,7 +8,7 @@ export interface LogWindow {
 }
 
 export const EMPTY: LogWindow = { lines: [], atStart: false, atEnd: false };
-export const MOST_LINES = 20_000;
+export const MAX_LINES = 20_000;
 
 export function windowOf(page: LogPage): LogWindow {
   return { lines: page.lines, atStart: page.atStart, atEnd: page.atEnd };
@@ -18,16 +18,16 @@ export function windowOf(page: LogPage): LogWindow {
 export function withBefore(window: LogWindow, page: LogPage): LogWindow {
   const first = window.lines[0]?.id ?? Infinity;
   const lines = [...page.lines.filter((line) => line.id < first), ...window.lines];
-  const cut = lines.length > MOST_LINES;
-  return { lines: cut ? lines.slice(0, MOST_LINES) : lines, atStart: page.atStart, atEnd: window.atEnd && !cut };
+  const cut = lines.length > MAX_LINES;
+  return { lines: cut ? lines.slice(0, MAX_LINES) : lines, atStart: page.atStart, atEnd: window.atEnd && !cut };
 }
 
 /** With the page that comes after; of too many the oldest go. */
 export function withAfter(window: LogWindow, page: LogPage): LogWindow {
   const last = window.lines.at(-1)?.id ?? -Infinity;
   const lines = [...window.lines, ...page.lines.filter((line) => line.id > last)];
-  const cut = lines.length > MOST_LINES;
-  return { lines: cut ? lines.slice(-MOST_LINES) : lines, atStart: window.atStart && !cut, atEnd: page.atEnd };
+  const cut = lines.length > MAX_LINES;
+  return { lines: cut ? lines.slice(-MAX_LINES) : lines, atStart: window.atStart && !cut, atEnd: page.atEnd };
 }
 
 export function indexOf(window: LogWindow, id: number): number {

@@ -39,7 +39,11 @@ export function lanesOf(timeline: Timeline, now: number): Lanes {
   const from = Math.min(now, ...starts);
   const last = timeline.segments.filter((segment) => segment.kind !== "ended");
   const isOver = last.length > 0 && last.every((segment) => segment.to !== null);
-  const to = Math.max(from + 1, isOver ? Math.max(...last.map((segment) => Date.parse(segment.to!))) : now, ...(isOver ? [] : ends));
+  const to = Math.max(
+    from + 1,
+    isOver ? Math.max(...last.map((segment) => Date.parse(segment.to!))) : now,
+    ...(isOver ? [] : ends),
+  );
   const place = (time: number) => Math.min(1, Math.max(0, (time - from) / (to - from)));
   const byTrial = new Map<number, Lane>();
   const lane = (trialId: number): Lane => {
@@ -52,7 +56,16 @@ export function lanesOf(timeline: Timeline, now: number): Lanes {
     const start = starts[index]!;
     const end = Math.min(ends[index]!, to);
     const left = place(start);
-    lane(segment.trialId).pieces.push({ kind: segment.kind, left, width: place(end) - left, from: start, to: end, reason: segment.reason, runId: segment.runId, isOpen: segment.to === null });
+    lane(segment.trialId).pieces.push({
+      kind: segment.kind,
+      left,
+      width: place(end) - left,
+      from: start,
+      to: end,
+      reason: segment.reason,
+      runId: segment.runId,
+      isOpen: segment.to === null,
+    });
   });
   for (const mark of timeline.marks) {
     const time = Date.parse(mark.time);

@@ -10,7 +10,14 @@ import { AgentCard } from "./AgentCard";
 
 const DISABLE = "POST /api/v1/agents/gpu-1/disable";
 const DISABLE_SLOT = "POST /api/v1/agents/gpu-1/slots/0/disable";
-const holder = { allocationId: "7.3.1", trialId: 3, experimentId: 7, experimentName: "digits", rank: 0, since: CREATED };
+const holder = {
+  allocationId: "7.3.1",
+  trialId: 3,
+  experimentId: 7,
+  experimentName: "digits",
+  rank: 0,
+  since: CREATED,
+};
 
 const AGENT: OverviewAgent = {
   id: "gpu-1",
@@ -59,7 +66,9 @@ describe("a machine", () => {
     await press("Disable…");
     expect(master.of(DISABLE)).toEqual([]);
     const dialog = within(screen.getByRole("dialog", { name: "Disable agent gpu-1?" }));
-    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual(["Trial 3 of experiment 7, digits"]);
+    expect(dialog.getAllByRole("listitem").map((each) => each.textContent)).toEqual([
+      "Trial 3 of experiment 7, digits",
+    ]);
     expect(dialog.getByText(/without a checkpoint/)).toBeVisible();
     await press("Disable");
     expect(master.of(DISABLE).map(({ body }) => body)).toEqual([{ drain: false }]);

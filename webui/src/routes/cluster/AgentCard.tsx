@@ -1,61 +1,82 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { clsx } from "clsx";
 import { useState } from "react";
 import { Link } from "react-router";
-import { messageOf } from "@/api/problem";
 import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
-import { useSay } from "@/components/base/Toasts";
 import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
+import { useApiMutation } from "@/hooks/useApiMutation";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./AgentCard.module.css";
+
+/** Enables or disables one slot, or the whole agent if no slot is given. */
+interface Change {
+  slotId?: number;
+  enabled: boolean;
+  drain: boolean;
+}
 
 /** One machine: its slots as a grid, each with who holds it. */
 export function AgentCard({ agent }: { agent: OverviewAgent }) {
   const { user } = useSession();
-  const queries = useQueryClient();
-  const say = useSay();
-  const [busy, setBusy] = useState(false);
   const [disabling, setDisabling] = useState(false);
-  const change = async (work: () => Promise<void>) => {
-    setBusy(true);
-    try {
-      await work();
-    } catch (error) {
-      say({ text: messageOf(error), kind: "failed" });
-    } finally {
-      setBusy(false);
-      await queries.invalidateQueries({ queryKey: ["cluster"] });
-    }
-  };
-  const why = user.admin ? undefined : "this needs an admin";
-  const state = agent.connected ? (agent.enabled ? "connected" : agent.draining ? "draining" : "disabled") : "not connected";
+  const { mutate: change, isPending: busy } = useApiMutation({
+    mutationFn: ({ slotId, enabled, drain }: Change) =>
+      slotId === undefined ? enableAgent(agent.id, enabled, drain) : enableSlot(agent.id, slotId, enabled, drain),
+    invalidates: [["cluster"]],
+  });
+  const why = user.admin ? undefined : "Only an admin can do this";
+  const state = agent.connected
+    ? agent.enabled
+      ? "connected"
+      : agent.draining
+        ? "draining"
+        : "disabled"
+    : "not connected";
   return (
-    <section className="card" aria-label={`Agent ${agent.id}`}>
-      <div className="row">
-        <h2 className="grow">
-          {escapeControl(agent.id)} <span className={`tag agent-${agent.connected ? "up" : "down"}`}>{agent.connected ? "● " : "✕ "}{state}</span>
+    <section className={layout.card} aria-label={`Agent ${agent.id}`}>
+      <div className={layout.row}>
+        <h2 className={layout.grow}>
+          {escapeControl(agent.id)}{" "}
+          <span className={clsx(typography.tag, !agent.connected && styles.down)}>
+            <Icon name={agent.connected ? "dot" : "close"} /> {state}
+          </span>
         </h2>
         {agent.enabled ? (
           <>
-            <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, false, true))} title="Starts nothing new; running trials go on">
+            <Button
+              why={why}
+              busy={busy}
+              onClick={() => change({ enabled: false, drain: true })}
+              title="Starts nothing new; running trials go on"
+            >
               Drain
             </Button>
-            <Button kind="danger" why={why} busy={busy} onClick={() => setDisabling(true)} title="Starts nothing new and kills running trials">
+            <Button
+              kind="danger"
+              why={why}
+              busy={busy}
+              onClick={() => setDisabling(true)}
+              title="Starts nothing new and kills running trials"
+            >
               Disable…
             </Button>
           </>
         ) : (
-          <Button why={why} busy={busy} onClick={() => void change(() => enableAgent(agent.id, true, false))}>
+          <Button why={why} busy={busy} onClick={() => change({ enabled: true, drain: false })}>
             Enable
           </Button>
         )}
       </div>
-      <p className="soft small">
+      <p className={clsx(typography.soft, typography.small)}>
         {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
-      <ul className="slots">
+      <ul className={styles.slots}>
         {agent.slots.map((slot) => (
           <SlotBox key={slot.id} agent={agent} slot={slot} why={why} change={change} />
         ))}
@@ -65,19 +86,21 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
           what={`agent ${agent.id}`}
           slots={agent.slots}
           onClose={() => setDisabling(false)}
-          disable={() => void change(() => enableAgent(agent.id, false, false))}
-          drain={() => void change(() => enableAgent(agent.id, false, true))}
+          disable={() => change({ enabled: false, drain: false })}
+          drain={() => change({ enabled: false, drain: true })}
         />
       )}
     </section>
   );
 }
 
+const SLOT_CLASSES = { "in use": styles.inUse, gone: styles.gone, free: styles.free, off: styles.off };
+
 interface SlotProps {
   agent: OverviewAgent;
   slot: OverviewSlot;
   why: string | undefined;
-  change: (work: () => Promise<void>) => Promise<void>;
+  change: (change: Change) => void;
 }
 
 function SlotBox({ agent, slot, why, change }: SlotProps) {
@@ -86,35 +109,44 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
   const [disabling, setDisabling] = useState(false);
   const word = held ? "in use" : !agent.connected ? "gone" : slot.enabled && agent.enabled ? "free" : "off";
   return (
-    <li className={`slot slot-${word.replace(" ", "-")}`} data-slot={slot.id}>
-      <div className="row">
-        <strong>slot {slot.id}</strong> <span className="small soft grow" title={slot.brand}>{slot.type}</span>
+    <li className={clsx(styles.slot, SLOT_CLASSES[word])} data-slot={slot.id}>
+      <div className={layout.row}>
+        <strong>slot {slot.id}</strong>{" "}
+        <span className={clsx(typography.small, typography.soft, layout.grow)} title={slot.brand}>
+          {slot.type}
+        </span>
         <Button
           kind="quiet"
           why={why}
           aria-label={`Switch slot ${slot.id} of ${agent.id} ${slot.enabled ? "off" : "on"}`}
-          onClick={() => (slot.enabled && held ? setDisabling(true) : void change(() => enableSlot(agent.id, slot.id, !slot.enabled, false)))}
+          onClick={() =>
+            slot.enabled && held
+              ? setDisabling(true)
+              : change({ slotId: slot.id, enabled: !slot.enabled, drain: false })
+          }
         >
           {slot.enabled ? "off" : "on"}
         </Button>
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{escapeControl(held.experimentName)}</Link>
-          <span className="small soft">
+          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>
+            {escapeControl(held.experimentName)}
+          </Link>
+          <span className={clsx(typography.small, typography.soft)}>
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>
         </>
       ) : (
-        <span className="soft">{word}</span>
+        <span className={typography.soft}>{word}</span>
       )}
       {disabling && (
         <DisableDialog
           what={`slot ${slot.id} of ${agent.id}`}
           slots={[slot]}
           onClose={() => setDisabling(false)}
-          disable={() => void change(() => enableSlot(agent.id, slot.id, false, false))}
-          drain={() => void change(() => enableSlot(agent.id, slot.id, false, true))}
+          disable={() => change({ slotId: slot.id, enabled: false, drain: false })}
+          drain={() => change({ slotId: slot.id, enabled: false, drain: true })}
         />
       )}
     </li>

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
@@ -10,6 +11,9 @@ import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Gantt.module.css";
 
 interface Bar {
   hold: SlotHold;
@@ -20,13 +24,26 @@ interface Bar {
 }
 
 /** The holds of one slot as parts of the width. Pure. */
-export function barsOf(holds: readonly SlotHold[], agentId: string, slotId: number, from: number, to: number, now: number): Bar[] {
+export function barsOf(
+  holds: readonly SlotHold[],
+  agentId: string,
+  slotId: number,
+  from: number,
+  to: number,
+  now: number,
+): Bar[] {
   return holds
     .filter((hold) => hold.agentId === agentId && hold.slotId === slotId)
     .map((hold) => {
       const start = Math.max(from, Date.parse(hold.from));
       const end = Math.min(to, hold.to === null ? now : Date.parse(hold.to));
-      return { hold, from: Date.parse(hold.from), to: hold.to === null ? now : Date.parse(hold.to), left: (start - from) / (to - from), width: (end - start) / (to - from) };
+      return {
+        hold,
+        from: Date.parse(hold.from),
+        to: hold.to === null ? now : Date.parse(hold.to),
+        left: (start - from) / (to - from),
+        width: (end - start) / (to - from),
+      };
     })
     .filter((bar) => bar.width > 0);
 }
@@ -39,40 +56,51 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
   const span = useSpan(seconds, now);
   const { data } = useQuery({ ...holdsQuery(span.from, span.to), placeholderData: keepPreviousData });
   const from = now - seconds * 1000;
-  const rows = useMemo(() => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))), [agents]);
+  const rows = useMemo(
+    () => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))),
+    [agents],
+  );
   return (
-    <section className="card" aria-label="Slots over time">
-      <div className="row">
-        <h2 className="grow">Slots over time</h2>
+    <section className={layout.card} aria-label="Slots over time">
+      <div className={layout.row}>
+        <h2 className={layout.grow}>Slots over time</h2>
         {SPANS.map((each) => (
           <Button key={each.seconds} aria-pressed={each.seconds === seconds} onClick={() => setSeconds(each.seconds)}>
             {each.title}
           </Button>
         ))}
       </div>
-      <div className="gantt">
+      <div className={styles.gantt}>
         {rows.map(({ agentId, slotId }) => (
-          <div key={`${agentId}/${slotId}`} className="gantt-row">
-            <span className="small gantt-name" title={agentId}>
+          <div key={`${agentId}/${slotId}`} className={styles.row}>
+            <span className={clsx(typography.small, styles.name)} title={agentId}>
               {agentId} {slotId}
             </span>
-            <div className="gantt-lane">
+            <div className={styles.lane}>
               {barsOf(data?.holds ?? [], agentId, slotId, from, now, now).map((bar) => (
                 <Link
                   key={`${bar.hold.trialId}/${bar.hold.from}`}
                   to={`/experiments/${bar.hold.experimentId}/trials/${bar.hold.trialId}`}
-                  className="gantt-bar"
-                  style={{ left: `${bar.left * 100}%`, width: `max(3px, ${bar.width * 100}%)`, borderColor: strokeOf(bar.hold.experimentId).color }}
+                  className={styles.bar}
+                  style={{
+                    left: `${bar.left * 100}%`,
+                    width: `max(3px, ${bar.width * 100}%)`,
+                    borderColor: strokeOf(bar.hold.experimentId).color,
+                  }}
                   title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${bar.hold.exitReason.replaceAll("_", " ")}` : ""}`}
                 >
-                  {bar.width > 0.06 ? escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`) : <span className="visually-hidden">{escapeControl(bar.hold.experimentName)}</span>}
+                  {bar.width > 0.06 ? (
+                    escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`)
+                  ) : (
+                    <span className={typography.visuallyHidden}>{escapeControl(bar.hold.experimentName)}</span>
+                  )}
                 </Link>
               ))}
             </div>
           </div>
         ))}
       </div>
-      <div className="gantt-scale small soft">
+      <div className={clsx(styles.scale, typography.small, typography.soft)}>
         <span>{exact(from, timeZone)}</span>
         <span>now</span>
       </div>

@@ -3,27 +3,29 @@ import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
 import type { QueueEntry } from "@/services/cluster";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** What holds slots or waits for them, in order, and in words why it waits. */
 export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
   return (
-    <section className="card" aria-label="Queue">
+    <section className={layout.card} aria-label="Queue">
       <h2>Queue</h2>
       {entries.length === 0 ? (
-        <p className="soft">Nothing runs and nothing waits.</p>
+        <p className={typography.soft}>The queue is empty.</p>
       ) : (
-        <div className="scroll-x">
-          <table className="plain-table">
+        <div className={layout.scrollX}>
+          <table className={layout.table}>
             <thead>
               <tr>
                 <th>Experiment</th>
                 <th>Trial</th>
                 <th>State</th>
-                <th className="number">Slots</th>
-                <th className="number">Priority</th>
+                <th className={layout.numberCell}>Slots</th>
+                <th className={layout.numberCell}>Priority</th>
                 <th>User</th>
                 <th>Since</th>
-                <th>Why it waits</th>
+                <th>Waiting reason</th>
               </tr>
             </thead>
             <tbody>
@@ -38,8 +40,8 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <td>
                     <StateBadge state={entry.state} />
                   </td>
-                  <td className="number">{entry.slots}</td>
-                  <td className="number">{entry.priority}</td>
+                  <td className={layout.numberCell}>{entry.slots}</td>
+                  <td className={layout.numberCell}>{entry.priority}</td>
                   <td>{escapeControl(entry.username)}</td>
                   <td>
                     <TimeText at={entry.since} />

@@ -6,6 +6,9 @@ import { exact } from "@/format/dateTime";
 import { useNow } from "@/hooks/useNow";
 import { usageQuery } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Usage.module.css";
 
 const BUCKETS = 60;
 
@@ -20,22 +23,30 @@ export function Usage() {
   const most = Math.max(1, data?.slots ?? 1);
   const busy = buckets.reduce((sum, bucket) => sum + bucket.busySlotSeconds, 0);
   return (
-    <section className="card" aria-label="Use of slots">
-      <div className="row">
-        <h2 className="grow">Use of slots</h2>
-        <span className="number">{(busy / 3600).toFixed(2)} slot hours</span>
+    <section className={layout.card} aria-label="Use of slots">
+      <div className={layout.row}>
+        <h2 className={layout.grow}>Use of slots</h2>
+        <span className={typography.number}>{(busy / 3600).toFixed(2)} slot hours</span>
         {SPANS.map((each) => (
           <Button key={each.seconds} aria-pressed={each.seconds === seconds} onClick={() => setSeconds(each.seconds)}>
             {each.title}
           </Button>
         ))}
       </div>
-      <div className="usage" role="img" aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}>
+      <div
+        className={styles.usage}
+        role="img"
+        aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}
+      >
         {buckets.map((bucket) => {
           const used = bucket.seconds > 0 ? bucket.busySlotSeconds / bucket.seconds : 0;
           return (
-            <span key={bucket.start} className="usage-slot" title={`${exact(Date.parse(bucket.start), timeZone)}: ${used.toFixed(2)} of ${most} slots`}>
-              <span className="usage-bar" style={{ height: `${Math.min(100, (used / most) * 100)}%` }} />
+            <span
+              key={bucket.start}
+              className={styles.slot}
+              title={`${exact(Date.parse(bucket.start), timeZone)}: ${used.toFixed(2)} of ${most} slots`}
+            >
+              <span className={styles.bar} style={{ height: `${Math.min(100, (used / most) * 100)}%` }} />
             </span>
           );
         })}

@@ -4,24 +4,36 @@ import { drawn, user } from "@/testing/drawn";
 import { DifferenceTable } from "./DifferenceTable";
 import { type Compared, comparedRuns, seedGroup } from "./runs";
 
-const run = (trialId: number, hparams: Record<string, unknown> = {}, change: Partial<Compared> = {}): Compared => ({ trialId, experimentId: trialId, name: `run ${trialId}`, state: "STATE_COMPLETED", chosenAs: "experiment", hparams, ...change });
+const run = (trialId: number, hparams: Record<string, unknown> = {}, change: Partial<Compared> = {}): Compared => ({
+  trialId,
+  experimentId: trialId,
+  name: `run ${trialId}`,
+  state: "STATE_COMPLETED",
+  chosenAs: "experiment",
+  hparams,
+  ...change,
+});
 
 function table(...values: Record<string, unknown>[]) {
   const runs = values.map((value, index) => run(index + 1, value));
   const drop = vi.fn();
   const { container } = drawn(<DifferenceTable runs={runs} values={values} what="hyperparameters" drop={drop} />);
-  const lines = () => [...container.querySelectorAll("tbody tr")].map((line) => [...line.children].map((cell) => cell.textContent));
+  const lines = () =>
+    [...container.querySelectorAll("tbody tr")].map((line) => [...line.children].map((cell) => cell.textContent));
   return { drop, lines, runs };
 }
 
 describe("what differs", () => {
   it("is shown, nested names as paths, what is missing as none; the rest on demand", async () => {
-        const { lines } = table({ lr: 0.1, net: { width: 8, act: "relu" }, same: true }, { lr: 0.2, net: { width: 8 }, same: true });
+    const { lines } = table(
+      { lr: 0.1, net: { width: 8, act: "relu" }, same: true },
+      { lr: 0.2, net: { width: 8 }, same: true },
+    );
     expect(lines()).toEqual([
       ["lr", "0.1", "0.2"],
       ["net.act", "relu", "none"],
     ]);
-    await user.click(screen.getByRole("button", { name: "What is the same too" }));
+    await user.click(screen.getByRole("button", { name: "Show equal values" }));
     expect(lines().map(([name]) => name)).toEqual(["lrdiffers", "net.width", "net.actdiffers", "same"]);
   });
 
@@ -37,7 +49,9 @@ describe("what differs", () => {
   });
 
   it("is told of names that would be something else in an object", () => {
-    const { lines } = table(JSON.parse('{"__proto__": 1, "constructor": 2}') as Record<string, unknown>, { constructor: 3 });
+    const { lines } = table(JSON.parse('{"__proto__": 1, "constructor": 2}') as Record<string, unknown>, {
+      constructor: 3,
+    });
     expect(lines()).toEqual([
       ["__proto__", "1", "none"],
       ["constructor", "2", "3"],
@@ -54,7 +68,12 @@ describe("what differs", () => {
 
 describe("runs of different seeds", () => {
   it("are one group, whatever the order of their names; other values are another", () => {
-    const groups = [run(1, { lr: 0.1, seed: 1, net: { width: 8 } }), run(2, { net: { width: 8, random_seed: 4 }, seed: 2, lr: 0.1 }), run(3, { lr: 0.2, seed: 1, net: { width: 8 } }), run(4, { lr: 0.1, net: { width: 8 }, seedling: 1 })].map(seedGroup);
+    const groups = [
+      run(1, { lr: 0.1, seed: 1, net: { width: 8 } }),
+      run(2, { net: { width: 8, random_seed: 4 }, seed: 2, lr: 0.1 }),
+      run(3, { lr: 0.2, seed: 1, net: { width: 8 } }),
+      run(4, { lr: 0.1, net: { width: 8 }, seedling: 1 }),
+    ].map(seedGroup);
     expect(new Set(groups).size).toBe(3);
     expect(groups[0]).toBe(groups[1]);
   });
@@ -64,6 +83,9 @@ describe("runs of different seeds", () => {
   });
 
   it("are labelled by what was chosen", () => {
-    expect(comparedRuns([run(1), run(2, {}, { chosenAs: "trial" })]).map(({ label }) => label)).toEqual(["1 run 1", "trial 2 of run 2"]);
+    expect(comparedRuns([run(1), run(2, {}, { chosenAs: "trial" })]).map(({ label }) => label)).toEqual([
+      "1 run 1",
+      "trial 2 of run 2",
+    ]);
   });
 });

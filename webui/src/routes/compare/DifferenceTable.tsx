@@ -6,6 +6,9 @@ import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
 import type { Compared } from "./runs";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   runs: readonly Compared[];
@@ -31,24 +34,29 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
   const shown = lines.filter((line) => all || line.differs);
   return (
     <section aria-label={`Difference of ${what}`}>
-      <div className="row">
+      <div className={layout.row}>
         <Button aria-pressed={all} onClick={() => setAll(!all)}>
-          What is the same too
+          Show equal values
         </Button>
-        <span className="soft">
+        <span className={typography.soft}>
           {lines.filter((line) => line.differs).length} of {lines.length} differ
         </span>
       </div>
-      <div className="scroll-x">
-        <table className="plain-table">
+      <div className={layout.scrollX}>
+        <table className={layout.table}>
           <thead>
             <tr>
               <th>Name</th>
               {runs.map((run) => (
                 <th key={run.trialId}>
-                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link> <StateBadge state={run.state} />
-                  <Button kind="quiet" aria-label={`Leave out ${run.name}, trial ${run.trialId}`} onClick={() => drop(run)}>
-                    ✕
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link>{" "}
+                  <StateBadge state={run.state} />
+                  <Button
+                    kind="quiet"
+                    aria-label={`Remove ${run.name}, trial ${run.trialId}`}
+                    onClick={() => drop(run)}
+                  >
+                    <Icon name="close" />
                   </Button>
                 </th>
               ))}
@@ -56,14 +64,14 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
           </thead>
           <tbody>
             {shown.map((line) => (
-              <tr key={line.name} className={line.differs ? "differs" : ""}>
+              <tr key={line.name} data-differs={line.differs || undefined}>
                 <td>
                   <code>{escapeControl(line.name)}</code>
-                  {line.differs && all && <span className="tag">differs</span>}
+                  {line.differs && all && <span className={typography.tag}>differs</span>}
                 </td>
                 {line.cells.map((cell, index) => (
-                  <td key={index} className="number">
-                    {cell ?? <span className="soft">none</span>}
+                  <td key={index} className={layout.numberCell}>
+                    {cell ?? <span className={typography.soft}>none</span>}
                   </td>
                 ))}
               </tr>
@@ -71,7 +79,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
           </tbody>
         </table>
       </div>
-      {shown.length === 0 && <p className="hint">Nothing differs in {what}.</p>}
+      {shown.length === 0 && <p className={typography.hint}>Nothing differs in {what}.</p>}
     </section>
   );
 }

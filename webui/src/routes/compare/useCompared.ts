@@ -7,10 +7,22 @@ import type { Compared } from "./runs";
 
 /** Experiments stand for their best trial. In the order in which they were chosen. */
 export function useCompared(experiments: readonly number[], trials: readonly number[]) {
-  const filter = wireFilter({ kind: "group", conjunction: "or", children: experiments.map((id) => ({ kind: "field", column: "id", operator: "=", value: id })) }, true);
-  const rows = useQuery({ ...rowsQuery({ filter, sort: "id=asc", showArchived: true }, [], 0), enabled: experiments.length > 0 });
+  const filter = wireFilter(
+    {
+      kind: "group",
+      conjunction: "or",
+      children: experiments.map((id) => ({ kind: "field", column: "id", operator: "=", value: id })),
+    },
+    true,
+  );
+  const rows = useQuery({
+    ...rowsQuery({ filter, sort: "id=asc", showArchived: true }, [], 0),
+    enabled: experiments.length > 0,
+  });
   const byId = useMemo(() => new Map((rows.data?.experiments ?? []).map((row) => [row.id, row])), [rows.data]);
-  const fromExperiments = experiments.map((id) => byId.get(id)?.trialId).filter((id): id is number => typeof id === "number");
+  const fromExperiments = experiments
+    .map((id) => byId.get(id)?.trialId)
+    .filter((id): id is number => typeof id === "number");
   const ids = [...new Set([...fromExperiments, ...trials])].slice(0, 500);
   const summaries = useQuery(summariesQuery("many", ids, []));
   const compared = useMemo(() => {
@@ -32,5 +44,10 @@ export function useCompared(experiments: readonly number[], trials: readonly num
     // eslint-disable-next-line react-hooks/exhaustive-deps -- `ids` is made of these
   }, [summaries.data, byId, trials, experiments]);
   const isPending = (experiments.length > 0 && rows.isPending) || (ids.length > 0 && summaries.isPending);
-  return { compared, missing: experiments.length + trials.length - compared.length, error: rows.error ?? summaries.error, isPending };
+  return {
+    compared,
+    missing: experiments.length + trials.length - compared.length,
+    error: rows.error ?? summaries.error,
+    isPending,
+  };
 }

@@ -1,5 +1,5 @@
 import { CheckpointTable } from "@/components/CheckpointTable";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 
 export default function Checkpoints({ experiment }: TabProps) {
   return <CheckpointTable experimentId={experiment.id} />;

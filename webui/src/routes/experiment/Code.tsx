@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Failure } from "@/components/base/Failure";
@@ -9,8 +10,11 @@ import { FileTree } from "@/components/code/FileTree";
 import { SourceText } from "@/components/code/SourceText";
 import { bytes } from "@/format/number";
 import { fileQuery, fileTreeQuery } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Code.module.css";
 
 /** The context that the experiment runs: its files, one of them, and what differs from the parent's. */
 export default function Code({ experiment }: TabProps) {
@@ -20,28 +24,32 @@ export default function Code({ experiment }: TabProps) {
   if (error) return <Failure error={error} />;
   if (!tree) return <Loading what="the files" />;
   if (tree.length === 0) {
-    return <EmptyState title="No files came with it" command="det experiment create config.yaml context/" />;
+    return <EmptyState title="No files" command="det experiment create config.yaml context/" />;
   }
   const parent = experiment.forkedFrom ?? null;
   return (
-    <section className="code-layout" aria-label="Code">
-      <nav className="card code-tree" aria-label="Files">
+    <section className={styles.layout} aria-label="Code">
+      <nav className={clsx(layout.card, styles.tree)} aria-label="Files">
         <FileTree nodes={tree} chosen={path} onChoose={setPath} />
       </nav>
-      <div className="field">
+      <div className={layout.field}>
         {path === "" ? (
           <EmptyState title="Choose a file" />
         ) : (
           <>
-            <div className="row">
-              <code className="grow">{escapeControl(path)}</code>
+            <div className={layout.row}>
+              <code className={layout.grow}>{escapeControl(path)}</code>
               {parent !== null && (
                 <Button aria-pressed={compare} onClick={() => setCompare(!compare)}>
                   Difference to {parent}
                 </Button>
               )}
             </div>
-            {compare && parent !== null ? <Difference before={parent} after={experiment.id} path={path} /> : <File id={experiment.id} path={path} />}
+            {compare && parent !== null ? (
+              <Difference before={parent} after={experiment.id} path={path} />
+            ) : (
+              <File id={experiment.id} path={path} />
+            )}
           </>
         )}
       </div>
@@ -56,7 +64,7 @@ function File({ id, path }: { id: number; path: string }) {
   if (data.binary) return <EmptyState title={`Not text: ${bytes(data.size)}`} />;
   return (
     <>
-      {data.truncated && <p className="warning">Only the first part of {bytes(data.size)} is shown.</p>}
+      {data.truncated && <p className={typography.warning}>Only the first part of {bytes(data.size)} is shown.</p>}
       <SourceText text={data.text} label={path} />
     </>
   );
@@ -67,6 +75,6 @@ function Difference({ before, after, path }: { before: number; after: number; pa
   const now = useQuery(fileQuery(after, path));
   if (now.error) return <Failure error={now.error} />;
   if (!now.data || old.isPending) return <Loading what="both files" />;
-  if (!old.data) return <p className="hint">Experiment {before} has no such file: all of it is new.</p>;
+  if (!old.data) return <p className={typography.hint}>Experiment {before} has no such file: all of it is new.</p>;
   return <DiffView before={old.data.text} after={now.data.text} label={`${path}: experiment ${before} to ${after}`} />;
 }

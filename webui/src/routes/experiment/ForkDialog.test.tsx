@@ -9,7 +9,16 @@ import ForkDialog from "./ForkDialog";
 const CHECK = "POST /detent/config/check";
 const CREATE = "POST /api/v1/experiments";
 
-const remark = (change: Partial<ConfigDiagnostic> = {}): ConfigDiagnostic => ({ severity: "error", code: "type", message: "a number was expected", path: "lr", line: 3, column: 7, hint: "write 0.1", ...change });
+const remark = (change: Partial<ConfigDiagnostic> = {}): ConfigDiagnostic => ({
+  severity: "error",
+  code: "type",
+  message: "a number was expected",
+  path: "lr",
+  line: 3,
+  column: 7,
+  hint: "write 0.1",
+  ...change,
+});
 const configOf = ({ body }: Asked) => (body as { config: string }).config;
 
 async function fork() {
@@ -33,7 +42,10 @@ async function type(from: string, to: string) {
 }
 
 const button = (name: string) => screen.getByRole("button", { name });
-const remarks = () => within(document.querySelector<HTMLElement>(".remarks")!).queryAllByRole("listitem").map((each) => each.textContent);
+const remarks = () =>
+  within(screen.getByRole("list", { name: "Remarks" }))
+    .queryAllByRole("listitem")
+    .map((each) => each.textContent);
 
 describe("a fork", () => {
   beforeEach(() => stopClock());
@@ -44,7 +56,11 @@ describe("a fork", () => {
     await type("0.1", "0.2");
     await user.click(button("Create paused"));
     await pass();
-    expect(master.of(CREATE)[0]?.body).toEqual({ parentId: 7, config: "# ours\nname: Fork of digits\nlr: 0.2\n", activate: false });
+    expect(master.of(CREATE)[0]?.body).toEqual({
+      parentId: 7,
+      config: "# ours\nname: Fork of digits\nlr: 0.2\n",
+      activate: false,
+    });
     expect(address()).toBe("/experiments/8");
   });
 
@@ -79,7 +95,8 @@ describe("a fork", () => {
   it("is judged by the check of its newest text, whichever answer comes last", async () => {
     const { master } = await fork();
     const slow = held<object>();
-    master.answers[CHECK] = (asked) => (configOf(asked).includes("many") ? slow.promise : { ok: true, diagnostics: [] });
+    master.answers[CHECK] = (asked) =>
+      configOf(asked).includes("many") ? slow.promise : { ok: true, diagnostics: [] };
     await type("0.1", "many");
     await type("many", "0.3");
     slow.give({ ok: false, diagnostics: [remark()] });

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
@@ -6,11 +6,13 @@ import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
-import "@/components/code/code.css";
 import { type Remark, YamlEditor } from "@/components/editor/YamlEditor";
 import { checkConfig, type ConfigDiagnostic, configQuery, forkExperiment } from "@/services/experiments";
 import { forkText } from "./forkText";
 import { escapeControl } from "@/format/escapeControl";
+import dialogStyles from "@/components/base/Dialog.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./ForkDialog.module.css";
 
 interface Props {
   parentId: number;
@@ -26,8 +28,6 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const [text, setText] = useState<string | null>(null);
   const [edited, setEdited] = useState(false);
   const [found, setFound] = useState<readonly ConfigDiagnostic[]>([]);
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
   useEffect(() => {
     if (config && text === null) setText(forkText(config.submitted, parentId, trial));
   }, [config, text, parentId, trial]);
@@ -38,7 +38,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       const { diagnostics } = await checkConfig(value);
       // Answers may overtake each other: what was found in an older text holds nothing back.
       if (mine === asked.current) setFound(diagnostics);
-      return diagnostics.map((each) => ({ ...each, message: each.hint ? `${each.message} (${each.hint})` : each.message }));
+      return diagnostics.map((each) => ({
+        ...each,
+        message: each.hint ? `${each.message} (${each.hint})` : each.message,
+      }));
     } catch {
       // Without an answer the master checks once more when it is sent.
       return [];
@@ -49,20 +52,25 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     setEdited(true);
   };
   const errors = found.filter((each) => each.severity === "error");
-  const why = errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
-  const send = async (activate: boolean) => {
-    setBusy(true);
-    try {
-      const id = await forkExperiment(parentId, text ?? "", activate);
+  const why =
+    errors.length === 0 ? undefined : errors.length === 1 ? "the error above" : `the ${errors.length} errors above`;
+  const fork = useMutation({
+    mutationFn: (activate: boolean) => forkExperiment(parentId, text ?? "", activate),
+    networkMode: "always",
+    onSuccess: (id) => {
       onClose();
       void navigate(`/experiments/${id}`);
-    } catch (failure) {
-      setProblem(failure instanceof Problem && failure.diagnostics.length > 0 ? "The master found these when it was sent:\n" + failure.message : messageOf(failure));
-      setBusy(false);
-    }
-  };
+    },
+  });
   return (
-    <Dialog open onClose={onClose} wide kept={edited} title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`} description="The code stays the parent's; change what you want to try.">
+    <Dialog
+      open
+      onClose={onClose}
+      wide
+      kept={edited}
+      title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`}
+      description="The code stays the parent's; change what you want to try."
+    >
       {error ? (
         <Failure error={error} />
       ) : text === null ? (
@@ -70,25 +78,25 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       ) : (
         <>
           <YamlEditor label="Configuration" value={text} onChange={edit} check={check} />
-          <ul className="remarks" aria-live="polite">
+          <ul className={styles.remarks} aria-label="Remarks" aria-live="polite">
             {found.map((each, index) => (
-              <li key={index} className={each.severity === "error" ? "field-problem" : "hint"}>
+              <li key={index} className={each.severity === "error" ? typography.problem : typography.hint}>
                 line {each.line}:{each.column} {each.severity} [{each.code}] {escapeControl(each.message)}
                 {each.hint && ` — ${escapeControl(each.hint)}`}
               </li>
             ))}
           </ul>
-          {problem && (
-            <pre className="field-problem" role="alert">
-              {problem}
+          {fork.error && (
+            <pre className={typography.problem} role="alert">
+              {refusalOf(fork.error)}
             </pre>
           )}
-          <div className="dialog-foot">
+          <div className={dialogStyles.foot}>
             <Button onClick={onClose}>Cancel</Button>
-            <Button busy={busy} why={why} onClick={() => void send(false)}>
+            <Button busy={fork.isPending} why={why} onClick={() => fork.mutate(false)}>
               Create paused
             </Button>
-            <Button kind="primary" busy={busy} why={why} onClick={() => void send(true)}>
+            <Button kind="primary" busy={fork.isPending} why={why} onClick={() => fork.mutate(true)}>
               Create and start
             </Button>
           </div>
@@ -96,4 +104,10 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       )}
     </Dialog>
   );
+}
+
+function refusalOf(error: Error): string {
+  return error instanceof Problem && error.diagnostics.length > 0
+    ? "The master found these when it was sent:\n" + error.message
+    : messageOf(error);
 }

@@ -23,15 +23,32 @@ async function page(status: Partial<ExperimentStatus>) {
   return { master, ...shown };
 }
 
-const steering = () => within(screen.getByRole("group", { name: "Steer the experiment" }));
-const titles = () => steering().getAllByRole("button").map((button) => button.textContent).slice(0, 4);
-const state = () => screen.getAllByRole("status").map((each) => each.textContent).join();
+const steering = () => within(screen.getByRole("group", { name: "Experiment actions" }));
+const titles = () =>
+  steering()
+    .getAllByRole("button")
+    .map((button) => button.textContent)
+    .slice(0, 4);
+const state = () =>
+  screen
+    .getAllByRole("status")
+    .map((each) => each.textContent)
+    .join();
 
 describe("the four buttons", () => {
   beforeEach(() => stopClock());
 
-  it.each(["STATE_QUEUED", "STATE_RUNNING", "STATE_PAUSING", "STATE_PAUSED", "STATE_COMPLETED", "STATE_ERROR"] as const)("are there in %s, in their order", async (name) => {
-    const none = Object.fromEntries(Object.keys(statusOf().can).map((verb) => [verb, false])) as ExperimentStatus["can"];
+  it.each([
+    "STATE_QUEUED",
+    "STATE_RUNNING",
+    "STATE_PAUSING",
+    "STATE_PAUSED",
+    "STATE_COMPLETED",
+    "STATE_ERROR",
+  ] as const)("are there in %s, in their order", async (name) => {
+    const none = Object.fromEntries(
+      Object.keys(statusOf().can).map((verb) => [verb, false]),
+    ) as ExperimentStatus["can"];
     await page({ state: name, can: none });
     expect(titles()).toEqual(["Pause", "Activate", "Stop", "Kill"]);
   });
@@ -57,15 +74,37 @@ describe("Kill", () => {
   beforeEach(() => stopClock());
   const KILL = "POST /api/v1/experiments/7/kill";
   const CANCEL = "POST /api/v1/experiments/7/cancel";
-  const trial = (trialId: number, state: ExperimentStatus["state"], steps: number) => ({ trialId, state, text: "", since: CREATED, waiting: null, restarts: 0, progress: 0.5, steps });
-  const mark = (trialId: number, steps: number, time: string) => ({ trialId, time, kind: "checkpoint", steps, text: "" });
+  const trial = (trialId: number, state: ExperimentStatus["state"], steps: number) => ({
+    trialId,
+    state,
+    text: "",
+    since: CREATED,
+    waiting: null,
+    restarts: 0,
+    progress: 0.5,
+    steps,
+  });
+  const mark = (trialId: number, steps: number, time: string) => ({
+    trialId,
+    time,
+    kind: "checkpoint",
+    steps,
+    text: "",
+  });
 
   async function asked() {
-    const { master } = await page({ now: "2026-11-21T12:10:00Z", trials: [trial(3, "STATE_RUNNING", 523), trial(4, "STATE_RUNNING", 57), trial(5, "STATE_QUEUED", 90)] });
+    const { master } = await page({
+      now: "2026-11-21T12:10:00Z",
+      trials: [trial(3, "STATE_RUNNING", 523), trial(4, "STATE_RUNNING", 57), trial(5, "STATE_QUEUED", 90)],
+    });
     Object.assign(master.answers, {
       [KILL]: {},
       [CANCEL]: {},
-      "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [mark(3, 300, "2026-11-21T11:50:00Z"), mark(3, 400, "2026-11-21T11:58:00Z"), mark(5, 80, CREATED)] },
+      "GET /detent/experiments/7/timeline": {
+        now: CREATED,
+        segments: [],
+        marks: [mark(3, 300, "2026-11-21T11:50:00Z"), mark(3, 400, "2026-11-21T11:58:00Z"), mark(5, 80, CREATED)],
+      },
     });
     await user.click(steering().getByRole("button", { name: "Kill" }));
     await pass();
@@ -80,7 +119,9 @@ describe("Kill", () => {
       "Trial 3: 123 steps since the checkpoint at step 400, 12 min 00 s ago",
       "Trial 4: all 57 steps, as it has no checkpoint yet",
     ]);
-    expect(dialog.getByText("Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it.")).toBeVisible();
+    expect(
+      dialog.getByText("Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it."),
+    ).toBeVisible();
     await user.click(dialog.getByRole("button", { name: "Kill" }));
     await pass();
     expect(master.of(KILL)).toHaveLength(1);
@@ -98,9 +139,17 @@ describe("Delete", () => {
   it("asks for the same phrase as the list, and names the experiment", async () => {
     stopClock();
     const none = statusOf();
-    const { master } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
+    const { master, address } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
     const DELETE = "DELETE /api/v1/experiments/7";
-    Object.assign(master.answers, { [DELETE]: {}, "POST /detent/experiments/search": { total: 1, offset: 0, experiments: [rowOf(7, { name: "digits" })], unknownColumns: [] } });
+    Object.assign(master.answers, {
+      [DELETE]: {},
+      "POST /detent/experiments/search": {
+        total: 1,
+        offset: 0,
+        experiments: [rowOf(7, { name: "digits" })],
+        unknownColumns: [],
+      },
+    });
     await user.click(screen.getByRole("button", { name: "More for this experiment" }));
     await user.click(screen.getByRole("menuitem", { name: /Delete/ }));
     await pass();
@@ -109,6 +158,21 @@ describe("Delete", () => {
     await user.type(dialog.getByRole("textbox", { name: /Type/ }), "delete 1 experiment{Enter}");
     await pass();
     expect(master.of(DELETE)).toHaveLength(1);
+    expect(address()).toBe("/");
+  });
+
+  it("stays on the page where it is refused, and says why", async () => {
+    stopClock();
+    const none = statusOf();
+    const { master, address } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
+    master.answers["DELETE /api/v1/experiments/7"] = new Refusal(403, "only its owner deletes it");
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    await user.click(screen.getByRole("menuitem", { name: /Delete/ }));
+    await pass();
+    await user.type(screen.getByRole("textbox", { name: /Type/ }), "delete 1 experiment{Enter}");
+    await pass();
+    expect(screen.getByText("only its owner deletes it")).toBeVisible();
+    expect(address()).toBe("/experiments/7");
   });
 });
 

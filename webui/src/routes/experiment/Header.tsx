@@ -16,15 +16,27 @@ import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
-const ForkDialog = lazy(() => import("./ForkDialog"), () => null);
+const ForkDialog = lazy(
+  () => import("./ForkDialog"),
+  () => null,
+);
 
 interface Props {
   experiment: Experiment;
   status: ExperimentStatus;
 }
 
-const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "kill"); title: string; note?: string; keys?: string; danger?: boolean }[] = [
+const STEERING: readonly {
+  verb: Steering & ("pause" | "activate" | "cancel" | "kill");
+  title: string;
+  note?: string;
+  keys?: string;
+  danger?: boolean;
+}[] = [
   { verb: "pause", title: "Pause", keys: "p" },
   { verb: "activate", title: "Activate", keys: "a" },
   { verb: "cancel", title: "Stop", note: "Saves a checkpoint, then ends the experiment" },
@@ -35,23 +47,42 @@ const STEERING: readonly { verb: Steering & ("pause" | "activate" | "cancel" | "
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
-  const { busy, steer } = useSteering(id);
+  const { busy, steer } = useSteering(id, () => void navigate("/"));
   const [forking, setForking] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
-  const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : void steer(verb));
+  const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : steer(verb));
   const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
   useActions([
-    ...STEERING.map(({ verb, title, keys }) => ({ id: verb, title, keys, group: "Experiment", disabled: why(verb), run: () => press(verb) })),
+    ...STEERING.map(({ verb, title, keys }) => ({
+      id: verb,
+      title,
+      keys,
+      group: "Experiment",
+      disabled: why(verb),
+      run: () => press(verb),
+    })),
     { id: "fork", title: "Fork", keys: "f", group: "Experiment", disabled: why("fork"), run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Experiment", run: () => void navigate(`/experiments/${id}/logs`) },
-    { id: "metrics", title: "Metrics", keys: "m", group: "Experiment", run: () => void navigate(`/experiments/${id}/metrics`) },
-    { id: "overview", title: "Overview", keys: "o", group: "Experiment", run: () => void navigate(`/experiments/${id}/overview`) },
+    {
+      id: "metrics",
+      title: "Metrics",
+      keys: "m",
+      group: "Experiment",
+      run: () => void navigate(`/experiments/${id}/metrics`),
+    },
+    {
+      id: "overview",
+      title: "Overview",
+      keys: "o",
+      group: "Experiment",
+      run: () => void navigate(`/experiments/${id}/overview`),
+    },
     { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
   ]);
   return (
-    <header className="field">
-      <p className="crumbs">
+    <header className={layout.field}>
+      <p className={typography.crumbs}>
         <Link to="/">Experiments</Link> / {id}
         {experiment.forkedFrom !== null && experiment.forkedFrom !== undefined && (
           <>
@@ -60,12 +91,27 @@ export function Header({ experiment, status }: Props) {
           </>
         )}
       </p>
-      <div className="page-head">
+      <div className={layout.pageHead}>
         <EditableName id={id} name={experiment.name} />
-        <span className="grow" />
-        <div className="row" role="group" aria-label="Steer the experiment">
+        <span className={layout.grow} />
+        <div className={layout.row} role="group" aria-label="Experiment actions">
           {STEERING.map(({ verb, title, note, danger }) => (
-            <Button key={verb} kind={danger ? "danger" : verb === "pause" || verb === "activate" ? (status.can[verb] ? "primary" : "plain") : "plain"} why={why(verb)} title={note} busy={busy === verb} onClick={() => press(verb)}>
+            <Button
+              key={verb}
+              kind={
+                danger
+                  ? "danger"
+                  : verb === "pause" || verb === "activate"
+                    ? status.can[verb]
+                      ? "primary"
+                      : "plain"
+                    : "plain"
+              }
+              why={why(verb)}
+              title={note}
+              busy={busy === verb}
+              onClick={() => press(verb)}
+            >
               {title}
             </Button>
           ))}
@@ -76,26 +122,32 @@ export function Header({ experiment, status }: Props) {
             label="More for this experiment"
             items={[
               status.archived
-                ? { title: "Unarchive", run: () => void steer("unarchive"), why: why("unarchive") }
-                : { title: "Archive", run: () => void steer("archive"), why: why("archive") },
+                ? { title: "Unarchive", run: () => steer("unarchive"), why: why("unarchive") }
+                : { title: "Archive", run: () => steer("archive"), why: why("archive") },
               { title: "Compare with others", run: () => void navigate(`/compare?experiments=${id}`) },
               { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
             ]}
           >
-            More ▾
+            More <Icon name="down" />
           </Menu>
         </div>
       </div>
-      <div className="row">
+      <div className={layout.row}>
         <Now status={status} />
         <Progress id={id} status={status} />
         <Labels id={id} labels={experiment.labels} />
       </div>
-      {forking && (
-        <ForkDialog parentId={id} onClose={() => setForking(false)} />
+      {forking && <ForkDialog parentId={id} onClose={() => setForking(false)} />}
+      {killing && (
+        <KillDialog
+          id={id}
+          status={status}
+          onClose={() => setKilling(false)}
+          kill={() => steer("kill")}
+          stop={() => steer("cancel")}
+        />
       )}
-      {killing && <KillDialog id={id} status={status} onClose={() => setKilling(false)} kill={() => void steer("kill")} stop={() => void steer("cancel")} />}
-      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={[id]} run={() => void steer("delete").then(() => navigate("/"))} />
+      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={[id]} run={() => steer("delete")} />
     </header>
   );
 }
@@ -104,11 +156,12 @@ export function Header({ experiment, status }: Props) {
 function Now({ status }: { status: ExperimentStatus }) {
   const now = useNow();
   return (
-    <span className="row" role="status" aria-live="polite">
+    <span className={layout.row} role="status" aria-live="polite">
       <StateBadge state={status.state} />
-      {status.archived && <span className="tag">archived</span>}
-      <span className="soft">
-        {status.text === stateLook(status.state).word ? "for" : `${status.text},`} <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
+      {status.archived && <span className={typography.tag}>archived</span>}
+      <span className={typography.soft}>
+        {status.text === stateLook(status.state).word ? "for" : `${status.text},`}{" "}
+        <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
     </span>
   );
@@ -119,9 +172,11 @@ function Progress({ id, status }: { id: number; status: ExperimentStatus }) {
   const { data } = useQuery({ ...progressQuery(id), enabled: live, placeholderData: status });
   const shown = live && data ? data : status;
   return (
-    <span className="row">
+    <span className={layout.row}>
       <ProgressBar fraction={status.state === "STATE_COMPLETED" ? 1 : shown.progress} label="Progress" />
-      {shown.etaSeconds !== null && <span className="soft">about {duration(shown.etaSeconds * 1000)} left</span>}
+      {shown.etaSeconds !== null && (
+        <span className={typography.soft}>about {duration(shown.etaSeconds * 1000)} left</span>
+      )}
     </span>
   );
 }

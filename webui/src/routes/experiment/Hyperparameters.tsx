@@ -5,7 +5,6 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { pointsOf, varying } from "@/components/hyperparameters/axes";
 import { HeatMap } from "@/components/hyperparameters/HeatMap";
-import "@/components/hyperparameters/hyperparameters.css";
 import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
 import { ParallelCoordinates } from "@/components/hyperparameters/ParallelCoordinates";
 import { Scatter } from "@/components/hyperparameters/Scatter";
@@ -13,24 +12,35 @@ import { flatten } from "@/format/nested";
 import { figure } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Hyperparameters.module.css";
 
-const MOST = 500;
+const DISPLAY_LIMIT = 500;
 
 /** What the hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
   const trials = useQuery(trialsQuery(experiment.id));
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const [chosen, setChosen] = useState("");
-  const metrics = (names.data?.metrics ?? []).filter((metric) => metric.type === "number" && metric.group === "validation");
+  const metrics = (names.data?.metrics ?? []).filter(
+    (metric) => metric.type === "number" && metric.group === "validation",
+  );
   const metric = metrics.find((each) => each.name === (chosen || experiment.searcherMetric)) ?? metrics[0];
-  const ids = useMemo(() => (trials.data ?? []).slice(0, MOST).map((trial) => trial.id), [trials.data]);
+  const ids = useMemo(() => (trials.data ?? []).slice(0, DISPLAY_LIMIT).map((trial) => trial.id), [trials.data]);
   const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
   const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
   const searcher = (experiment.config as { searcher?: { smaller_is_better?: boolean } }).searcher;
-  const smaller = metric?.name === experiment.searcherMetric ? searcher?.smaller_is_better !== false : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
-  const points = useMemo(() => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []), [summaries.data, metric, smaller]);
+  const smaller =
+    metric?.name === experiment.searcherMetric
+      ? searcher?.smaller_is_better !== false
+      : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
+  const points = useMemo(
+    () => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []),
+    [summaries.data, metric, smaller],
+  );
   const different = useMemo(() => varying(points), [points]);
   const failure = trials.error ?? names.error ?? summaries.error;
   if (failure) return <Failure error={failure} />;
@@ -38,10 +48,10 @@ export default function Hyperparameters({ experiment }: TabProps) {
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
   const shared = { points, metric: metric.name, smallerIsBetter: smaller };
   return (
-    <section className="field" aria-label="Hyperparameters">
-      <div className="row">
+    <section className={layout.field} aria-label="Hyperparameters">
+      <div className={layout.row}>
         <label>
-          <span className="soft">Metric</span>
+          <span className={typography.soft}>Metric</span>
           <select value={metric.name} onChange={(event) => setChosen(event.target.value)}>
             {metrics.map((each) => (
               <option key={each.name} value={each.name}>
@@ -50,25 +60,29 @@ export default function Hyperparameters({ experiment }: TabProps) {
             ))}
           </select>
         </label>
-        {trials.data.length > MOST && <span className="hint">The first {MOST} of {trials.data.length} trials.</span>}
+        {trials.data.length > DISPLAY_LIMIT && (
+          <span className={typography.hint}>
+            The first {DISPLAY_LIMIT} of {trials.data.length} trials.
+          </span>
+        )}
       </div>
-      <section className="card" aria-label="Parallel coordinates">
+      <section className={layout.card} aria-label="Parallel coordinates">
         <h2>Parallel coordinates</h2>
         <ParallelCoordinates {...shared} names={different} />
       </section>
-      <div className="cards">
-        <section className="card" aria-label="Importance">
+      <div className={layout.cards}>
+        <section className={layout.card} aria-label="Importance">
           <h2>Importance</h2>
           <ImportanceBars points={points} names={different} metric={metric.name} />
         </section>
-        <section className="card" aria-label="Heat map">
+        <section className={layout.card} aria-label="Heat map">
           <h2>Heat map</h2>
           <HeatMap key={different.join()} {...shared} names={different} />
         </section>
       </div>
-      <section className="field" aria-label="Scatter">
+      <section className={layout.field} aria-label="Scatter">
         <h2>Scatter</h2>
-        <div className="scatters">
+        <div className={styles.scatters}>
           {different.slice(0, 24).map((name) => (
             <Scatter key={name} {...shared} name={name} />
           ))}
@@ -83,16 +97,16 @@ function Same({ hparams }: { hparams: Record<string, unknown> }) {
   const values = Object.entries(flatten(hparams));
   if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
   return (
-    <section className="card" aria-label="Hyperparameters">
-      <p className="hint">All trials have the same values, or none has reported a figure yet.</p>
-      <table className="plain-table">
+    <section className={layout.card} aria-label="Hyperparameters">
+      <p className={typography.hint}>All trials have the same values, or none has reported a figure yet.</p>
+      <table className={layout.table}>
         <tbody>
           {values.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">
                 <code>{escapeControl(name)}</code>
               </th>
-              <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
+              <td className={layout.numberCell}>{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>
           ))}
         </tbody>

@@ -3,6 +3,8 @@ import { Confirmation } from "@/components/Confirmation";
 import { useNow } from "@/hooks/useNow";
 import { type ExperimentStatus, timelineQuery } from "@/services/experiments";
 import { unsavedText, unsavedWork } from "./unsavedWork";
+import experimentNamesStyles from "@/components/ExperimentNames.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   id: number;
@@ -21,20 +23,33 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
   const lost = timeline ? unsavedWork(status.trials, timeline.marks) : null;
   const stopping = status.can.cancel ? undefined : (status.why.cancel ?? "not now");
   return (
-    <Confirmation open onClose={onClose} title={`Kill experiment ${id}?`} action="Kill" run={kill} alternative={{ title: "Stop instead", run: stop, why: stopping }}>
+    <Confirmation
+      open
+      onClose={onClose}
+      title={`Kill experiment ${id}?`}
+      action="Kill"
+      run={kill}
+      alternative={{ title: "Stop instead", run: stop, why: stopping }}
+    >
       <p>Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it.</p>
       {lost === null ? (
-        <p>{error ? "The work since the last checkpoint is lost; the checkpoints could not be loaded." : "The work since the last checkpoint is lost."}</p>
+        <p>
+          {error
+            ? "The work since the last checkpoint is lost; the checkpoints could not be loaded."
+            : "The work since the last checkpoint is lost."}
+        </p>
       ) : lost.length === 0 ? (
         <p>No trial is running, so no work is lost.</p>
       ) : (
         <>
           <p>This work is lost:</p>
-          <ul className="names" aria-label="Lost work">
+          <ul className={experimentNamesStyles.names} aria-label="Lost work">
             {lost.slice(0, MAX_TRIALS).map((work) => (
               <li key={work.trialId}>{unsavedText(work, now)}</li>
             ))}
-            {lost.length > MAX_TRIALS && <li className="soft">and of {lost.length - MAX_TRIALS} more trials</li>}
+            {lost.length > MAX_TRIALS && (
+              <li className={typography.soft}>and of {lost.length - MAX_TRIALS} more trials</li>
+            )}
           </ul>
         </>
       )}

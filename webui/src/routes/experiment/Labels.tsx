@@ -1,50 +1,52 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { clsx } from "clsx";
 import { type FormEvent, useState } from "react";
-import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
-import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
-import { editExperiment } from "@/services/experiments";
+import { useEditExperiment } from "./useEditExperiment";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** The experiment's tags, added and taken away in place. */
 export function Labels({ id, labels }: { id: number; labels: readonly string[] }) {
-  const queries = useQueryClient();
-  const say = useSay();
+  const edit = useEditExperiment(id);
   const [typed, setTyped] = useState("");
-  const keep = async (next: string[]) => {
-    try {
-      await editExperiment(id, { labels: next });
-      await queries.invalidateQueries({ queryKey: ["experiment", String(id)] });
-    } catch (error) {
-      say({ text: messageOf(error), kind: "failed" });
-    }
-  };
   const add = (event: FormEvent) => {
     event.preventDefault();
-    if (typed.trim()) void keep([...labels, typed.trim()]);
+    if (typed.trim()) edit.mutate({ labels: [...labels, typed.trim()] });
     setTyped("");
   };
   return (
-    <span className="row">
+    <span className={layout.row}>
       {labels.map((label) => (
-        <span key={label} className="tag" title={label}>
+        <span key={label} className={typography.tag} title={label}>
           {escapeControl(label)}
         </span>
       ))}
-      <Popover label="Change the tags" trigger="Tags">
+      <Popover label="Edit tags" trigger="Tags">
         <ul>
           {labels.map((label) => (
-            <li key={label} className="row">
-              <span className="tag grow">{escapeControl(label)}</span>
-              <Button kind="quiet" aria-label={`Take away the tag ${label}`} onClick={() => void keep(labels.filter((each) => each !== label))}>
-                ✕
+            <li key={label} className={layout.row}>
+              <span className={clsx(typography.tag, layout.grow)}>{escapeControl(label)}</span>
+              <Button
+                kind="quiet"
+                aria-label={`Remove tag ${label}`}
+                onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
+              >
+                <Icon name="close" />
               </Button>
             </li>
           ))}
         </ul>
-        <form className="row" onSubmit={add}>
-          <input value={typed} maxLength={100} onChange={(event) => setTyped(event.target.value)} placeholder="New tag" aria-label="New tag" />
+        <form className={layout.row} onSubmit={add}>
+          <input
+            value={typed}
+            maxLength={100}
+            onChange={(event) => setTyped(event.target.value)}
+            placeholder="New tag"
+            aria-label="New tag"
+          />
           <Button type="submit">Add</Button>
         </form>
       </Popover>

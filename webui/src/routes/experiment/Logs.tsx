@@ -6,7 +6,8 @@ import { Loading } from "@/components/base/Loading";
 import { TrialLog } from "@/components/logs/TrialLog";
 import { stateLook } from "@/format/states";
 import { trialsQuery } from "@/services/experiments";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
+import typography from "@/styles/typography.module.css";
 
 /** The log of one of its trials: of the one that failed first, else of the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {
@@ -14,13 +15,14 @@ export default function Logs({ experiment }: TabProps) {
   const [chosen, setChosen] = useState<number | null>(null);
   if (error && !trials) return <Failure error={error} />;
   if (!trials) return <Loading what="the trials" />;
-  const trial = trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
+  const trial =
+    trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
   if (!trial) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   return (
     <>
       {trials.length > 1 && (
         <label>
-          <span className="soft">Trial</span>
+          <span className={typography.soft}>Trial</span>
           <select value={trial.id} onChange={(event) => setChosen(Number(event.target.value))}>
             {trials.map((each) => (
               <option key={each.id} value={each.id}>

@@ -6,9 +6,10 @@ import { MetricBoard } from "@/components/board/MetricBoard";
 import { toNumber } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
+import typography from "@/styles/typography.module.css";
 
-const MOST = 50;
+const DISPLAY_LIMIT = 50;
 
 /** The curves of all trials over each other; of many, of the best ones. */
 export default function Metrics({ experiment }: TabProps) {
@@ -17,10 +18,14 @@ export default function Metrics({ experiment }: TabProps) {
   const runs = useMemo(() => {
     const all = [...(trials.data ?? [])];
     const value = (metric: unknown) => (Number.isNaN(toNumber(metric)) ? Infinity : toNumber(metric));
-    const smaller = (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !== false;
-    all.sort((a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id);
+    const smaller =
+      (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !==
+      false;
+    all.sort(
+      (a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id,
+    );
     return all
-      .slice(0, MOST)
+      .slice(0, DISPLAY_LIMIT)
       .sort((a, b) => a.id - b.id)
       .map((trial) => ({ trialId: trial.id, label: `trial ${trial.id}` }));
   }, [trials.data, experiment.config]);
@@ -31,8 +36,18 @@ export default function Metrics({ experiment }: TabProps) {
   if (!names.data || !trials.data) return <Loading what="the figures" />;
   return (
     <>
-      {trials.data.length > MOST && <p className="hint">The best {MOST} of {trials.data.length} trials.</p>}
-      <MetricBoard experimentId={experiment.id} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} {...(marks ? { marks } : {})} />
+      {trials.data.length > DISPLAY_LIMIT && (
+        <p className={typography.hint}>
+          The best {DISPLAY_LIMIT} of {trials.data.length} trials.
+        </p>
+      )}
+      <MetricBoard
+        experimentId={experiment.id}
+        runs={runs}
+        names={names.data.metrics}
+        searcherMetric={names.data.searcherMetric}
+        {...(marks ? { marks } : {})}
+      />
     </>
   );
 }

@@ -8,7 +8,12 @@ import { Overview } from "./Overview";
 it("tells when an experiment was submitted, how long it waited and how long it ran", async () => {
   stopClock();
   fakeMaster({ "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] } });
-  const status = statusOf({ state: "STATE_PAUSED", submittedAt: "2026-11-21T09:00:00Z", waitedSeconds: 600, ranSeconds: 3600 });
+  const status = statusOf({
+    state: "STATE_PAUSED",
+    submittedAt: "2026-11-21T09:00:00Z",
+    waitedSeconds: 600,
+    ranSeconds: 3600,
+  });
   drawn(<Overview experiment={experimentOf()} status={status} />);
   await pass();
   const about = within(screen.getByRole("region", { name: "About" }));

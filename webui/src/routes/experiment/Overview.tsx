@@ -10,6 +10,8 @@ import { runTimes } from "@/format/runTimes";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** What happened when, and why; what it is; where to look next. */
 export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
@@ -18,27 +20,29 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
   return (
     <>
       {waiting.length > 0 && (
-        <p className="warning" role="status">
+        <p className={typography.warning} role="status">
           Trial {waiting[0]!.trialId} waits: {waiting[0]!.waiting}
           {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
         </p>
       )}
-      <section className="card" aria-label="Time line">
+      <section className={layout.card} aria-label="Time line">
         <h2>Time line</h2>
         {timeline && <TimeLine timeline={timeline} />}
       </section>
-      <div className="cards">
-        <section className="card" aria-label="About">
+      <div className={layout.cards}>
+        <section className={layout.card} aria-label="About">
           <h2>About</h2>
-          <dl className="facts">
+          <dl className={typography.facts}>
             <dt>Best {experiment.searcherMetric}</dt>
-            <dd className="number">
+            <dd className={typography.number}>
               {experiment.bestTrialSearcherMetric === null || experiment.bestTrialSearcherMetric === undefined ? (
-                <span className="soft">no validation yet</span>
+                <span className={typography.soft}>no validation yet</span>
               ) : (
                 <>
                   {figure(experiment.bestTrialSearcherMetric)}{" "}
-                  <Link to={`/experiments/${experiment.id}/trials/${experiment.bestTrialId}`}>trial {experiment.bestTrialId}</Link>
+                  <Link to={`/experiments/${experiment.id}/trials/${experiment.bestTrialId}`}>
+                    trial {experiment.bestTrialId}
+                  </Link>
                 </>
               )}
             </dd>
@@ -74,16 +78,16 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
           </dl>
           <CopyText text={`det experiment describe ${experiment.id}`} />
         </section>
-        <section className="card" aria-label="Trials">
+        <section className={layout.card} aria-label="Trials">
           <h2>Trials</h2>
-          <div className="scroll-x">
-            <table className="plain-table">
+          <div className={layout.scrollX}>
+            <table className={layout.table}>
               <thead>
                 <tr>
                   <th>Trial</th>
                   <th>State</th>
-                  <th className="number">Steps</th>
-                  <th className="number">Restarts</th>
+                  <th className={layout.numberCell}>Steps</th>
+                  <th className={layout.numberCell}>Restarts</th>
                   <th>What it does</th>
                 </tr>
               </thead>
@@ -96,15 +100,17 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
                     <td>
                       <StateBadge state={trial.state} />
                     </td>
-                    <td className="number">{trial.steps}</td>
-                    <td className="number">{trial.restarts}</td>
-                    <td className="soft">{escapeControl(trial.text)}</td>
+                    <td className={layout.numberCell}>{trial.steps}</td>
+                    <td className={layout.numberCell}>{trial.restarts}</td>
+                    <td className={typography.soft}>{escapeControl(trial.text)}</td>
                   </tr>
                 ))}
               </tbody>
             </table>
           </div>
-          {status.trials.length > 12 && <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>}
+          {status.trials.length > 12 && (
+            <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>
+          )}
         </section>
       </div>
     </>
@@ -117,9 +123,9 @@ function Times({ status }: { status: ExperimentStatus }) {
   return (
     <>
       <dt>Waited</dt>
-      <dd className="number">{duration(waited)}</dd>
+      <dd className={typography.number}>{duration(waited)}</dd>
       <dt>Ran</dt>
-      <dd className="number">{duration(ran)}</dd>
+      <dd className={typography.number}>{duration(ran)}</dd>
     </>
   );
 }

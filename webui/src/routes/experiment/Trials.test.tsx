@@ -5,7 +5,6 @@ import { fakeMaster } from "@/testing/fakeMaster";
 import { experimentOf, trialOf } from "@/testing/samples";
 import Trials from "./Trials";
 
-
 it("trials sort up and down by anything; those without a value come last either way", async () => {
   stopClock();
   fakeMaster({
@@ -21,7 +20,8 @@ it("trials sort up and down by anything; those without a value come last either 
   });
   const { address } = drawn(<Trials experiment={experimentOf({ bestTrialId: 5 })} />);
   await pass();
-  const order = () => screen.getAllByRole("checkbox").map((box) => Number(box.getAttribute("aria-label")?.slice("Choose trial ".length)));
+  const order = () =>
+    screen.getAllByRole("checkbox").map((box) => Number(box.getAttribute("aria-label")?.slice("Choose trial ".length)));
   const sort = async (title: string) => {
     await user.click(screen.getByRole("button", { name: new RegExp(`^${title}`) }));
     return order();

@@ -11,10 +11,13 @@ import { figure, toNumber } from "@/format/number";
 import { flatten } from "@/format/nested";
 import { trialsQuery } from "@/services/experiments";
 import type { Trial } from "@/services/trials";
-import type { TabProps } from "../Experiment";
+import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
-const SHOWN = 500;
+const DISPLAY_LIMIT = 500;
 
 type Key = "id" | "state" | "steps" | "restarts" | "metric" | `hp.${string}`;
 
@@ -29,30 +32,43 @@ export default function Trials({ experiment }: TabProps) {
   const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
   if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the trials" />;
-  if (trials.length === 0) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
+  if (trials.length === 0)
+    return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   const head = (key: Key, title: string, number = false) => (
-    <th key={key} className={number ? "number" : ""} aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}>
-      <button type="button" className="sort-button" onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}>
+    <th
+      key={key}
+      className={number ? layout.numberCell : undefined}
+      aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : "none"}
+    >
+      <button
+        type="button"
+        className={layout.sortButton}
+        onClick={() => setSort({ key, descending: sort.key === key && !sort.descending })}
+      >
         {escapeControl(title)}
-        {sort.key === key && <span aria-hidden="true">{sort.descending ? "↓" : "↑"}</span>}
+        {sort.key === key && <Icon name={sort.descending ? "arrowDown" : "arrowUp"} />}
       </button>
     </th>
   );
-  const toggle = (id: number) => setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
+  const toggle = (id: number) =>
+    setChosen((now) => (now.has(id) ? new Set([...now].filter((each) => each !== id)) : new Set([...now, id])));
   return (
     <section aria-label="Trials">
-      <div className="row">
-        <Button why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined} onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}>
+      <div className={layout.row}>
+        <Button
+          why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined}
+          onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}
+        >
           Compare {chosen.size > 0 ? chosen.size : ""}
         </Button>
-        <span className="soft">{trials.length} trials</span>
+        <span className={typography.soft}>{trials.length} trials</span>
       </div>
-      <div className="scroll-x">
-        <table className="plain-table">
+      <div className={layout.scrollX}>
+        <table className={layout.table}>
           <thead>
             <tr>
               <th>
-                <span className="visually-hidden">Chosen</span>
+                <span className={typography.visuallyHidden}>Chosen</span>
               </th>
               {head("id", "Trial")}
               {head("state", "State")}
@@ -64,29 +80,34 @@ export default function Trials({ experiment }: TabProps) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, SHOWN).map((trial) => {
+            {rows.slice(0, DISPLAY_LIMIT).map((trial) => {
               const hparams = flatten(trial.hparams);
               return (
                 <tr key={trial.id}>
                   <td>
-                    <input type="checkbox" aria-label={`Choose trial ${trial.id}`} checked={chosen.has(trial.id)} onChange={() => toggle(trial.id)} />
+                    <input
+                      type="checkbox"
+                      aria-label={`Choose trial ${trial.id}`}
+                      checked={chosen.has(trial.id)}
+                      onChange={() => toggle(trial.id)}
+                    />
                   </td>
                   <td>
                     <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
                     {trial.id === experiment.bestTrialId && (
-                      <span className="tag" title="The best one">
-                        ★ best
+                      <span className={typography.tag} title="The best one">
+                        <Icon name="star" /> best
                       </span>
                     )}
                   </td>
                   <td>
                     <StateBadge state={trial.state} />
                   </td>
-                  <td className="number">{figure(trial.searcherMetricValue)}</td>
-                  <td className="number">{trial.totalBatchesProcessed}</td>
-                  <td className="number">{trial.restarts}</td>
+                  <td className={layout.numberCell}>{figure(trial.searcherMetricValue)}</td>
+                  <td className={layout.numberCell}>{trial.totalBatchesProcessed}</td>
+                  <td className={layout.numberCell}>{trial.restarts}</td>
                   {names.map((name) => (
-                    <td key={name} className="number">
+                    <td key={name} className={layout.numberCell}>
                       {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
                     </td>
                   ))}
@@ -99,7 +120,11 @@ export default function Trials({ experiment }: TabProps) {
           </tbody>
         </table>
       </div>
-      {rows.length > SHOWN && <p className="hint">The first {SHOWN} of {rows.length}; the list of experiments and the plots show all.</p>}
+      {rows.length > DISPLAY_LIMIT && (
+        <p className={typography.hint}>
+          The first {DISPLAY_LIMIT} of {rows.length}; the list of experiments and the plots show all.
+        </p>
+      )}
     </section>
   );
 }

@@ -9,14 +9,24 @@ export interface UnsavedWork {
   saved: { steps: number; time: number } | null;
 }
 
-const WITHOUT_WORK = new Set(["STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_PAUSED", "STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"]);
+const WITHOUT_WORK = new Set([
+  "STATE_QUEUED",
+  "STATE_PULLING",
+  "STATE_STARTING",
+  "STATE_PAUSED",
+  "STATE_COMPLETED",
+  "STATE_CANCELED",
+  "STATE_ERROR",
+]);
 
 /** The work that a kill would lose, for each trial that runs. Pure. */
 export function unsavedWork(trials: ExperimentStatus["trials"], marks: Timeline["marks"]): UnsavedWork[] {
   return trials
     .filter((trial) => !WITHOUT_WORK.has(trial.state))
     .map(({ trialId, steps }) => {
-      const saved = marks.filter((mark) => mark.kind === "checkpoint" && mark.trialId === trialId && mark.steps !== null).at(-1);
+      const saved = marks
+        .filter((mark) => mark.kind === "checkpoint" && mark.trialId === trialId && mark.steps !== null)
+        .at(-1);
       return { trialId, steps, saved: saved ? { steps: saved.steps ?? 0, time: Date.parse(saved.time) } : null };
     });
 }

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { Button } from "@/components/base/Button";
@@ -8,6 +9,10 @@ import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { ExperimentNames } from "@/components/ExperimentNames";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./BulkBar.module.css";
 
 interface Props {
   selection: Selection;
@@ -29,18 +34,18 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   if (count === 0) return null;
   const addLabel = (event: FormEvent) => {
     event.preventDefault();
-    if (label.trim()) void bulk.label(ids, [label.trim()], []);
+    if (label.trim()) bulk.label({ ids, add: [label.trim()], remove: [] });
     setLabel("");
   };
   const removeLabel = () => {
-    if (label.trim()) void bulk.label(ids, [], [label.trim()]);
+    if (label.trim()) bulk.label({ ids, add: [], remove: [label.trim()] });
     setLabel("");
   };
   return (
-    <div className="row bulk" role="toolbar" aria-label="Selected experiments">
+    <div className={clsx(layout.row, styles.bulk)} role="toolbar" aria-label="Selected experiments">
       <strong>{count} selected</strong>
       {hidden.length > 0 && (
-        <span className="row warning" role="status">
+        <span className={clsx(layout.row, typography.warning)} role="status">
           {hidden.length === 1 ? "1 selected is not shown" : `${hidden.length} selected are not shown`}
           <Button kind="quiet" onClick={() => selection.drop(hidden)}>
             Deselect
@@ -48,8 +53,8 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         </span>
       )}
       {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
-      <Button onClick={() => void bulk.act("pause", ids)}>Pause</Button>
-      <Button onClick={() => void bulk.act("activate", ids)}>Activate</Button>
+      <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
+      <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
       <Button
         why={count < 2 ? "select two or more" : count > 100 ? "at most 100 can be compared" : undefined}
         onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
@@ -57,8 +62,13 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         Compare
       </Button>
       <Popover label="Label" trigger="Label">
-        <form className="row" onSubmit={addLabel}>
-          <input value={label} onChange={(event) => setLabel(event.target.value)} placeholder="Label" aria-label="Label" />
+        <form className={layout.row} onSubmit={addLabel}>
+          <input
+            value={label}
+            onChange={(event) => setLabel(event.target.value)}
+            placeholder="Label"
+            aria-label="Label"
+          />
           <Button type="submit">Add</Button>
           <Button onClick={removeLabel}>Remove</Button>
         </form>
@@ -66,23 +76,38 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       <Menu
         label="More for the selected"
         items={[
-          { title: "Stop", note: "saves a checkpoint first", run: () => void bulk.act("cancel", ids) },
+          { title: "Stop", note: "saves a checkpoint first", run: () => bulk.act("cancel", ids) },
           { title: "Kill…", note: "at once, no checkpoint", run: () => setKilling(true), danger: true },
-          { title: "Archive", run: () => void bulk.act("archive", ids) },
-          { title: "Unarchive", run: () => void bulk.act("unarchive", ids) },
+          { title: "Archive", run: () => bulk.act("archive", ids) },
+          { title: "Unarchive", run: () => bulk.act("unarchive", ids) },
           { title: "Delete…", run: () => setDeleting(true), danger: true },
         ]}
       >
-        More ▾
+        More <Icon name="down" />
       </Menu>
       <Button kind="quiet" onClick={selection.clear}>
         Clear
       </Button>
-      <Confirmation open={killing} onClose={() => setKilling(false)} title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`} action="Kill" run={() => void bulk.act("kill", ids)} alternative={{ title: "Stop instead", run: () => void bulk.act("cancel", ids) }}>
+      <Confirmation
+        open={killing}
+        onClose={() => setKilling(false)}
+        title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`}
+        action="Kill"
+        run={() => bulk.act("kill", ids)}
+        alternative={{ title: "Stop instead", run: () => bulk.act("cancel", ids) }}
+      >
         <ExperimentNames ids={ids} />
-        <p>Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint. Stop saves a checkpoint first, then ends them.</p>
+        <p>
+          Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint.
+          Stop saves a checkpoint first, then ends them.
+        </p>
       </Confirmation>
-      <DeleteExperiments open={deleting} onClose={() => setDeleting(false)} ids={ids} run={() => void bulk.act("delete", ids).then(selection.drop)} />
+      <DeleteExperiments
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        ids={ids}
+        run={() => bulk.act("delete", ids, selection.drop)}
+      />
     </div>
   );
 }

@@ -11,7 +11,13 @@ it("the filter keeps what is typed while what was typed before is on its way int
     const [query, setQuery] = useState("");
     return (
       <>
-        <FilterBar query={query} problem={null} refusal="" onChange={(next) => setTimeout(() => setQuery(next), 100)} inputRef={null} />
+        <FilterBar
+          query={query}
+          problem={null}
+          refusal=""
+          onChange={(next) => setTimeout(() => setQuery(next), 100)}
+          inputRef={null}
+        />
         <button onClick={() => setQuery("from a saved view")}>{query}</button>
       </>
     );

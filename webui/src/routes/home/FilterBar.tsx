@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { type Ref, useId, useState } from "react";
 import { completionOf } from "@/filter/completion";
@@ -5,6 +6,9 @@ import { asTyped, type FilterProblem } from "@/filter/tokens";
 import { STATE_WORDS, stateLook } from "@/format/states";
 import { useLateText } from "@/hooks/useLateText";
 import { columnsQuery, columnValuesQuery } from "@/services/columns";
+import layout from "@/styles/layout.module.css";
+import styles from "./FilterBar.module.css";
+import typography from "@/styles/typography.module.css";
 
 interface Props {
   query: string;
@@ -15,7 +19,13 @@ interface Props {
   inputRef: Ref<HTMLInputElement>;
 }
 
-const EXAMPLES = ["state = running", "hp.lr < 0.01 and tag ~ base", "validation.loss.min < 0.2", "started > 2d", "(user = ana or user = kim) and name ~ digits"];
+const EXAMPLES = [
+  "state = running",
+  "hp.lr < 0.01 and tag ~ base",
+  "validation.loss.min < 0.2",
+  "started > 2d",
+  "(user = ana or user = kim) and name ~ digits",
+];
 const PAUSE_MS = 250;
 
 /** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
@@ -26,11 +36,11 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
   const hint = useId();
   const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
   return (
-    <div className="filter grow">
+    <div className={clsx(styles.filter, layout.grow)}>
       <input
         ref={inputRef}
         type="search"
-        className="filter-input"
+        className={styles.input}
         value={typed}
         onChange={(event) => {
           setUsed(true);
@@ -50,7 +60,11 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
           <option key={example} value={example} />
         ))}
       </datalist>
-      <div id={hint} className={wrong ? "field-problem" : "visually-hidden"} role={wrong ? "alert" : undefined}>
+      <div
+        id={hint}
+        className={wrong ? typography.problem : typography.visuallyHidden}
+        role={wrong ? "alert" : undefined}
+      >
         {wrong || "Columns, signs = != < <= > >= ~ !~, is empty, and, or, parentheses"}
       </div>
     </div>
@@ -65,7 +79,13 @@ function useCompletions(typed: string): string[] {
   const column = found?.kind === "value" && found.column !== "state" ? found.column : "";
   const { data: values } = useQuery(columnValuesQuery(column, found?.word ?? ""));
   if (found === null) return [];
-  const states = STATE_WORDS.map((state) => stateLook(state).word).filter((word) => word.startsWith(found.word.toLowerCase()));
-  const words = isColumn ? (columns?.columns ?? []).map((each) => each.column) : found.column === "state" ? states : (values ?? []);
+  const states = STATE_WORDS.map((state) => stateLook(state).word).filter((word) =>
+    word.startsWith(found.word.toLowerCase()),
+  );
+  const words = isColumn
+    ? (columns?.columns ?? []).map((each) => each.column)
+    : found.column === "state"
+      ? states
+      : (values ?? []);
   return words.map((word) => found.prefix + asTyped(word));
 }

@@ -1,6 +1,24 @@
-import { type ColumnDef, flexRender, getCoreRowModel, type Header, type SortingState, useReactTable } from "@tanstack/react-table";
+import { clsx } from "clsx";
+import {
+  type ColumnDef,
+  flexRender,
+  getCoreRowModel,
+  type Header,
+  type SortingState,
+  useReactTable,
+} from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, memo, type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
+import {
+  type CSSProperties,
+  memo,
+  type RefObject,
+  type UIEvent,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+} from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
 import { type ColumnLook, lookOf } from "./columns";
@@ -10,6 +28,10 @@ import { pinnedAt } from "./pinned";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
 import { escapeControl } from "@/format/escapeControl";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./RunGrid.module.css";
 
 /** The row on a line of the screen; undefined where none is there. */
 export type RowAt = (line: number) => Row | "on its way" | undefined;
@@ -39,7 +61,12 @@ export function RunGrid(props: Props) {
   const compact = usePreferences().density === "compact";
   const frame = useRef<HTMLDivElement>(null);
   const height = compact ? 28 : 36;
-  const virtual = useVirtualizer({ count: shape.length, getScrollElement: () => frame.current, estimateSize: () => height, overscan: 12 });
+  const virtual = useVirtualizer({
+    count: shape.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => height,
+    overscan: 12,
+  });
   useEffect(() => virtual.measure(), [virtual, height]);
   const items = virtual.getVirtualItems();
   const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1, virtual.isScrolling);
@@ -48,7 +75,9 @@ export function RunGrid(props: Props) {
     if (at.line >= 0) virtual.scrollToIndex(at.line);
   }, [virtual, at.line]);
   useLayoutEffect(() => {
-    props.rowAt.current = (line) => found.get(line) ?? (items.some(({ index }) => index === line) && shape.lineAt(line)?.kind === "row" ? "on its way" : undefined);
+    props.rowAt.current = (line) =>
+      found.get(line) ??
+      (items.some(({ index }) => index === line) && shape.lineAt(line)?.kind === "row" ? "on its way" : undefined);
   });
   useEffect(() => {
     if (at !== cursor) setCursor(at);
@@ -66,10 +95,20 @@ export function RunGrid(props: Props) {
   const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
   // The table knows the columns alone: rows come in pages, and a model of each of them at each step of the wheel is what
   // made scrolling stumble.
-  const table = useReactTable({ data: NO_ROWS, columns, autoResetAll: false, state: { sorting }, manualSorting: true, columnResizeMode: "onChange", getCoreRowModel: getCoreRowModel() });
+  const table = useReactTable({
+    data: NO_ROWS,
+    columns,
+    autoResetAll: false,
+    state: { sorting },
+    manualSorting: true,
+    columnResizeMode: "onChange",
+    getCoreRowModel: getCoreRowModel(),
+  });
   const sizes = table.getState().columnSizing;
   const cells = useMemo(() => {
-    const shown = table.getVisibleLeafColumns().map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() }));
+    const shown = table
+      .getVisibleLeafColumns()
+      .map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() }));
     const pins = pinnedAt(shown, CHECK);
     return shown.map((cell, index) => ({ ...cell, left: pins[index] }));
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
@@ -77,25 +116,46 @@ export function RunGrid(props: Props) {
   // Its lines lie anywhere in the body, so it has no width of their cells by itself.
   const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
-    <div className="grid-frame" ref={frame} onScroll={markAside} role="grid" aria-rowcount={shape.length + 1} aria-label="Experiments" tabIndex={0}>
-      <div className="grid-head" role="row">
-        <div className="grid-cell pinned" role="columnheader" style={cellStyle(CHECK, 0)}>
-          <span className="visually-hidden">Selected</span>
+    <div
+      className={styles.frame}
+      ref={frame}
+      onScroll={markAside}
+      role="grid"
+      aria-rowcount={shape.length + 1}
+      aria-label="Experiments"
+      tabIndex={0}
+    >
+      <div className={styles.head} role="row">
+        <div className={clsx(styles.cell, styles.pinned)} role="columnheader" style={cellStyle(CHECK, 0)}>
+          <span className={typography.visuallyHidden}>Selected</span>
         </div>
         {table.getFlatHeaders().map((header, index) => (
-          <HeadCell key={header.id} header={header} left={cells[index]?.left} place={state.sort.findIndex((each) => each.column === header.id)} count={state.sort.length} onSort={props.onSort} />
+          <HeadCell
+            key={header.id}
+            header={header}
+            left={cells[index]?.left}
+            place={state.sort.findIndex((each) => each.column === header.id)}
+            count={state.sort.length}
+            onSort={props.onSort}
+          />
         ))}
       </div>
-      <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
+      <div className={styles.body} role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
         {items.map((item) => {
           const line = shape.lineAt(item.index);
           if (line === null) return null;
           if (line.kind === "group") {
             return (
-              <div key={item.key} className="grid-row grid-group" role="row" style={{ top: item.start }}>
+              <div key={item.key} className={clsx(styles.row, styles.group)} role="row" style={{ top: item.start }}>
                 <div role="gridcell">
-                  <button type="button" className="sort-button" aria-expanded={line.open} onClick={() => props.onGroup(line.section.key)}>
-                    <span aria-hidden="true">{line.open ? "▾" : "▸"}</span> {escapeControl(line.section.title ?? "")} <span className="soft">{line.section.count}</span>
+                  <button
+                    type="button"
+                    className={layout.sortButton}
+                    aria-expanded={line.open}
+                    onClick={() => props.onGroup(line.section.key)}
+                  >
+                    <Icon name={line.open ? "down" : "right"} /> {escapeControl(line.section.title ?? "")}{" "}
+                    <span className={typography.soft}>{line.section.count}</span>
                   </button>
                 </div>
               </div>
@@ -139,15 +199,23 @@ interface LineProps {
 const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, stand, addFilter }: LineProps) {
   return (
     <div
-      className={isCursor ? "grid-row cursor" : "grid-row"}
+      className={clsx(styles.row, isCursor && styles.cursor)}
+      data-cursor={isCursor || undefined}
       role="row"
       aria-rowindex={line + 2}
       aria-selected={row ? isSelected : undefined}
       style={{ top }}
       onClick={() => stand(line, row?.id ?? null)}
     >
-      <div className="grid-cell pinned" role="gridcell" style={cellStyle(CHECK, 0)}>
-        {row && <input type="checkbox" aria-label={`Select experiment ${row.id}`} checked={isSelected} onChange={() => toggle(row.id)} />}
+      <div className={clsx(styles.cell, styles.pinned)} role="gridcell" style={cellStyle(CHECK, 0)}>
+        {row && (
+          <input
+            type="checkbox"
+            aria-label={`Select experiment ${row.id}`}
+            checked={isSelected}
+            onChange={() => toggle(row.id)}
+          />
+        )}
       </div>
       {row ? (
         cells.map(({ id, look, width, left }) => (
@@ -157,7 +225,7 @@ const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, t
         ))
       ) : (
         // One cell for all: hundreds of these are flown past.
-        <div className="grid-cell soft" role="gridcell">
+        <div className={clsx(styles.cell, typography.soft)} role="gridcell">
           …
         </div>
       )}
@@ -175,7 +243,7 @@ function cellStyle(width: number, left: number | undefined): CSSProperties {
 }
 
 function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
-  return `grid-cell${isNumber ? " number" : ""}${left === undefined ? "" : " pinned"}`;
+  return clsx(styles.cell, isNumber && styles.number, left !== undefined && styles.pinned);
 }
 
 interface HeadProps {
@@ -194,22 +262,40 @@ function HeadCell({ header, left, place, count, onSort }: HeadProps) {
     return (
       <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)}>
         <span title="The list cannot be sorted by this">{title}</span>
-        <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+        <div
+          className={styles.resizer}
+          onMouseDown={header.getResizeHandler()}
+          onTouchStart={header.getResizeHandler()}
+        />
       </div>
     );
   }
   return (
-    <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)} aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}>
-      <button type="button" className="sort-button" title={`Sort by ${header.id}; with Shift, also by it`} onClick={(event) => onSort(header.id, event.shiftKey)}>
+    <div
+      className={cellClass(false, left)}
+      role="columnheader"
+      style={cellStyle(header.getSize(), left)}
+      aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}
+    >
+      <button
+        type="button"
+        className={layout.sortButton}
+        title={`Sort by ${header.id}; with Shift, also by it`}
+        onClick={(event) => onSort(header.id, event.shiftKey)}
+      >
         <span>{title}</span>
         {sorted && (
           <span aria-hidden="true">
-            {sorted === "desc" ? "↓" : "↑"}
+            <Icon name={sorted === "desc" ? "arrowDown" : "arrowUp"} />
             {count > 1 ? place + 1 : ""}
           </span>
         )}
       </button>
-      <div className="resizer" onMouseDown={header.getResizeHandler()} onTouchStart={header.getResizeHandler()} />
+      <div
+        className={styles.resizer}
+        onMouseDown={header.getResizeHandler()}
+        onTouchStart={header.getResizeHandler()}
+      />
     </div>
   );
 }

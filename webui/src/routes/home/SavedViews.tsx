@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
@@ -8,7 +8,11 @@ import { Loading } from "@/components/base/Loading";
 import { Popover } from "@/components/base/Popover";
 import { useSay } from "@/components/base/Toasts";
 import { escapeControl } from "@/format/escapeControl";
-import { type SavedView, savedViewsQuery, saveViews } from "@/services/userSettings";
+import { useApiMutation } from "@/hooks/useApiMutation";
+import { savedViewsQuery, saveViews } from "@/services/userSettings";
+import { Icon } from "@/components/base/Icon";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 export function SavedViews() {
   return (
@@ -20,45 +24,54 @@ export function SavedViews() {
 
 /** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
 function Views() {
-  const queries = useQueryClient();
   const navigate = useNavigate();
   const say = useSay();
   const [params] = useSearchParams();
   const [name, setName] = useState("");
   const { data: views, error } = useQuery(savedViewsQuery);
-  const keep = async (next: SavedView[]) => {
-    try {
-      await saveViews(next);
-      await queries.invalidateQueries({ queryKey: savedViewsQuery.queryKey });
-    } catch (error) {
-      say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" });
-    }
-  };
+  const { mutate: save } = useApiMutation({
+    mutationFn: saveViews,
+    onError: (error) => say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" }),
+    invalidates: [savedViewsQuery.queryKey],
+  });
   const add = (event: FormEvent) => {
     event.preventDefault();
     if (!name.trim() || !views) return;
-    void keep([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
+    save([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
     setName("");
   };
   // What is saved replaces all of them: never before they are known.
   if (!views) return error ? <Failure error={error} /> : <Loading what="the views" />;
   return (
     <>
-      {views.length === 0 && <p className="hint">Save the filter, order, columns and groups of now under a name.</p>}
+      {views.length === 0 && (
+        <p className={typography.hint}>Save the filter, order, columns and groups of now under a name.</p>
+      )}
       <ul>
         {views.map((view) => (
-          <li key={view.name} className="row">
-            <Button kind="quiet" className="grow" onClick={() => void navigate({ search: view.search })}>
+          <li key={view.name} className={layout.row}>
+            <Button kind="quiet" className={layout.grow} onClick={() => void navigate({ search: view.search })}>
               {escapeControl(view.name)}
             </Button>
-            <Button kind="quiet" aria-label={`Forget the view ${view.name}`} onClick={() => void keep(views.filter((each) => each !== view))}>
-              ✕
+            <Button
+              kind="quiet"
+              aria-label={`Delete view ${view.name}`}
+              onClick={() => save(views.filter((each) => each !== view))}
+            >
+              <Icon name="close" />
             </Button>
           </li>
         ))}
       </ul>
-      <form className="row" onSubmit={add}>
-        <input className="grow" value={name} onChange={(event) => setName(event.target.value)} placeholder="Name of this view" aria-label="Name of this view" maxLength={80} />
+      <form className={layout.row} onSubmit={add}>
+        <input
+          className={layout.grow}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          placeholder="Name of this view"
+          aria-label="Name of this view"
+          maxLength={80}
+        />
         <Button type="submit">Save</Button>
       </form>
     </>

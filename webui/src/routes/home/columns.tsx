@@ -9,6 +9,8 @@ import { runTimes } from "@/format/runTimes";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 export interface ColumnLook {
   title: string;
@@ -21,18 +23,35 @@ export interface ColumnLook {
 
 function RunTime({ row, part }: { row: Row; part: "waited" | "ran" }) {
   const now = useNow();
-  return row.times && <span className="number">{duration(runTimes(row.times, row.state, now)[part])}</span>;
+  return row.times && <span className={typography.number}>{duration(runTimes(row.times, row.state, now)[part])}</span>;
 }
 
 function Took({ row }: { row: Row }) {
   const now = useNow();
-  return <span className="number">{duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}</span>;
+  return (
+    <span className={typography.number}>
+      {duration(row.endTime ? row.durationSeconds * 1000 : now - Date.parse(row.startTime))}
+    </span>
+  );
 }
 
 /** A value that becomes a part of the filter when it is clicked. */
-function Clickable({ column, value, add }: { column: string; value: string; add: (column: string, value: string) => void }) {
+function Clickable({
+  column,
+  value,
+  add,
+}: {
+  column: string;
+  value: string;
+  add: (column: string, value: string) => void;
+}) {
   return (
-    <button type="button" className="sort-button" title={`Show only ${column} = ${value}`} onClick={() => add(column, value)}>
+    <button
+      type="button"
+      className={layout.sortButton}
+      title={`Show only ${column} = ${value}`}
+      onClick={() => add(column, value)}
+    >
       {escapeControl(value)}
     </button>
   );
@@ -40,7 +59,7 @@ function Clickable({ column, value, add }: { column: string; value: string; add:
 
 /** Columns that every row has; all others come as cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
-  id: { title: "ID", width: 64, number: true, draw: (row) => <span className="number">{row.id}</span> },
+  id: { title: "ID", width: 64, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
     width: 260,
@@ -50,12 +69,21 @@ export const BUILT_IN: Record<string, ColumnLook> = {
       </Link>
     ),
   },
-  description: { title: "Description", width: 220, draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span> },
+  description: {
+    title: "Description",
+    width: 220,
+    draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span>,
+  },
   state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
   progress: {
     title: "Progress",
     width: 140,
-    draw: (row) => <ProgressBar fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress} label={`Progress of experiment ${row.id}`} />,
+    draw: (row) => (
+      <ProgressBar
+        fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress}
+        label={`Progress of experiment ${row.id}`}
+      />
+    ),
   },
   searcherMetricsVal: {
     title: "Best metric",
@@ -63,12 +91,17 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
         <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className="number">{figure(row.searcherMetricValue)}</span> <small className="soft">{escapeControl(row.searcherMetric)}</small>
+          <span className={typography.number}>{figure(row.searcherMetricValue)}</span>{" "}
+          <small className={typography.soft}>{escapeControl(row.searcherMetric)}</small>
         </span>
       ),
   },
   searcherMetric: { title: "Metric", width: 150, draw: (row) => escapeControl(row.searcherMetric) },
-  searcherType: { title: "Searcher", width: 120, draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} /> },
+  searcherType: {
+    title: "Searcher",
+    width: 120,
+    draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} />,
+  },
   waited: { title: "Waited", width: 120, computed: true, draw: (row) => <RunTime row={row} part="waited" /> },
   ran: { title: "Ran", width: 120, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
   duration: { title: "Elapsed", width: 120, draw: (row) => <Took row={row} /> },
@@ -81,22 +114,48 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row, add) => (
       <span>
         {row.labels.map((label) => (
-          <button key={label} type="button" className="tag" title={`Show only tag ${label}`} onClick={() => add("tags", label)}>
+          <button
+            key={label}
+            type="button"
+            className={typography.tag}
+            title={`Show only tag ${label}`}
+            onClick={() => add("tags", label)}
+          >
             {escapeControl(label)}
           </button>
         ))}
       </span>
     ),
   },
-  numTrials: { title: "Trials", width: 80, number: true, draw: (row) => <span className="number">{row.numTrials}</span> },
+  numTrials: {
+    title: "Trials",
+    width: 80,
+    number: true,
+    draw: (row) => <span className={typography.number}>{row.numTrials}</span>,
+  },
   forkedFrom: {
     title: "Forked from",
     width: 110,
-    draw: (row) => (row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>),
+    draw: (row) =>
+      row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>,
   },
-  resourcePool: { title: "Pool", width: 110, draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} /> },
-  checkpointCount: { title: "Checkpoints", width: 110, number: true, draw: (row) => <span className="number">{row.checkpointCount}</span> },
-  checkpointSize: { title: "Checkpoint size", width: 130, number: true, draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span> },
+  resourcePool: {
+    title: "Pool",
+    width: 110,
+    draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} />,
+  },
+  checkpointCount: {
+    title: "Checkpoints",
+    width: 110,
+    number: true,
+    draw: (row) => <span className={typography.number}>{row.checkpointCount}</span>,
+  },
+  checkpointSize: {
+    title: "Checkpoint size",
+    width: 130,
+    number: true,
+    draw: (row) => <span className={typography.number}>{bytes(row.checkpointSize)}</span>,
+  },
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };
 
@@ -110,7 +169,10 @@ export function cellColumn(column: string): ColumnLook {
       const value = Object.hasOwn(row.cells, column) ? row.cells[column] : null;
       const text = typeof value === "boolean" ? String(value) : figure(value);
       return (
-        <span className={typeof value === "number" ? "number" : ""} title={value === null ? "" : String(value)}>
+        <span
+          className={typeof value === "number" ? typography.number : undefined}
+          title={value === null ? "" : String(value)}
+        >
           {text}
         </span>
       );

@@ -20,7 +20,8 @@ describe("the list's address", () => {
     expect(readState(writeState(state))).toEqual(state);
   });
 
-  it("shows a column once, however often it is named", () => expect(readState(new URLSearchParams("col=id&col=id")).columns).toEqual(["id"]));
+  it("shows a column once, however often it is named", () =>
+    expect(readState(new URLSearchParams("col=id&col=id")).columns).toEqual(["id"]));
 });
 
 describe("columns that stay in sight", () => {
@@ -37,7 +38,11 @@ describe("a press on a column's name", () => {
   it("sorts up, down, and as before", () => {
     const up = pressed(DEFAULT_SORT, "name", false);
     const down = pressed(up, "name", false);
-    expect([up, down, pressed(down, "name", false)]).toEqual([[{ column: "name", descending: false }], [{ column: "name", descending: true }], DEFAULT_SORT]);
+    expect([up, down, pressed(down, "name", false)]).toEqual([
+      [{ column: "name", descending: false }],
+      [{ column: "name", descending: true }],
+      DEFAULT_SORT,
+    ]);
   });
   it("with Shift adds to the others", () => {
     expect(pressed([{ column: "user", descending: false }], "name", true)).toHaveLength(2);
@@ -49,10 +54,18 @@ describe("what cannot be read", () => {
 });
 
 describe("lines of the screen", () => {
-  const shape = shapeOf([section("a", "user a", 2), section("b", "user b", 0), section("c", "user c", 3)], new Set(["c"]));
+  const shape = shapeOf(
+    [section("a", "user a", 2), section("b", "user b", 0), section("c", "user c", 3)],
+    new Set(["c"]),
+  );
   it("are titles and rows", () => {
     expect(shape.length).toBe(5);
-    expect(Array.from({ length: 6 }, (_, line) => shape.lineAt(line)).map((line) => (line === null ? null : line.kind === "group" ? line.section.key : line.index))).toEqual(["a", 0, 1, "b", "c", null]);
+    expect(
+      Array.from({ length: 6 }, (_, line) => shape.lineAt(line)).map((line) =>
+        line === null ? null : line.kind === "group" ? line.section.key : line.index,
+      ),
+    ).toEqual(["a", 0, 1, "b", "c", null]);
   });
-  it("without groups are rows alone", () => expect(shapeOf([section("", null, 3)], new Set()).lineAt(2)).toMatchObject({ kind: "row", index: 2 }));
+  it("without groups are rows alone", () =>
+    expect(shapeOf([section("", null, 3)], new Set()).lineAt(2)).toMatchObject({ kind: "row", index: 2 }));
 });

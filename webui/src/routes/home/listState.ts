@@ -17,7 +17,17 @@ export interface ListState {
   showArchived: boolean;
 }
 
-export const DEFAULT_COLUMNS = ["id", "name", "state", "progress", "searcherMetricsVal", "startTime", "ran", "user", "tags"];
+export const DEFAULT_COLUMNS = [
+  "id",
+  "name",
+  "state",
+  "progress",
+  "searcherMetricsVal",
+  "startTime",
+  "ran",
+  "user",
+  "tags",
+];
 export const PHONE_COLUMNS = ["state", "name", "progress"];
 export const DEFAULT_SORT: Sort[] = [{ column: "id", descending: true }];
 
@@ -56,7 +66,10 @@ export function pressed(sort: readonly Sort[], column: string, add: boolean): So
   const found = sort.find((each) => each.column === column);
   const others = add ? sort.filter((each) => each.column !== column) : [];
   if (!found) return [...others, { column, descending: false }];
-  if (!found.descending) return add ? sort.map((each) => (each === found ? { column, descending: true } : each)) : [{ column, descending: true }];
+  if (!found.descending)
+    return add
+      ? sort.map((each) => (each === found ? { column, descending: true } : each))
+      : [{ column, descending: true }];
   return others.length > 0 ? others : DEFAULT_SORT;
 }
 
@@ -64,7 +77,8 @@ export function useListState(): [ListState, (change: Partial<ListState>, replace
   const [params, setParams] = useSearchParams();
   const state = useMemo(() => readState(params), [params]);
   const change = useCallback(
-    (next: Partial<ListState>, replace = true) => setParams((now) => writeState({ ...readState(now), ...next }), { replace }),
+    (next: Partial<ListState>, replace = true) =>
+      setParams((now) => writeState({ ...readState(now), ...next }), { replace }),
     [setParams],
   );
   return [state, change];

@@ -16,7 +16,8 @@ export interface Section {
 }
 
 /** One line on the screen. */
-export type Line = { kind: "group"; section: Section; open: boolean } | { kind: "row"; section: Section; index: number };
+export type Line =
+  { kind: "group"; section: Section; open: boolean } | { kind: "row"; section: Section; index: number };
 
 export interface ListShape {
   sections: Section[];
@@ -45,7 +46,9 @@ export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string
     const section = sections[low]!;
     const inside = line - starts[low]!;
     if (section.title === null) return { kind: "row", section, index: inside };
-    return inside === 0 ? { kind: "group", section, open: !closed.has(section.key) } : { kind: "row", section, index: inside - 1 };
+    return inside === 0
+      ? { kind: "group", section, open: !closed.has(section.key) }
+      : { kind: "row", section, index: inside - 1 };
   };
   return { sections: [...sections], length, lineAt };
 }
@@ -66,7 +69,10 @@ export function firstRows(state: ListState, filter: Filter | null) {
 export function useSections(state: ListState, filter: Filter | null) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const asked = useMemo(() => askedOf(state.columns), [state.columns]);
-  const whole = useMemo(() => findingOf(filter, state.sort, state.showArchived), [filter, state.sort, state.showArchived]);
+  const whole = useMemo(
+    () => findingOf(filter, state.sort, state.showArchived),
+    [filter, state.sort, state.showArchived],
+  );
   // With groups it is asked as well, for the total: an experiment with two tags is in two groups.
   const first = useQuery(rowsQuery(whole, asked, 0));
   const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
@@ -76,8 +82,18 @@ export function useSections(state: ListState, filter: Filter | null) {
       const operator = value === null ? ("isEmpty" as const) : ("=" as const);
       const own: Filter = { kind: "field", column: state.group, operator, value };
       const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
-      const title = value === null || value === "" ? `no ${state.group}` : state.group === "state" ? stateLook(String(value)).word : `${state.group} ${value}`;
-      return { key: `${typeof value}:${value}`, title, count, finding: { ...whole, filter: wireFilter(both, state.showArchived) } };
+      const title =
+        value === null || value === ""
+          ? `no ${state.group}`
+          : state.group === "state"
+            ? stateLook(String(value)).word
+            : `${state.group} ${value}`;
+      return {
+        key: `${typeof value}:${value}`,
+        title,
+        count,
+        finding: { ...whole, filter: wireFilter(both, state.showArchived) },
+      };
     });
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
   const parts = state.group === "" ? [first] : [first, groups];
@@ -86,18 +102,30 @@ export function useSections(state: ListState, filter: Filter | null) {
   const isPlaceholderData = parts.some((part) => part.isPlaceholderData);
   const isAnswered = parts.every(({ isSuccess }) => isSuccess) && !isPlaceholderData;
   const total = first.data?.total ?? 0;
-  const [answered, setAnswered] = useState<{ sections: Section[]; asked: string[]; total: number }>({ sections: [], asked: [], total: 0 });
-  if (isAnswered && (sections !== answered.sections || asked !== answered.asked || total !== answered.total)) setAnswered({ sections, asked, total });
+  const [answered, setAnswered] = useState<{ sections: Section[]; asked: string[]; total: number }>({
+    sections: [],
+    asked: [],
+    total: 0,
+  });
+  if (isAnswered && (sections !== answered.sections || asked !== answered.asked || total !== answered.total))
+    setAnswered({ sections, asked, total });
   // The list stays what it was while the next answer is on its way, and where the master refuses a filter.
   const shown = isAnswered ? { sections, asked, total } : answered;
   const shape = useMemo(() => shapeOf(shown.sections, closed), [shown.sections, closed]);
-  const toggle = (key: string) => setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
+  const toggle = (key: string) =>
+    setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
   const isCurrent = !isPending && !isPlaceholderData;
   return { whole, asked: shown.asked, shape, toggle, failure, isPending, isCurrent, total: shown.total };
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */
-export function useRows(shape: ListShape, asked: readonly string[], from: number, to: number, isScrolling: boolean): Map<number, Row> {
+export function useRows(
+  shape: ListShape,
+  asked: readonly string[],
+  from: number,
+  to: number,
+  isScrolling: boolean,
+): Map<number, Row> {
   const wanted = useMemo(() => {
     const pages = new Map<string, { section: Section; page: number }>();
     for (let line = from; line <= to; line += 1) {
@@ -110,7 +138,13 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
   }, [shape, from, to]);
   const rested = useRested(wanted);
   const isAsked = (key: string) => !isScrolling || rested.has(key);
-  const answers = useQueries({ queries: wanted.map(([key, { section, page }]) => ({ ...rowsQuery(section.finding, asked, page), enabled: isAsked(key) })), combine: answersOf });
+  const answers = useQueries({
+    queries: wanted.map(([key, { section, page }]) => ({
+      ...rowsQuery(section.finding, asked, page),
+      enabled: isAsked(key),
+    })),
+    combine: answersOf,
+  });
   return useMemo(() => {
     const rows = new Map<number, Row>();
     const byPage = new Map(wanted.map(([key], index) => [key, answers[index]]));
@@ -118,7 +152,8 @@ export function useRows(shape: ListShape, asked: readonly string[], from: number
       const found = shape.lineAt(line);
       if (found?.kind !== "row") continue;
       const page = byPage.get(`${found.section.key}/${Math.floor(found.index / PAGE)}`);
-      const row = page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
+      const row =
+        page?.offset === Math.floor(found.index / PAGE) * PAGE ? page.experiments[found.index % PAGE] : undefined;
       if (row) rows.set(line, row);
     }
     return rows;

@@ -21,7 +21,10 @@ export function useSelection(): Selection {
     });
   }, []);
   const set = useCallback((next: Iterable<number>) => setIds(new Set(next)), []);
-  const drop = useCallback((gone: readonly number[]) => setIds((now) => new Set([...now].filter((id) => !gone.includes(id)))), []);
+  const drop = useCallback(
+    (gone: readonly number[]) => setIds((now) => new Set([...now].filter((id) => !gone.includes(id)))),
+    [],
+  );
   const clear = useCallback(() => setIds(new Set()), []);
   return { ids, has: (id) => ids.has(id), toggle, set, drop, clear };
 }

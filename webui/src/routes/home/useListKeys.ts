@@ -29,7 +29,18 @@ interface Keys {
  * that was asked for waits for it, in order: whoever types a filter and goes on means what it finds, not what stood there.
  * Answers what is to be told when other rows are there.
  */
-export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, selection, bulk, filterInput, open, compare }: Keys): () => void {
+export function useListKeys({
+  shape,
+  isCurrent,
+  cursor,
+  setCursor,
+  rowAt,
+  selection,
+  bulk,
+  filterInput,
+  open,
+  compare,
+}: Keys): () => void {
   const rowOn = (line: number) => {
     const found = rowAt.current(line);
     return found === "on its way" ? undefined : found;
@@ -56,10 +67,36 @@ export function useListKeys({ shape, isCurrent, cursor, setCursor, rowAt, select
   const onLines: Action[] = [
     { id: "down", title: "Next line", keys: "j", group: "List", hidden: true, run: () => step(1) },
     { id: "up", title: "Line before", keys: "k", group: "List", hidden: true, run: () => step(-1) },
-    { id: "select", title: "Select the line", keys: "x", group: "List", hidden: true, run: withRow((row) => selection.toggle(row.id)) },
-    { id: "open", title: "Open the line", keys: "Enter", group: "List", hidden: true, run: withRow((row) => open(row.id)) },
-    { id: "pause", title: "Pause what is selected", keys: "p", group: "List", run: withTargets((ids) => void bulk.act("pause", ids)) },
-    { id: "activate", title: "Activate what is selected", keys: "a", group: "List", run: withTargets((ids) => void bulk.act("activate", ids)) },
+    {
+      id: "select",
+      title: "Select the line",
+      keys: "x",
+      group: "List",
+      hidden: true,
+      run: withRow((row) => selection.toggle(row.id)),
+    },
+    {
+      id: "open",
+      title: "Open the line",
+      keys: "Enter",
+      group: "List",
+      hidden: true,
+      run: withRow((row) => open(row.id)),
+    },
+    {
+      id: "pause",
+      title: "Pause what is selected",
+      keys: "p",
+      group: "List",
+      run: withTargets((ids) => bulk.act("pause", ids)),
+    },
+    {
+      id: "activate",
+      title: "Activate what is selected",
+      keys: "a",
+      group: "List",
+      run: withTargets((ids) => bulk.act("activate", ids)),
+    },
     { id: "compare", title: "Compare what is selected", keys: "c", group: "List", run: withTargets(compare) },
   ];
   const isThere = () => isCurrent && rowAt.current(cursor.line) !== "on its way";

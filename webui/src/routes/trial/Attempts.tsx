@@ -9,7 +9,11 @@ import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Attempt, attemptsQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
+import failureStyles from "@/components/base/Failure.module.css";
+import sourceStyles from "@/components/code/source.module.css";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 const REASONS: Record<string, string> = {
   completed: "completed",
@@ -25,11 +29,16 @@ export default function Attempts({ trial }: TrialTabProps) {
   const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
   if (error) return <Failure error={error} />;
   if (!data) return <Loading what="the attempts" />;
-  if (data.length === 0) return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
+  if (data.length === 0)
+    return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
   return (
-    <section className="field" aria-label="Attempts">
+    <section className={layout.field} aria-label="Attempts">
       {[...data].reverse().map((attempt) => (
-        <One key={attempt.allocationId} attempt={attempt} base={`/experiments/${trial.experimentId}/trials/${trial.id}`} />
+        <One
+          key={attempt.allocationId}
+          attempt={attempt}
+          base={`/experiments/${trial.experimentId}/trials/${trial.id}`}
+        />
       ))}
     </section>
   );
@@ -41,21 +50,35 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
   const end = attempt.endedAt ? Date.parse(attempt.endedAt) : now;
   const failed = attempt.containers.flatMap((container) => container.ranks.map((rank) => ({ rank, container })));
   return (
-    <article className="card">
-      <div className="row">
+    <article className={layout.card}>
+      <div className={layout.row}>
         <h2>Attempt {attempt.runId}</h2>
-        <StateBadge state={attempt.endedAt ? (attempt.reason === "errored" || attempt.reason === "out_of_restarts" ? "ERROR" : attempt.reason === "preempted" ? "PAUSED" : "COMPLETED") : attempt.state} />
-        {attempt.reason && attempt.reason !== "errored" && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
-        {attempt.code !== null && attempt.code !== 0 && <span className="tag">exit code {attempt.code}</span>}
+        <StateBadge
+          state={
+            attempt.endedAt
+              ? attempt.reason === "errored" || attempt.reason === "out_of_restarts"
+                ? "ERROR"
+                : attempt.reason === "preempted"
+                  ? "PAUSED"
+                  : "COMPLETED"
+              : attempt.state
+          }
+        />
+        {attempt.reason && attempt.reason !== "errored" && (
+          <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>
+        )}
+        {attempt.code !== null && attempt.code !== 0 && (
+          <span className={typography.tag}>exit code {attempt.code}</span>
+        )}
         {start !== null && (
-          <span className="soft">
+          <span className={typography.soft}>
             <ExactTime at={attempt.startedAt} /> for {duration(end - start)}
           </span>
         )}
         <Link to={`${base}/logs?attempt=${encodeURIComponent(attempt.allocationId)}`}>its log</Link>
       </div>
       {attempt.message && <p>{escapeControl(attempt.message)}</p>}
-      <table className="plain-table">
+      <table className={layout.table}>
         <thead>
           <tr>
             <th>Rank</th>
@@ -69,22 +92,23 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
             <tr key={container.containerId}>
               <td>{container.rank}</td>
               <td>
-                {container.agentId} <span className="soft">{container.address}</span>
+                {container.agentId} <span className={typography.soft}>{container.address}</span>
               </td>
               <td>{container.slots.join(", ") || "none"}</td>
               <td>
-                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`} {container.signal !== null && `signal ${container.signal}`}
+                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`}{" "}
+                {container.signal !== null && `signal ${container.signal}`}
               </td>
             </tr>
           ))}
         </tbody>
       </table>
       {failed.map(({ rank }) => (
-        <div key={rank.rank} className="failure">
+        <div key={rank.rank} className={failureStyles.failure}>
           <strong>
             Rank {rank.rank} on {rank.host} failed{rank.cause && `: ${rank.cause}`}
           </strong>
-          <pre className="source">{rank.lastLines.map(escapeControl).join("\n")}</pre>
+          <pre className={sourceStyles.source}>{rank.lastLines.map(escapeControl).join("\n")}</pre>
         </div>
       ))}
     </article>

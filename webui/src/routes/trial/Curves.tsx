@@ -6,7 +6,9 @@ import { NO_MARKS } from "@/components/board/marks";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { ExactTime } from "@/components/TimeText";
 import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
 
 /** What the trial reported, with what happened to it marked where it happened. */
 export default function Curves({ trial }: TrialTabProps) {
@@ -17,17 +19,24 @@ export default function Curves({ trial }: TrialTabProps) {
   if (!names.data) return <Loading what="the figures" />;
   return (
     <>
-      <MetricBoard experimentId={trial.experimentId} runs={runs} names={names.data.metrics} searcherMetric={names.data.searcherMetric} marks={marks} />
+      <MetricBoard
+        experimentId={trial.experimentId}
+        runs={runs}
+        names={names.data.metrics}
+        searcherMetric={names.data.searcherMetric}
+        marks={marks}
+      />
       {marks.length > 0 && (
-        <details className="card">
+        <details className={layout.card}>
           <summary>
-            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses, {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
+            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses,{" "}
+            {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
             {marks.filter((mark) => mark.kind === "checkpoint").length} checkpoints
           </summary>
           <ol>
             {marks.map((mark, index) => (
               <li key={index} data-mark={mark.kind}>
-                <span className="soft">
+                <span className={typography.soft}>
                   <ExactTime at={mark.time} />
                 </span>{" "}
                 step {mark.steps}: {mark.text}

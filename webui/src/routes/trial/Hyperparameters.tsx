@@ -1,16 +1,17 @@
 import { EmptyState } from "@/components/base/EmptyState";
 import { figure } from "@/format/number";
 import { flatten } from "@/format/nested";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
+import layout from "@/styles/layout.module.css";
 
 /** The values that this trial was given. */
 export default function Hyperparameters({ trial }: TrialTabProps) {
   const values = Object.entries(flatten(trial.hparams));
   if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
   return (
-    <section className="card" aria-label="Hyperparameters">
-      <table className="plain-table">
+    <section className={layout.card} aria-label="Hyperparameters">
+      <table className={layout.table}>
         <thead>
           <tr>
             <th>Name</th>
@@ -23,7 +24,7 @@ export default function Hyperparameters({ trial }: TrialTabProps) {
               <td>
                 <code>{escapeControl(name)}</code>
               </td>
-              <td className="number">{typeof value === "boolean" ? String(value) : figure(value)}</td>
+              <td className={layout.numberCell}>{typeof value === "boolean" ? String(value) : figure(value)}</td>
             </tr>
           ))}
         </tbody>

@@ -8,27 +8,47 @@ import { Panel } from "@/components/board/Panel";
 import { panelsOf } from "@/components/board/panels";
 import { isProfile } from "@/components/board/profile";
 import { trialMetricNamesQuery } from "@/services/trials";
-import type { TrialTabProps } from "../Trial";
+import type { TrialTabProps } from "./tabProps";
+import layout from "@/styles/layout.module.css";
 
 /** What the machine did while the trial ran. */
 export default function Profile({ trial }: TrialTabProps) {
   const { data, error } = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const [state, change] = useBoardState();
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
-  const panels = useMemo(() => panelsOf((data?.metrics ?? []).filter(({ group }) => isProfile(group)), ""), [data]);
+  const panels = useMemo(
+    () =>
+      panelsOf(
+        (data?.metrics ?? []).filter(({ group }) => isProfile(group)),
+        "",
+      ),
+    [data],
+  );
   if (error) return <Failure error={error} />;
   if (!data) return <Loading what="the profile" />;
   if (panels.length === 0) {
     return (
-      <EmptyState title="Nothing was profiled" command={`det experiment create config.yaml context/ --config profiling.enabled=true`}>
+      <EmptyState
+        title="No profiling data"
+        command={`det experiment create config.yaml context/ --config profiling.enabled=true`}
+      >
         With profiling enabled, the use of processors and memory is shown here.
       </EmptyState>
     );
   }
   return (
-    <div className="cards">
+    <div className={layout.cards}>
       {panels.map((panel) => (
-        <Panel key={panel.name} name={panel.name} metrics={panel.metrics} experimentId={trial.experimentId} runs={runs} state={{ ...state, x: "time", logX: false }} change={change} syncKey={`profile-${trial.id}`} />
+        <Panel
+          key={panel.name}
+          name={panel.name}
+          metrics={panel.metrics}
+          experimentId={trial.experimentId}
+          runs={runs}
+          state={{ ...state, x: "time", logX: false }}
+          change={change}
+          syncKey={`profile-${trial.id}`}
+        />
       ))}
     </div>
   );

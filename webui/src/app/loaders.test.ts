@@ -1,0 +1,61 @@
+import { QueryClient } from "@tanstack/react-query";
+import { createMemoryRouter, type RouteObject } from "react-router";
+import { describe, expect, it, vi } from "vitest";
+import { fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { experimentOf, statusOf } from "@/testing/samples";
+import { makeLoaders } from "./loaders";
+
+type Page = keyof ReturnType<typeof makeLoaders>;
+
+const SEARCH = "POST /detent/experiments/search";
+const of = (id: number) => [`GET /api/v1/experiments/${id}`, `GET /detent/experiments/${id}/status`];
+
+function master() {
+  return fakeMaster({
+    [SEARCH]: { total: 0, offset: 0, experiments: [], unknownColumns: [] },
+    [of(7)[0]!]: { experiment: experimentOf() },
+    [of(7)[1]!]: statusOf(),
+    [of(8)[0]!]: new Refusal(404, "no experiment 8"),
+    [of(8)[1]!]: new Refusal(404, "no experiment 8"),
+  });
+}
+
+function open(page: Page, path: string, at: string, more: Partial<RouteObject> = {}) {
+  const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+  const route = { path, ...makeLoaders(queries)[page], ...more } as RouteObject;
+  return createMemoryRouter([route, { path: "*", element: null }], { initialEntries: [at] });
+}
+
+describe("loaders", () => {
+  it("ask for an experiment while the code of its page is on its way", async () => {
+    const { asked } = master();
+    const router = open("experiment", "/experiments/:experimentId/*", "/experiments/7/logs", {
+      lazy: () => new Promise(() => undefined),
+    });
+    await vi.waitFor(() => expect(asked.map(({ line }) => line)).toEqual(of(7)));
+    expect(router.state.initialized).toBe(false);
+  });
+
+  it("ask nothing at a change of tab, and again at another experiment, even one that is gone", async () => {
+    const { asked } = master();
+    const router = open("experiment", "/experiments/:experimentId/*", "/experiments/7");
+    await vi.waitFor(() => expect(router.state.initialized).toBe(true));
+    await router.navigate("/experiments/7/logs");
+    await router.navigate("/experiments/8");
+    await vi.waitFor(() => expect(asked.map(({ line }) => line)).toEqual([...of(7), ...of(8)]));
+    expect(router.state.errors).toBeNull();
+  });
+
+  it.each([
+    ["/?q=loss+%3C+1", 1],
+    ["/?q=loss+%3C", 0],
+    ["/?group=user", 0],
+  ])("of the list at %s put %i questions", async (at, count) => {
+    const { of: asked } = master();
+    const router = open("list", "/", at);
+    await vi.waitFor(() => expect(router.state.initialized).toBe(true));
+    // A question leaves after its body was read.
+    await new Promise((done) => setTimeout(done));
+    expect(asked(SEARCH)).toHaveLength(count);
+  });
+});

@@ -1,0 +1,17 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useApiMutation } from "@/hooks/useApiMutation";
+import { editExperiment, type ExperimentChange, experimentQuery } from "@/services/experiments";
+
+/** Changes the name, the notes or the tags of an experiment. `onSaved` is called even if its caller is gone by then. */
+export function useEditExperiment(id: number, onSaved?: (change: ExperimentChange) => void) {
+  const queries = useQueryClient();
+  return useApiMutation({
+    mutationFn: (change: ExperimentChange) => editExperiment(id, change),
+    onSuccess: (_, change) => {
+      // Shown before it is refetched: the old text must not come back for a moment.
+      queries.setQueryData(experimentQuery(id).queryKey, (old) => old && { ...old, ...change });
+      onSaved?.(change);
+    },
+    invalidates: [["experiment", String(id)]],
+  });
+}
