@@ -79,7 +79,14 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, ve
     }
     last = await event_rows.last_move(session, "experiment", row.id)
     message = str(last.payload.get("message", "")) if last else ""
-    statuses = [status_queries.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
+    failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in told])
+    restarts = row.config.get("max_restarts", 0)
+    statuses = [
+        status_queries.trial_status(
+            t, live.get(t.task_id), moved.get(str(t.id)), now, failed.get(t.task_id), max_restarts=restarts
+        )
+        for t in told
+    ]
     state = status_queries.finer(row.state, list(live.values()))
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
     progress = told[0].progress if total == 1 and row.state.is_live else row.progress
@@ -98,6 +105,7 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, ve
         submitted_at=row.start_time,
         waited_seconds=times.waited_seconds,
         ran_seconds=times.ran_seconds,
+        failure=next((t.failure for t in statuses if t.state == "STATE_ERROR" and t.failure), None),
         can=can,
         why=why,
         trials=statuses,

@@ -1,13 +1,13 @@
 """Loads experiments with their trials and users, in one query per kind."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from determined.states import AllocationState, ExperimentState
+from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
 from determined_master.db.models import ExperimentRow, TrialRow
@@ -27,9 +27,24 @@ async def show(session: AsyncSession, rows: Sequence[ExperimentRow]) -> list[sch
         trials[trial.experiment_id].append(trial)
     names = {user.id: user.username for user in await users.all_users(session)}
     shown = await displayed(session, rows, trials)
+    failures = await _failures(session, trials)
     return [
-        schemas.experiment(row, names[row.user_id], trials[row.id], shown[row.id], await masked(row)) for row in rows
+        schemas.experiment(
+            row, names[row.user_id], trials[row.id], shown[row.id], await masked(row), failures.get(row.id)
+        )
+        for row in rows
     ]
+
+
+async def _failures(session: AsyncSession, trials: Mapping[int, Sequence[TrialRow]]) -> dict[int, str]:
+    """Returns why the first failed trial of each experiment failed."""
+    tasks: dict[str, int] = {}
+    for experiment_id, found in trials.items():
+        first = next((trial for trial in found if trial.state is TrialState.ERROR), None)
+        if first is not None:
+            tasks[first.task_id] = experiment_id
+    failed = await allocation_rows.newest_failures(session, list(tasks))
+    return {tasks[task_id]: row.failure for task_id, row in failed.items() if row.failure is not None}
 
 
 async def masked(row: ExperimentRow) -> schemas.MaskedConfig:
