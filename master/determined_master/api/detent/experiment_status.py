@@ -1,5 +1,6 @@
 """Status and timeline of an experiment and its trials."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from determined_master.api.schemas.base import Moment, RowId, answered, utc
 from determined_master.db.models import ExperimentRow
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
+from determined_master.logs import log_queries
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
 from determined_master.users import repository as user_rows
@@ -105,9 +107,20 @@ async def status_of(session: AsyncSession, row: ExperimentRow, now: datetime, ve
         submitted_at=row.start_time,
         waited_seconds=times.waited_seconds,
         ran_seconds=times.ran_seconds,
-        failure=next((t.failure for t in statuses if t.state == "STATE_ERROR" and t.failure), None),
+        failure=await _with_line(session, statuses, {t.id: t.task_id for t in told}),
         can=can,
         why=why,
         trials=statuses,
         archived=row.archived,
     )
+
+
+async def _with_line(
+    session: AsyncSession, statuses: Sequence[schemas.TrialStatus], task_ids: Mapping[int, str]
+) -> schemas.AttemptFailure | None:
+    """Returns the failure of the first trial that failed for good, with its place in the log."""
+    failure = next((each.failure for each in statuses if each.state == "STATE_ERROR" and each.failure), None)
+    if failure is None:
+        return None
+    line = await log_queries.last_error(session, task_ids[failure.trial_id], failure.allocation_id)
+    return failure.model_copy(update={"log_line": line})

@@ -91,6 +91,7 @@ def trial_status(
             allocation_id=failed.id,
             text=failed.failure,
             time=failed.ended_at or failed.created_at,
+            log_line=None,
         )
     return TrialStatus(
         trial_id=row.id,

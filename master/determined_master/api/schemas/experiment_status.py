@@ -58,6 +58,8 @@ class AttemptFailure(Wire):
     allocation_id: str
     text: str
     time: Time
+    log_line: int | None
+    """The attempt's last error line in the log; None if it was not looked up."""
 
 
 class TrialStatus(Wire):

@@ -51,7 +51,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     ),
   },
   description: { title: "Description", width: 220, draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span> },
-  state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
+  state: { title: "State", width: 130, draw: (row) => (row.failure ? <span title={escapeControl(row.failure)}><StateBadge state={row.state} /></span> : <StateBadge state={row.state} />) },
   progress: {
     title: "Progress",
     width: 140,
@@ -97,6 +97,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   resourcePool: { title: "Pool", width: 110, draw: (row, add) => <Clickable column="resourcePool" value={row.resourcePool} add={add} /> },
   checkpointCount: { title: "Checkpoints", width: 110, number: true, draw: (row) => <span className="number">{row.checkpointCount}</span> },
   checkpointSize: { title: "Checkpoint size", width: 130, number: true, draw: (row) => <span className="number">{bytes(row.checkpointSize)}</span> },
+  failure: { title: "Failure", width: 300, draw: (row) => <span title={escapeControl(row.failure ?? "")}>{escapeControl(row.failure ?? "")}</span> },
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };
 

@@ -6,19 +6,13 @@ import { Loading } from "@/components/base/Loading";
 import { StateBadge } from "@/components/StateBadge";
 import { ExactTime } from "@/components/TimeText";
 import { duration } from "@/format/duration";
+import { exitPhrase } from "@/format/exitReasons";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Attempt, attemptsQuery } from "@/services/trials";
 import type { TrialTabProps } from "../Trial";
 
-const REASONS: Record<string, string> = {
-  completed: "completed",
-  preempted: "paused, checkpoint saved",
-  user_canceled: "stopped by a person",
-  agent_lost: "its machine was lost",
-  out_of_restarts: "failed too often",
-  errored: "failed",
-};
+const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", system: "failure of the system" };
 
 /** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
 export default function Attempts({ trial }: TrialTabProps) {
@@ -45,7 +39,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
       <div className="row">
         <h2>Attempt {attempt.runId}</h2>
         <StateBadge state={attempt.endedAt ? (attempt.reason === "errored" || attempt.reason === "out_of_restarts" ? "ERROR" : attempt.reason === "preempted" ? "PAUSED" : "COMPLETED") : attempt.state} />
-        {attempt.reason && attempt.reason !== "errored" && <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>}
+        {attempt.reason && attempt.reason !== "errored" && <span>{exitPhrase(attempt.reason)}</span>}
         {attempt.code !== null && attempt.code !== 0 && <span className="tag">exit code {attempt.code}</span>}
         {start !== null && (
           <span className="soft">
@@ -54,7 +48,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
         )}
         <Link to={`${base}/logs?attempt=${encodeURIComponent(attempt.allocationId)}`}>its log</Link>
       </div>
-      {attempt.message && <p>{escapeControl(attempt.message)}</p>}
+      {attempt.failure ? <p className="failure">{escapeControl(attempt.failure)}</p> : attempt.message && <p>{escapeControl(attempt.message)}</p>}
       <table className="plain-table">
         <thead>
           <tr>
@@ -73,7 +67,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
               </td>
               <td>{container.slots.join(", ") || "none"}</td>
               <td>
-                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`} {container.signal !== null && `signal ${container.signal}`}
+                {CONTAINER_ENDS[container.exit] ?? container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`} {container.signal !== null && `signal ${container.signal}`}
               </td>
             </tr>
           ))}
