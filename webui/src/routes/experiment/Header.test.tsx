@@ -57,7 +57,7 @@ describe("Kill", () => {
   beforeEach(() => stopClock());
   const KILL = "POST /api/v1/experiments/7/kill";
   const CANCEL = "POST /api/v1/experiments/7/cancel";
-  const trial = (trialId: number, state: ExperimentStatus["state"], steps: number) => ({ trialId, state, text: "", since: CREATED, waiting: null, restarts: 0, progress: 0.5, steps });
+  const trial = (trialId: number, state: ExperimentStatus["state"], steps: number) => ({ trialId, state, text: "", since: CREATED, waiting: null, restarts: 0, attempt: 1, maxAttempts: 6, failure: null, progress: 0.5, steps });
   const mark = (trialId: number, steps: number, time: string) => ({ trialId, time, kind: "checkpoint", steps, text: "" });
 
   async function asked() {
