@@ -1,12 +1,14 @@
 """Loads experiments with their trials and users, in one query per kind."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from determined.config import masking
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
@@ -16,6 +18,7 @@ from determined_master.offloading import MAX_INLINE_CHARACTERS
 from determined_master.trials import repository as trial_rows
 from determined_master.users import repository as users
 
+R = TypeVar("R")
 _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
 _limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
 
@@ -48,14 +51,24 @@ async def _failures(session: AsyncSession, trials: Mapping[int, Sequence[TrialRo
 
 
 async def masked(row: ExperimentRow) -> schemas.MaskedConfig:
-    """Returns its configuration without secrets. Reads a long one in a thread, one at a time."""
+    """Returns its configuration without secrets, as data and as text."""
+    return await _sized(row, schemas.masked_config, row.config, row.original_config)
+
+
+async def masked_data(row: ExperimentRow) -> dict[str, Any]:
+    """Returns its configuration without secrets, as data."""
+    return await _sized(row, masking.masked, row.config)
+
+
+async def _sized(row: ExperimentRow, work: Callable[..., R], *arguments: Any) -> R:
+    """Calls ``work``; for a long configuration in a thread, one at a time."""
     if len(row.original_config) <= MAX_INLINE_CHARACTERS:
-        return schemas.masked_config(row.config, row.original_config)
+        return work(*arguments)
     limiter = _limiter.get(None)
     if limiter is None:
         limiter = CapacityLimiter(1)
         _limiter.set(limiter)
-    return await to_thread.run_sync(schemas.masked_config, row.config, row.original_config, limiter=limiter)
+    return await to_thread.run_sync(work, *arguments, limiter=limiter)
 
 
 async def displayed(
