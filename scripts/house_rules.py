@@ -9,7 +9,9 @@ MAX_LINES = 400
 NAMELESS = re.compile(r"(^|/)(utils?|helpers?|common|misc)(/|\.py$|_)")
 STATE_SET = re.compile(r"\.state\s*=(?!=)|values\([^)]*\bstate=")
 SQL = re.compile(
-    r"^from sqlalchemy import .*\b(select|insert|update|delete|text|func)\b|session\.(add|add_all|execute|scalars|scalar)\(", re.M
+    r"^from sqlalchemy import .*\b(select|insert|update|delete|text|func)\b"
+    r"|session\.(add|add_all|execute|scalars|scalar)\(",
+    re.M,
 )
 SQL_MODULE = re.compile(r"(repository|_queries|_sql|state_machine)\.py$|/determined_master/db/")
 UNTYPED_SESSION = re.compile(r"\bAsyncSession\b|\bsession: Any\b")

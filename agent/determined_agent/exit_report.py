@@ -44,7 +44,10 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
         return bounded(ContainerExit(kind="killed", signal=ended.signal, ranks=ranks))
     if ended.kind != "exited":
         return bounded(ContainerExit(kind=ended.kind, message=ended.message, ranks=ranks))
-    message = "\n".join(filter(None, (_message(ended, ranks), _advice(ended, ranks, folder))))
+    lines = [line for rank in ranks if rank.code for line in rank.last_lines]
+    if not lines and ended.code != 0:
+        lines = _last_output(folder)
+    message = "\n".join(filter(None, (_message(ended, ranks, lines), _advice(ended, lines, folder))))
     return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
 
 
@@ -88,27 +91,36 @@ def _text(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
-def _message(ended: Ended, ranks: list[RankExit]) -> str:
+def _last_output(folder: RunFolder) -> list[str]:
+    try:
+        return missing_module.last_lines(folder)
+    except OSError as problem:
+        logger.info("the last lines of container %s cannot be read: %s", folder.path.name, problem)
+        return []
+
+
+def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
     if ended.code == 0:
         return ""
     # The first is the cause: its peers fail for want of it, or are ended for it.
     cause = next((rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)), None)
     if cause is None:
-        return f"the container {_how(ended.code, ended.signal)}"
+        text = f"the container {_how(ended.code, ended.signal)}"
+        lines = [_text(line, MAX_LINE_CHARACTERS) for line in output[-MAX_LINES:]]
+        return "\n".join([text + (":" if lines else ""), *lines])
     where = f" on {cause.host}" if cause.host else ""
     why = f", {_CAUSES.get(cause.cause, cause.cause)}" if cause.cause else ""
     text = f"rank {cause.rank}{where} {_how(cause.code, cause.signal)}{why}"
     return "\n".join([text + (":" if cause.last_lines else ""), *cause.last_lines])
 
 
-def _advice(ended: Ended, ranks: list[RankExit], folder: RunFolder) -> str:
+def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
     if ended.code in (0, None):
         return ""
-    lines = [line for rank in ranks if rank.code for line in rank.last_lines]
     try:
-        return missing_module.advice(lines or missing_module.last_lines(folder), folder.workdir)
+        return missing_module.advice(lines, folder.workdir)
     except OSError as problem:
-        logger.info("the last lines of container %s cannot be read: %s", folder.path.name, problem)
+        logger.info("the work folder of container %s cannot be read: %s", folder.path.name, problem)
         return ""
 
 

@@ -157,3 +157,35 @@ class ExitReason(str, Enum):
     def is_system_failure(self) -> bool:
         """Not counted as a restart."""
         return self in (ExitReason.SYSTEM, ExitReason.AGENT_LOST)
+
+    @property
+    def phrase(self) -> str:
+        """The reason in words.
+
+        >>> ExitReason.IMPOSSIBLE.phrase
+        'can never be placed'
+        """
+        return _PHRASES.get(self, self.value.replace("_", " "))
+
+
+_PHRASES = {
+    ExitReason.PREEMPTED: "saved a checkpoint and left",
+    ExitReason.USER_CANCELED: "canceled by a user",
+    ExitReason.ERRORED: "failed",
+    ExitReason.SYSTEM: "failure of the system",
+    ExitReason.INVALID_HP: "invalid hyperparameters",
+    ExitReason.IMPOSSIBLE: "can never be placed",
+    ExitReason.SEARCHER_STOPPED: "stopped by the search",
+}
+
+
+def exit_phrase(value: str) -> str:
+    """Returns the words of an exit reason's stored value; of an unknown value its own words.
+
+    >>> exit_phrase("invalid_hp"), exit_phrase("out_of_restarts"), exit_phrase("of_another_version")
+    ('invalid hyperparameters', 'out of restarts', 'of another version')
+    """
+    try:
+        return ExitReason(value).phrase
+    except ValueError:
+        return value.replace("_", " ")

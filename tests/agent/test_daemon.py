@@ -38,7 +38,9 @@ async def test_a_container_is_started_its_output_shipped_its_exit_told_and_then_
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)
         exit_ = await ended(master, wish)
-        assert (exit_.kind, exit_.code, exit_.message) == ("exited", 4, "the container exited with code 4")
+        said, *lines = exit_.message.split("\n")
+        assert (exit_.kind, exit_.code, said) == ("exited", 4, "the container exited with code 4:")
+        assert sorted(lines) == ["[rank=3] WARNING: hm", "out"]
         # Between two pipes no order is promised.
         assert sorted(master.text_of(wish.container_id)) == ["hm", "out"]
         second = next(line for line in master.lines[wish.container_id] if line.log == "hm")

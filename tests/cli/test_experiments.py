@@ -219,7 +219,7 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
     shown = det("t", "describe", "9").out
     assert "lossVal" in shown
     assert "a (2), b (2)" in shown
-    assert "errored: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in shown
+    assert "failed: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in shown
     assert "last words" in shown
     described = json.loads(det("t", "describe", "9", "--json").out)
     assert described["workloads"]
@@ -275,3 +275,25 @@ def test_master(fake: FakeMaster, det: Det) -> None:
     assert json.loads(det("master", "config", "--json").out) == {"a": 1}
     assert "[INFO]: m" in det("master", "logs").out
     assert json.loads(det("version", "--json").out)["master"]["version"] == "0.38.1"
+
+
+CAUSE = "rank 3 on node-2: RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x128 and 64x10) (exit code 1)"
+
+
+def test_failures_fit_80_columns(master: FakeMaster, det: Det) -> None:
+    """In lists below the table, one line each; in descriptions wrapped, with the attempt."""
+    failed = {**EXPERIMENT, "id": 7, "state": "STATE_ERROR", "failure": CAUSE, "config": {"max_restarts": 5}}
+    trial = {"id": 9, "state": "STATE_ERROR", "hparams": {}, "restarts": 5, "failure": CAUSE}
+    master.answers["GET /api/v1/experiments"] = lambda request: page(request, "experiments", [failed])
+    master.answers["GET /api/v1/experiments/7"] = {"experiment": failed}
+    master.answers["GET /api/v1/experiments/7/trials"] = lambda request: page(request, "trials", [trial])
+    status = {"waitedSeconds": 0, "ranSeconds": 0, "failure": {"text": CAUSE}}
+    master.answers["GET /detent/experiments/7/status"] = status
+    listed = det("e", "list")
+    line = next(line for line in listed.err.splitlines() if "failed" in line)
+    assert line == f"experiment 7 failed: {CAUSE}"[:79] + "…"
+    described = det("e", "describe", "7").out
+    lines = described[described.index("trial 9 failed") :].splitlines()
+    assert all(len(each) <= 80 for each in lines)
+    assert " ".join(" ".join(lines).split()) == f"trial 9 failed on attempt 6 of 6: {CAUSE}"
+    assert json.loads(det("e", "describe", "7", "--json").out)[0]["failure"] == CAUSE

@@ -159,7 +159,7 @@ class Spoiled:
 
 SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "settled": (Trials, "settle", lambda _self, _session, _trial, experiment, _ended: experiment.id == 1),
-    "requested": (Trials, "request_slots", lambda _self, _session, _trial, experiment: experiment.id == 1),
+    "requested": (Trials, "request_slots", lambda _self, _session, _trials, experiment: experiment.id == 1),
     "searched": (Search, "_apply", lambda _self, _session, experiment_id, *_: experiment_id == 1),
     "placed": (Allocations, "place", lambda _self, _session, placement: placement.allocation_id.startswith("1.")),
 }
@@ -206,7 +206,7 @@ async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path:
 
 
 async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    spoiled = Spoiled(monkeypatch, Allocations, "kill", lambda _self, _session, row: row.task_id.startswith("1."))
+    spoiled = Spoiled(monkeypatch, Allocations, "kill", lambda _self, _session, row, **_: row.task_id.startswith("1."))
     agent = await one.join(slots=2)
     first, second = [await one.create(CONFIG + "preemption_timeout: 0\n") for _ in range(2)]
     for wish in await agent.wished(2):

@@ -1,14 +1,20 @@
 """A context that unpacks to a gigabyte is refused, and never expanded in the master's memory."""
 
+import asyncio
 import hashlib
+import time
 
+import pytest
 import zstandard
-from tests.support.cluster import Cluster
+from tests.support.cluster import PASSWORD, Cluster
 from tests.support.heartbeat import heartbeat
 
 from determined_master.experiments import repository as experiments
+from determined_master.passwords import client_hash
 
 GIGABYTE = 10**9
+READERS = 20
+MAX_LOGIN_SECONDS = 3.0
 
 
 def bomb() -> bytes:
@@ -46,3 +52,24 @@ async def test_what_was_made_once_is_kept(one: Cluster):
     assert first["b64Tgz"]
     assert list(one.master.model_defs.values()) == [first["b64Tgz"]]
     assert await one.get(f"/api/v1/experiments/{number}/model_def") == first
+
+
+@pytest.mark.long
+async def test_many_readers_of_a_bomb_do_not_delay_a_login(one: Cluster):
+    """A login waits for none of them: they are read one after the other, outside the event loop."""
+    digest = one.master.blobs.keep_bytes(bomb())
+    number = await one.create()
+    async with one.master.database.write() as session:
+        await experiments.change(session, await experiments.get(session, number), context_hash=digest)
+    readers = [asyncio.create_task(one.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)]
+    await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+    body = {"username": "admin", "password": client_hash(PASSWORD), "isHashed": True}
+    start = time.monotonic()
+    answer = await one.client.post("/api/v1/auth/login", json=body)
+    seconds = time.monotonic() - start
+    are_read = [reader.done() for reader in readers]
+    answers = await asyncio.gather(*readers)
+    assert answer.status_code == 200, answer.text
+    assert {each.status_code for each in answers} == {400}
+    assert not all(are_read)
+    assert seconds < MAX_LOGIN_SECONDS

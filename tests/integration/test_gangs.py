@@ -57,7 +57,7 @@ async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
         kind="exited",
         code=137,
         message="rank 2 on node-b was killed by signal 9 (SIGKILL)",
-        ranks=[RankExit(rank=2, code=137, signal=9, time=10.0)],
+        ranks=[RankExit(rank=2, code=137, signal=9, host="node-b", time=10.0)],
     )
     await agents[1].say(wishes[1], ContainerState.TERMINATED, exit_)
     assert [wish.state for wish in await agents[0].wish()] == ["stopped"]

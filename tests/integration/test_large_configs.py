@@ -1,16 +1,23 @@
 """A configuration near the limit of 1 MiB holds the event loop of the master for no one else."""
 
 import asyncio
+import threading
+from collections.abc import Mapping, Sequence
 from itertools import count
+from typing import Any
 
 import pytest
+from sqlalchemy import event
+from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.heartbeat import heartbeat
 
+from determined.config import masking
 from determined.config.yaml_source import MAX_BYTES
 from determined_master.experiments import repository as experiments
 
 MAX_GAP_SECONDS = 1.0
+CHECKPOINTS = 5
 
 
 def filled(head: str, line: str, limit: int = MAX_BYTES) -> str:
@@ -82,3 +89,40 @@ async def test_a_large_fork_takes_over_masked_secrets(one: Cluster):
     refused = await one.post("/api/v1/experiments", {"config": masked.replace("key0:", "other:"), "parentId": 1})
     assert refused.status_code == 400
     assert "data.secrets.other is masked" in refused.text
+
+
+async def test_many_labels_are_stored_in_small_statements(one: Cluster):
+    """A statement is prepared on the event loop: one of 76,000 rows held it for more than half a second."""
+    rows: list[int] = []
+
+    def note(_connection, _cursor, sql: str, parameters: Sequence[object], _context, is_many: bool) -> None:
+        if is_many and "experiment_labels" in sql:
+            rows.append(len(parameters))
+
+    event.listen(one.master.database.write_engine.sync_engine, "before_cursor_execute", note)
+    await one.create(filled("labels:\n", "  - label-{}\n"))
+    assert sum(rows) > 50_000
+    assert max(rows) <= experiments.MAX_LABELS_A_STATEMENT
+
+
+async def test_a_list_of_checkpoints_masks_a_configuration_once(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """... and a long one outside the event loop."""
+    agent = await one.join()
+    await one.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 8))
+    (wish,) = await agent.wished()
+    for number in range(CHECKPOINTS):
+        await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(number), number)
+    threads: list[int] = []
+    whole = masking.masked
+
+    def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        return whole(config)
+
+    monkeypatch.setattr(masking, "masked", masked)
+    answer = await one.get("/api/v1/experiments/1/checkpoints")
+    assert len(answer["checkpoints"]) == CHECKPOINTS
+    secrets = answer["checkpoints"][-1]["training"]["experimentConfig"]["data"]["secrets"]
+    assert set(secrets.values()) == {masking.MASK}
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()

@@ -1,30 +1,191 @@
-"""Activating an experiment with very many trials takes a few statements, not some for each trial."""
+"""Actions on an experiment with very many trials take a few statements, not some for each trial."""
 
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Awaitable
+
+import pytest
 from sqlalchemy import event, func, select
 from tests.support.cluster import Cluster
-from tests.support.makers import add_experiment, add_trial
+from tests.support.makers import add_experiment, effective
+from tests.support.waiting import eventually
 
-from determined.states import ExperimentState, TrialState
-from determined_master.db.models import EventRow, TrialRow
+from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
+from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TrialRow
+from determined_master.events.repository import SYSTEM
+from determined_master.principal import Principal
+from determined_master.searcher.methods import make
 
-COUNT = 2000
+COUNT, LONG_COUNT = 300, 10_000
+MAX_STATEMENTS = 40
+ADMIN = Principal(user_id=1, username="admin", admin=True)
 
 
-async def test_activation_takes_few_statements(one: Cluster):
-    database = one.master.database
-    statements: list[str] = []
-    async with database.write() as session:
-        row = await add_experiment(session, state=ExperimentState.PAUSED, end_time=None)
-        for _ in range(COUNT):
-            await add_trial(session, row, state=TrialState.PAUSED, closed=False)
-    event.listen(
-        database.write_engine.sync_engine, "before_cursor_execute", lambda _c, _k, sql, *_: statements.append(sql)
-    )
-    async with database.write() as session:
-        await one.master.lifecycle.activate_row(session, await session.merge(row), "admin")
-        taken = len(statements)
-        active = select(func.count()).where(TrialRow.state == TrialState.ACTIVE)
-        assert (await session.execute(active)).scalar_one() == COUNT
-        told = select(func.count()).where(EventRow.target_type == "trial", EventRow.kind == "moved")
-        assert (await session.execute(told)).scalar_one() == COUNT
-    assert taken < 20
+async def add_search(one: Cluster, count: int) -> int:
+    """Adds a paused random search with ``count`` paused trials, as its searcher made them."""
+    hyperparameters = {"x": {"type": "double", "minval": 0.0, "maxval": 1.0}}
+    config = effective(hyperparameters, max_restarts=5, entrypoint="true")
+    config |= {
+        "environment": {},
+        "reproducibility": {"experiment_seed": 1},
+        "searcher": {"name": "random", "metric": "loss", "max_trials": count},
+    }
+    search = make(config, None)
+    actions = search.initial()
+    async with one.master.database.write() as session:
+        row = await add_experiment(
+            session,
+            state=ExperimentState.PAUSED,
+            end_time=None,
+            config=config,
+            searcher_type="random",
+            searcher_snapshot=search.snapshot(),
+        )
+        session.add_all(
+            TrialRow(
+                experiment_id=row.id,
+                request_id=action.request_id,
+                task_id=f"{row.id}.{action.request_id}",
+                state=TrialState.PAUSED,
+                hparams=action.hparams,
+                seed=1,
+                start_time=row.start_time,
+            )
+            for action in actions
+        )
+    return row.id
+
+
+async def trials(one: Cluster, state: TrialState) -> int:
+    async with one.master.database.read() as session:
+        return (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
+
+
+async def allocations(one: Cluster, state: AllocationState) -> int:
+    async with one.master.database.read() as session:
+        return (await session.scalars(select(func.count()).where(AllocationRow.state == state))).one()
+
+
+async def all_wait(one: Cluster, count: int) -> None:
+    async def done() -> bool:
+        return await allocations(one, AllocationState.PENDING) == count
+
+    await eventually(done, within=120)
+
+
+class Statements:
+    """Counts the statements of the write connections."""
+
+    def __init__(self, one: Cluster) -> None:
+        self.count = 0
+        engine = one.master.database.write_engine.sync_engine
+        event.listen(engine, "before_cursor_execute", self._add)
+
+    def _add(self, *_: object) -> None:
+        self.count += 1
+
+    async def of(self, work: Awaitable[object]) -> int:
+        before = self.count
+        await work
+        return self.count - before
+
+
+async def test_activate_pause_cancel_and_kill_take_few_statements(one: Cluster):
+    experiment = await add_search(one, COUNT)
+    lifecycle, taken = one.master.lifecycle, Statements(one)
+    for verb, state in (
+        (lifecycle.activate, TrialState.ACTIVE),
+        (lifecycle.pause, TrialState.PAUSED),
+        (lifecycle.cancel, TrialState.STOPPING_CANCELED),
+        (lifecycle.kill, TrialState.STOPPING_KILLED),
+    ):
+        async with one.master.database.write() as session:
+            count = await taken.of(verb(experiment, ADMIN, session))
+            moved = (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
+        assert (moved, count < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, count)
+
+
+async def test_slots_are_requested_and_given_back_in_few_statements(one: Cluster):
+    experiment = await add_search(one, COUNT)
+    taken = Statements(one)
+    await one.master.lifecycle.activate(experiment, ADMIN)
+    await all_wait(one, COUNT)
+    await one.master.lifecycle.pause(experiment, ADMIN)
+    assert await allocations(one, AllocationState.PENDING) == 0
+    async with one.master.database.read() as session:
+        ended = (
+            await session.scalars(select(AllocationRow).where(AllocationRow.task_id.like(f"{experiment}.%")))
+        ).all()
+        told = select(EventRow.kind).where(EventRow.target_type == "allocation", EventRow.actor == SYSTEM)
+        kinds = Counter((await session.scalars(told)).all())
+    assert {(row.exit_reason, row.message, row.settled, row.run_id) for row in ended} == {
+        (ExitReason.KILLED, "paused by admin", True, 1)
+    }
+    assert kinds == {"requested": COUNT, "ended": COUNT}
+    # With a statement for each trial there would be several times COUNT.
+    assert taken.count < COUNT
+
+
+async def test_a_search_that_is_killed_ends_in_few_statements(one: Cluster):
+    experiment = await add_search(one, COUNT)
+    await one.master.lifecycle.activate(experiment, ADMIN)
+    await all_wait(one, COUNT)
+    taken = Statements(one)
+    await one.master.lifecycle.kill(experiment, ADMIN)
+
+    async def ended() -> bool:
+        return await one.state(experiment) == "STATE_CANCELED"
+
+    await eventually(ended, within=60)
+    assert await trials(one, TrialState.CANCELED) == COUNT
+
+    async def heard() -> bool:
+        async with one.master.database.read() as session:
+            row = await session.get_one(ExperimentRow, experiment)
+        return len(row.searcher_snapshot["closed"]) == COUNT
+
+    await eventually(heard)
+    assert taken.count < COUNT
+    async with one.master.database.read() as session:
+        row = (await session.scalars(select(TrialRow).limit(1))).one()
+    assert (row.exit_reason, row.closed, row.end_time is None) == (ExitReason.KILLED, True, False)
+
+
+async def slowest_health(one: Cluster, until: asyncio.Event) -> float:
+    """Returns the longest time that ``/health`` took until the event is set."""
+    longest = 0.0
+    while not until.is_set():
+        start = time.monotonic()
+        assert (await one.client.get("/health")).status_code == 200
+        longest = max(longest, time.monotonic() - start)
+        await asyncio.sleep(0.01)
+    return longest
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("last", ["cancel", "kill"])
+async def test_ten_thousand_trials(one: Cluster, last: str):
+    """Each action answers in seconds, and others are answered meanwhile."""
+    experiment = await add_search(one, LONG_COUNT)
+    over = asyncio.Event()
+    health = asyncio.create_task(slowest_health(one, over))
+    seconds: dict[str, float] = {}
+    for verb in ("activate", "pause", "activate", last):
+        start = time.monotonic()
+        answer = await one.post(f"/api/v1/experiments/{experiment}/{verb}", {})
+        seconds[verb] = max(seconds.get(verb, 0.0), time.monotonic() - start)
+        assert answer.status_code == 200, answer.text
+        if verb == "activate":
+            await all_wait(one, LONG_COUNT)
+
+    async def ended() -> bool:
+        return await trials(one, TrialState.CANCELED) == LONG_COUNT
+
+    await eventually(ended, within=120)
+    over.set()
+    longest = await health
+    print(json.dumps({"seconds": seconds, "slowest health": longest}))
+    assert max(seconds.values()) < 10
+    assert longest < 1.0

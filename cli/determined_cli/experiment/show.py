@@ -10,6 +10,7 @@ from determined.client import experiments, lifecycle, users
 from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import connection, render
+from determined_cli.failures import WIDTH, print_failure, shorten
 from determined_cli.main import say
 from determined_cli.states import displayed, shown
 
@@ -63,6 +64,10 @@ def list_experiments(args: Any) -> None:
         say(f"showing the newest {args.limit}; without --limit all are shown")
     columns = COLUMNS if args.all else COLUMNS[:-1]
     render.show(args.format, columns, [_row(each, args.format) for each in found])
+    if args.format == "table":
+        for each in found:
+            if each.get("failure"):
+                say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
 
 
 def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -88,6 +93,7 @@ def describe(args: Any) -> None:
         found["state"] = shown(displayed(found))
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
+        found["failure"] = (status.get("failure") or {}).get("text")
         found["trials"] = _trials(session, experiment_id)
         if args.metrics:
             for trial in found["trials"]:
@@ -103,6 +109,10 @@ def describe(args: Any) -> None:
     render.show(args.format, TRIALS, [trial for each in whole for trial in each["trials"]])
     print()
     render.show(args.format, CHECKPOINTS, [checkpoint for each in whole for checkpoint in each["checkpoints"]])
+    if args.format == "table":
+        for each in whole:
+            for trial in each["trials"]:
+                print_failure(trial, each["config"].get("max_restarts", 0))
 
 
 def list_trials(args: Any) -> None:

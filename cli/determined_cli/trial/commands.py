@@ -10,7 +10,9 @@ from determined.client import lifecycle, trials
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import BadRequest, NotFound
+from determined.states import exit_phrase
 from determined_cli import connection, render
+from determined_cli.failures import failure_text
 from determined_cli.main import say
 from determined_cli.states import displayed, shown
 
@@ -59,6 +61,8 @@ def describe(args: Any) -> None:
     attempts = lifecycle.attempts(session, args.trial_id)
     render.show("table", ATTEMPTS, [_attempt(each) for each in attempts])
     for each in attempts:
+        if each.get("failure"):
+            print(f"\n{failure_text(each)}")
         if "\n" in each["message"]:
             print(f"\nattempt {each['runId']}: {each['message']}")
     print()
@@ -67,8 +71,8 @@ def describe(args: Any) -> None:
 
 def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
     """One line of the table; of a failure the first line, which names rank, host and exit."""
-    first = str(attempt["message"]).partition("\n")[0].rstrip(":")
-    reason = str(attempt["reason"]).lower()
+    first = str(attempt.get("failure") or attempt["message"]).partition("\n")[0].rstrip(":")
+    reason = exit_phrase(str(attempt["reason"]).lower())
     return {
         "attempt": attempt["runId"],
         "agents": ", ".join(f"{c['agentId']} ({len(c['slots'])})" for c in attempt["containers"]),

@@ -30,6 +30,8 @@ _SECRET_NAME = re.compile(
 )
 _NOT_SECRET = frozenset({"PWD", "OLDPWD"})
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+_URL_PASSWORD_OF = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+MIN_SECRET_LENGTH = 4
 _HINT = re.compile(
     r"secrets|access_key|secret_key|connection_string|credential|registry_auth|environment_variables|pod_spec|://\S*@|\\"
 )
@@ -69,6 +71,20 @@ def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(shown.get(section), dict):
             shown[section] = _without(shown[section], masked({section: shown[section]})[section])
     return shown
+
+
+def secret_values(config: Mapping[str, Any]) -> set[str]:
+    """Returns the texts that :func:`masked` hides, without those too short to be told from other words."""
+    found: set[str] = set()
+    for path, value, name in _leaves((), {key: config.get(key) for key in _SECTIONS}, None):
+        shown = _masked_leaf(path, value, name)
+        if shown == MASK:
+            found.add(str(value))
+        elif shown is not None and path[:2] == _VARIABLES and shown.endswith(f"={MASK}"):
+            found.add(str(value).partition("=")[2])
+        elif shown is not None:
+            found.update(each[1] for each in _URL_PASSWORD_OF.finditer(str(value)))
+    return {value for value in found if len(value) >= MIN_SECRET_LENGTH}
 
 
 def masked_text(text: str) -> str:

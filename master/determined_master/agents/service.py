@@ -31,8 +31,8 @@ class Containers(Protocol):
 
     async def lose(self, session: WriteSession, agent_id: str) -> None: ...
 
-    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None) -> None:
-        """Without a slot all that run on the agent."""
+    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
+        """Without a slot all that run on the agent. ``why`` is shown to the owners."""
         ...
 
 
@@ -103,7 +103,9 @@ class Agents:
             row = await repository.get(session, agent_id)
             await repository.change(session, agent_id, enabled=enabled, draining=not enabled and drain)
             if not enabled and not drain:
-                await self._containers.kill(session, agent_id)
+                await self._containers.kill(
+                    session, agent_id, why=f"agent {agent_id} was disabled by {principal.username}"
+                )
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
             notify(session, notifications.SCHEDULE)
             await session.refresh(row)
@@ -117,7 +119,8 @@ class Agents:
             await repository.get_slot(session, agent_id, slot_id)
             await repository.change_slot(session, agent_id, slot_id, enabled=enabled, draining=not enabled and drain)
             if not enabled and not drain:
-                await self._containers.kill(session, agent_id, slot_id)
+                why = f"slot {slot_id} of agent {agent_id} was disabled by {principal.username}"
+                await self._containers.kill(session, agent_id, slot_id, why=why)
             await self._record(
                 session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
             )

@@ -48,13 +48,14 @@ class Containers:
 
     async def lose(self, session: WriteSession, agent_id: str) -> None:
         for container, _ in await repository.live_on_agent(session, agent_id):
-            exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost beyond its reconnect window")
+            exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost: it did not come back in time")
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
-    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None) -> None:
+    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
+        """Kills what runs on the agent, or on one slot of it. ``why`` is shown to the owners."""
         for container, allocation in await repository.live_on_agent(session, agent_id):
             if slot_id is None or slot_id in container.slot_ids:
-                await self._allocations.kill(session, allocation)
+                await self._allocations.kill(session, allocation, why=why)
 
 
 def _is_news(report: ReportedContainer, known: ContainerRow | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from determined.link.messages import ContainerExit, ReportedContainer
+from determined.link.messages import ContainerExit, RankExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import repository
@@ -36,25 +36,32 @@ def further(current: ContainerState, seen: ContainerState) -> ContainerState:
     return max(current, seen, key=_ORDER.index)
 
 
-def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool) -> End:
-    """Why an allocation ended, from how all its containers did (semantics 2.3).
+def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool, asked: str = "") -> End:
+    """Returns why an allocation ended, from how all its containers ended (semantics 2.3).
 
-    A container that failed by itself says why, even where its peers were killed for it; of several the one whose
-    worker failed first, since the others' workers mostly fail for want of it. One that broke while it was leaving has
-    failed all the same; its last checkpoint holds.
+    ``asked`` says why it was asked to end. A container that failed by itself gives the reason, also if its peers were
+    killed because of it. One that failed while it was leaving has failed all the same; its last checkpoint holds.
     """
-    for exit_ in exits:
-        if exit_.kind == "failed_to_start":
-            return End(ExitReason.ERRORED, exit_.code, exit_.message)
-    failed = min((e for e in exits if e.kind == "exited" and _has_failed(e)), key=_failed_at, default=None)
+    failed = first_failed(exits)
     if failed is not None:
-        return End(ExitReason.ERRORED, _code(failed), failed.message or _words(failed))
+        is_started = failed.kind == "exited"
+        message = failed.message or _words(failed) if is_started else failed.message
+        return End(ExitReason.ERRORED, _code(failed) if is_started else failed.code, message)
     if killed or any(exit_.kind == "killed" for exit_ in exits):
-        return End(ExitReason.KILLED, None, "killed as asked")
+        return End(ExitReason.KILLED, None, asked or "ended by its agent")
     for exit_ in exits:
         if exit_.kind == "system":
             return End(ExitReason.SYSTEM, None, exit_.message)
-    return End(ExitReason.PREEMPTED if acknowledged else ExitReason.COMPLETED, 0, "")
+    return End(ExitReason.PREEMPTED, 0, asked) if acknowledged else End(ExitReason.COMPLETED, 0, "")
+
+
+def first_failed(exits: Sequence[ContainerExit]) -> ContainerExit | None:
+    """Returns the exit that caused the others, or None if no container failed by itself.
+
+    That is one that could not start, else the one whose worker failed first: its peers mostly fail because of it.
+    """
+    unfit = next((each for each in exits if each.kind == "failed_to_start"), None)
+    return unfit or min((e for e in exits if e.kind == "exited" and has_failed(e)), key=_failed_at, default=None)
 
 
 async def observe(
@@ -111,13 +118,14 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
     containers = await repository.containers_of(session, row.id)
     if all(c.state is ContainerState.TERMINATED for c in containers):
         exits = [ContainerExit.model_validate(c.exit) for c in containers]
-        end = end_of(exits, killed=row.kill_requested_at is not None, acknowledged=row.preempt_acked_at is not None)
+        killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
+        end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
         await allocations.end(session, row, end.reason, code=end.code, message=end.message)
         return
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
-    if any(exit_.kind != "exited" or _has_failed(exit_) for exit_ in ended):
+    if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
         # One failed container ends its peers.
-        await allocations.kill(session, row)
+        await allocations.kill(session, row, why="another container of the attempt has ended")
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]
@@ -132,12 +140,12 @@ async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
     notify(session, notifications.logs(row.task_id))
 
 
-def _has_failed(exit_: ContainerExit) -> bool:
+def has_failed(exit_: ContainerExit | RankExit) -> bool:
     return bool(exit_.code or exit_.signal)
 
 
 def _failed_at(exit_: ContainerExit) -> float:
-    return min((r.time for r in exit_.ranks if r.time and (r.code or r.signal)), default=math.inf)
+    return min((r.time for r in exit_.ranks if r.time and has_failed(r)), default=math.inf)
 
 
 def _code(exit_: ContainerExit) -> int | None:

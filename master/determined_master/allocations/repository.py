@@ -1,10 +1,10 @@
 """SQL for allocations, their containers and the slots that they hold."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, Table, and_, bindparam, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -17,7 +17,7 @@ from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
-_LIVE = [s for s in AllocationState if s.is_live]
+LIVE = [s for s in AllocationState if s.is_live]
 
 
 ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, ALLOWED)
@@ -27,6 +27,27 @@ CONTAINERS = StateMachine(
     ContainerRow.id,
     CONTAINER_ALLOWED,
     is_recorded=False,  # the allocation's events tell what happens
+)
+
+
+class Pending(NamedTuple):
+    """An allocation that waits for slots."""
+
+    id: str
+    task_id: str
+    pool: str
+    slots: int
+    priority: int
+    submitted_at: datetime
+    single_agent: bool
+    waiting: str
+
+
+_ROWS = cast(Table, AllocationRow.__table__)
+_SET_WAITING = (
+    update(_ROWS)
+    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
+    .values(waiting=bindparam("text"))
 )
 
 
@@ -41,10 +62,11 @@ async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     return row
 
 
-async def add(session: WriteSession, row: AllocationRow) -> None:
-    session.add(row)
+async def add_many(session: WriteSession, rows: Sequence[AllocationRow]) -> None:
+    session.add_all(rows)
     await session.flush()
-    _tell(session, row)
+    for row in rows:
+        _tell(session, row)
 
 
 async def move(
@@ -62,6 +84,14 @@ async def move(
     return True
 
 
+async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: Any) -> None:
+    """Ends those that still wait for slots, see ``StateMachine.move_many``."""
+    await ALLOCATIONS.move_many(
+        session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
+    )
+    notify(session, notifications.CLUSTER, *(notifications.task(each.rpartition(".")[0]) for each in ids))
+
+
 async def move_container(
     session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
 ) -> bool:
@@ -70,19 +100,19 @@ async def move_container(
 
 
 async def live_of_task(session: ReadSession, task_id: str) -> AllocationRow | None:
-    query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(_LIVE))
+    query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(LIVE))
     return (await session.scalars(query)).first()
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:
     """True if an allocation of the task lives, or has ended and is not settled."""
-    is_open = or_(AllocationRow.state.in_(_LIVE), AllocationRow.settled.is_(False))
+    is_open = or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False))
     query = select(AllocationRow.id).where(AllocationRow.task_id == task_id, is_open).limit(1)
     return (await session.execute(query)).scalar_one_or_none() is not None
 
 
 async def live_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
-    query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(_LIVE))
+    query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(LIVE))
     return (await session.scalars(query)).all()
 
 
@@ -96,13 +126,53 @@ async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[
     return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
+async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> dict[str, AllocationRow]:
+    """Returns by task the newest of its allocations that failed; tasks without any are absent."""
+    query = (
+        select(AllocationRow)
+        .where(AllocationRow.task_id.in_(task_ids), AllocationRow.failure.is_not(None))
+        .order_by(AllocationRow.run_id)
+        .options(defer(AllocationRow.spec))
+    )
+    return {row.task_id: row for row in await session.scalars(query)}
+
+
 async def live(session: ReadSession) -> Sequence[AllocationRow]:
-    return (await session.scalars(select(AllocationRow).where(AllocationRow.state.in_(_LIVE)))).all()
+    return (await session.scalars(select(AllocationRow).where(AllocationRow.state.in_(LIVE)))).all()
 
 
-async def pending(session: ReadSession) -> Sequence[AllocationRow]:
-    query = select(AllocationRow).where(AllocationRow.state == AllocationState.PENDING)
-    return (await session.scalars(query)).all()
+async def pending(session: ReadSession) -> list[Pending]:
+    """Returns the allocations that wait for slots."""
+    query = select(
+        AllocationRow.id,
+        AllocationRow.task_id,
+        AllocationRow.pool,
+        AllocationRow.slots,
+        AllocationRow.priority,
+        AllocationRow.submitted_at,
+        AllocationRow.single_agent,
+        AllocationRow.waiting,
+    ).where(AllocationRow.state == AllocationState.PENDING)
+    return [Pending(*row) for row in await session.execute(query)]
+
+
+async def set_waiting(session: WriteSession, texts: Mapping[Pending, str]) -> None:
+    """Stores why allocations wait, in one statement; those that wait no longer stay as they are."""
+    if not texts:
+        return
+    rows = [{"of_id": each.id, "text": text} for each, text in texts.items()]
+    await (await session.connection()).execute(_SET_WAITING, rows)
+    notify(session, notifications.CLUSTER, *(notifications.task(each.task_id) for each in texts))
+
+
+async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
+    """Returns the live allocations that were asked to leave and are not being killed."""
+    query = select(AllocationRow).where(
+        AllocationRow.state.in_(LIVE),
+        AllocationRow.preempt_requested_at.is_not(None),
+        AllocationRow.kill_requested_at.is_(None),
+    )
+    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
 async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
@@ -180,7 +250,7 @@ async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, Contai
 
 async def live_without_spec(session: ReadSession, most: int | None = None) -> Sequence[AllocationRow]:
     """In the order of the scheduler; what is told to containers is large, and left out."""
-    query = select(AllocationRow).where(AllocationRow.state.in_(_LIVE))
+    query = select(AllocationRow).where(AllocationRow.state.in_(LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
     return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
@@ -233,9 +303,7 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
 
 async def port_blocks(session: ReadSession) -> set[int]:
     """Those of every allocation that lives."""
-    query = select(AllocationRow.port_block).where(
-        AllocationRow.state.in_(_LIVE), AllocationRow.port_block.is_not(None)
-    )
+    query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
     return {block for block in (await session.scalars(query)) if block is not None}
 
 

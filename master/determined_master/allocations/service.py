@@ -1,12 +1,12 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It knows no trial."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import ports, repository
@@ -18,6 +18,27 @@ from determined_master.events.state_machine import Event
 from determined_master.scheduling.plan import Placement, Refusal
 
 
+@dataclass(frozen=True)
+class SlotRequest:
+    """What one attempt of a task needs. ``spec`` is what its containers are given, see ``AllocationRow``."""
+
+    task_id: str
+    run_id: int
+    slots: int
+    single_agent: bool
+    pool: str
+    priority: int
+    owner: str
+    user_id: int
+    submitted_at: datetime
+    spec: dict[str, Any]
+    preemption_timeout: int
+
+    @property
+    def allocation_id(self) -> str:
+        return f"{self.task_id}.{self.run_id}"
+
+
 class Allocations:
     """Every method works inside the caller's session; slots are freed in the transaction that ends the allocation."""
 
@@ -26,43 +47,35 @@ class Allocations:
         self._clock = clock
         self._forget = forget
 
-    async def request(
-        self,
-        session: WriteSession,
-        *,
-        task_id: str,
-        run_id: int,
-        slots: int,
-        single_agent: bool,
-        pool: str,
-        priority: int,
-        owner: str,
-        user_id: int,
-        submitted_at: datetime,
-        spec: dict[str, Any],
-        preemption_timeout: int,
-    ) -> AllocationRow:
-        row = AllocationRow(
-            id=f"{task_id}.{run_id}",
-            task_id=task_id,
-            run_id=run_id,
+    async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+        """Adds a pending allocation for each request, in a few statements however many they are."""
+        rows = [self._pending(each) for each in requests]
+        await repository.add_many(session, rows)
+        payloads = {row.id: {"slots": row.slots, "pool": row.pool} for row in rows}
+        await events.record_many(
+            session, self._clock, actor=events.SYSTEM, kind="requested", target_type="allocation", payloads=payloads
+        )
+        notify(session, notifications.SCHEDULE)
+
+    def _pending(self, request: SlotRequest) -> AllocationRow:
+        return AllocationRow(
+            **{field.name: getattr(request, field.name) for field in fields(request)},
+            id=request.allocation_id,
             state=AllocationState.PENDING,
-            slots=slots,
-            single_agent=single_agent,
-            pool=pool,
-            priority=priority,
-            owner=owner,
-            user_id=user_id,
-            submitted_at=submitted_at,
-            spec=spec,
             waiting="waits for the scheduler",
-            preemption_timeout=min(preemption_timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
             created_at=self._clock.now(),
         )
-        await repository.add(session, row)
-        await self._record(session, row, "requested", {"slots": slots, "pool": pool})
-        notify(session, notifications.SCHEDULE)
-        return row
+
+    async def end_pending(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
+        """Ends those that still wait for slots, in a few statements. They count as settled: they never ran."""
+        payload = {"reason": ExitReason.KILLED.value, "code": None, "message": why}
+        ended = Event(kind="ended", payload=payload)
+        values = {"exit_reason": ExitReason.KILLED, "message": why, "waiting": "", "settled": True}
+        await repository.end_pending(session, self._clock, ids, ended, ended_at=self._clock.now(), **values)
+        for allocation_id in ids:
+            after_commit(session, partial(self._forget, allocation_id))
+            notify(session, notifications.allocation(allocation_id))
+        notify(session, notifications.TRIALS, notifications.SCHEDULE)
 
     async def place(self, session: WriteSession, placement: Placement) -> None:
         """Raises Conflict where it is no longer pending; IntegrityError where a slot was given meanwhile."""
@@ -99,29 +112,30 @@ class Allocations:
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
-    async def terminate(self, session: WriteSession, row: AllocationRow) -> bool:
+    async def terminate(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
         """Preempts it if it is ready, kills it if it has only started, and ends it at once if it holds nothing.
 
-        Returns True if preemption was requested by this call.
+        ``why`` is shown to the owner. Returns True if preemption was requested by this call.
         """
         if row.state is AllocationState.PENDING:
-            await self.end(session, row, ExitReason.KILLED)
+            await self.end(session, row, ExitReason.KILLED, message=why)
         elif row.ready_at is None:
-            await self.kill(session, row)
+            await self.kill(session, row, why=why)
         elif row.preempt_requested_at is None and row.state.is_live:
-            await repository.change(session, row, preempt_requested_at=self._clock.now())
+            await repository.change(session, row, preempt_requested_at=self._clock.now(), message=why)
             await self._record(session, row, "preemption_requested")
             notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
             return True
         return False
 
-    async def kill(self, session: WriteSession, row: AllocationRow) -> None:
+    async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
+        """Ends it without a checkpoint. ``why`` is shown to the owner."""
         if row.state is AllocationState.PENDING:
-            await self.end(session, row, ExitReason.KILLED)
+            await self.end(session, row, ExitReason.KILLED, message=why)
         elif row.state.is_live and row.kill_requested_at is None:
-            asked = Event(kind="kill_requested")
-            now = self._clock.now()
-            await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, kill_requested_at=now)
+            asked = Event(kind="kill_requested", payload={"message": why})
+            values = {"kill_requested_at": self._clock.now(), "message": why}
+            await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, **values)
             await self._hint_agents(session, row)
 
     async def acknowledge_preemption(self, session: WriteSession, row: AllocationRow) -> None:

@@ -42,6 +42,14 @@ async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow 
     return (await session.scalars(query)).first()
 
 
+async def tasks_with_completed(session: ReadSession, task_ids: Collection[str]) -> Sequence[str]:
+    """Returns those of the tasks that have a completed checkpoint."""
+    query = select(CheckpointRow.task_id).where(
+        CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == CheckpointState.COMPLETED
+    )
+    return (await session.scalars(query.distinct())).all()
+
+
 async def of_tasks(
     session: ReadSession, task_ids: Collection[str], states: Collection[CheckpointState] = ()
 ) -> Sequence[CheckpointRow]:

@@ -55,7 +55,7 @@ async def record_many(
     actor: str,
     kind: str,
     target_type: str,
-    payloads: Mapping[int, Mapping[str, Any]],
+    payloads: Mapping[Any, Mapping[str, Any]],
 ) -> None:
     """As :func:`record`, an event for each target id in ``payloads``, in one statement."""
     if not payloads:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from determined.states import exit_phrase
+
 Payload = Mapping[str, Any]
 SYSTEM = "system"
 _MOVED = {
@@ -54,7 +56,7 @@ def _moved(actor: str, what: str, payload: Payload) -> str:
     if actor != SYSTEM and to in _BY_PEOPLE:
         return f"{actor} {_BY_PEOPLE[to].format(what=what)}"
     why = payload.get("reason")
-    end = f" ({str(why).replace('_', ' ')})" if why and str(why).upper() != to else ""
+    end = f" ({exit_phrase(str(why))})" if why and str(why).upper() != to else ""
     message = f": {payload['message']}" if payload.get("message") else ""
     return f"{what} {_MOVED.get(to, f'became {to}')}{end}{message}"
 
@@ -79,7 +81,7 @@ def _placed(_actor: str, target_id: str, payload: Payload) -> str:
 
 
 def _ended(_actor: str, target_id: str, payload: Payload) -> str:
-    reason = str(payload.get("reason", "")).replace("_", " ")
+    reason = exit_phrase(str(payload.get("reason", "")))
     code = f" with code {payload['code']}" if payload.get("code") else ""
     message = str(payload.get("message") or "").split("\n")[0][:200]
     return f"{attempt(target_id)} ended: {reason}{code}" + (f": {message}" if message else "")
@@ -109,6 +111,8 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("allocation", "ready"): lambda _actor, target, _: f"{attempt(target)} runs",
     ("allocation", "preemption_requested"): lambda _actor, target, _: f"{attempt(target)} was asked to save and leave",
     ("allocation", "preemption_acknowledged"): lambda _actor, target, _: f"{attempt(target)} saves and leaves",
-    ("allocation", "kill_requested"): lambda _actor, target, _: f"{attempt(target)} is being killed",
+    ("allocation", "kill_requested"): lambda _actor, target, said: (
+        f"{attempt(target)} is being killed" + (f": {said['message']}" if said.get("message") else "")
+    ),
     ("allocation", "ended"): _ended,
 }

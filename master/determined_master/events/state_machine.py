@@ -45,8 +45,9 @@ class StateMachine(Generic[R, S]):
     key: InstrumentedAttribute[Any]
     allowed: Table[S]
     refusal: type[ApiError] = Conflict
-    describe: Callable[[R], Mapping[str, Any]] = lambda _row: {}
-    """More for the payload of a ``moved`` event, from the changed row."""
+    describe: Callable[[Any], Mapping[str, Any]] = lambda _row: {}
+    """More for the payload of a ``moved`` event, from the changed row, of which it reads ``described`` alone."""
+    described: Sequence[InstrumentedAttribute[Any]] = ()
     is_recorded: bool = True
     """False for rows whose changes are recorded with another row's."""
 
@@ -101,29 +102,42 @@ class StateMachine(Generic[R, S]):
         return True
 
     async def move_many(
-        self, session: WriteSession, clock: Clock, keys: Sequence[int], start: S, to: S, actor: str, /, **values: Any
+        self,
+        session: WriteSession,
+        clock: Clock,
+        keys: Sequence[Any],
+        start: S,
+        to: S,
+        event: Event | None = None,
+        /,
+        **values: Any,
     ) -> int:
         """Moves those of ``keys`` that are in state ``start``, in one statement and one for their events, by batch.
 
-        Returns how many moved; others stay as they are. Raises ``refusal`` if the table does not allow it.
+        Returns how many moved; others stay as they are. Objects of ``session`` are not refreshed. Raises ``refusal`` if
+        the table does not allow it.
         """
         if start not in self._may_precede[to]:
             raise self.refusal(f"a {self.name} that is {start.value} cannot become {to.value}")
+        event = event or Event()
         column = getattr(self.model, _STATE)
+        states = {"from": start.value, "to": to.value}
         count = 0
-        payload = {"from": start.value, "to": to.value}
         for batch in batched(keys, MAX_BATCH):
             statement = (
                 update(self.model)
                 .where(self.key.in_(batch), column == start)
                 .values({_STATE: to, **values})
-                .returning(self.model)
-                .execution_options(populate_existing=True)
+                .returning(self.key, *self.described)
+                .execution_options(synchronize_session=False)
             )
-            moved = (await session.scalars(statement)).all()
-            payloads = {getattr(row, self.key.key): {**payload, **self.describe(row)} for row in moved}
-            await events.record_many(
-                session, clock, actor=actor, kind="moved", target_type=self.name, payloads=payloads
-            )
+            moved = (await session.execute(statement)).all()
             count += len(moved)
+            payloads = {
+                row[0]: {**states, **self.describe(row), **event.payload} if event.kind == "moved" else event.payload
+                for row in moved
+            }
+            await events.record_many(
+                session, clock, actor=event.actor, kind=event.kind, target_type=self.name, payloads=payloads
+            )
         return count

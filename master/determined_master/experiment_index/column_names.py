@@ -44,6 +44,7 @@ OWN: dict[str, Own] = {
         Own("checkpointCount", "number", "Checkpoints"),
         Own("checkpointSize", "number", "Checkpoint size"),
         Own("archived", "boolean", "Archived"),
+        Own("failure", "text", "Failure"),
     )
 }
 

@@ -49,10 +49,10 @@ from determined_master.experiment_index.state_words import states_of
 
 E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
 Condition = ColumnElement[bool]
-_OF_SUMMARY = frozenset({"numTrials", "searcherMetricsVal", "checkpointCount", "checkpointSize"})
+_OF_SUMMARY = frozenset({"numTrials", "searcherMetricsVal", "checkpointCount", "checkpointSize", "failure"})
 _OF_USER = frozenset({"user"})
 _MAY_BE_MISSING = frozenset({"endTime", "searcherMetricsVal", "forkedFrom", "tags"})
-_MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric"})
+_MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric", "failure"})
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def own(column: str, now: datetime) -> ColumnElement[Any]:
         "checkpointCount": func.coalesce(S.checkpoint_count, 0),
         "checkpointSize": func.coalesce(S.checkpoint_size, 0),
         "archived": E.archived,
+        "failure": func.coalesce(S.failure, ""),
     }
     expression: ColumnElement[Any] = shown_state() if column == "state" else found[column]
     return expression
@@ -209,7 +210,7 @@ class Conditions:
         return and_(present, _OPERATIONS[operator](expression, figure))
 
 
-_TEXTS = frozenset({"name", "description", "user", "searcherType", "searcherMetric", "resourcePool"})
+_TEXTS = frozenset({"name", "description", "user", "searcherType", "searcherMetric", "resourcePool", "failure"})
 _TIMES = frozenset({"startTime", "endTime"})
 _OPERATIONS: dict[str, Any] = {
     "=": lambda a, b: a == b,

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from determined.states import ExperimentState
+from determined.states import ExperimentState, TrialState
 from determined_master.db.models import (
+    AllocationRow,
     ColumnCountRow,
     ColumnNameRow,
     ColumnValueRow,
@@ -21,7 +22,7 @@ from determined_master.db.session import ReadSession, WriteSession
 from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
 
-E, T, S = ExperimentRow, TrialRow, ExperimentSummaryRow
+A, E, T, S = AllocationRow, ExperimentRow, TrialRow, ExperimentSummaryRow
 # As tables: thousands of rows at a time are no business of the ORM's.
 _N = cast(Table, ColumnNameRow.__table__)
 _V = cast(Table, ColumnValueRow.__table__)
@@ -76,6 +77,18 @@ async def trials(session: ReadSession, experiment_id: int) -> list[OfTrial]:
     query = select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
     rows = await session.execute(query.where(T.experiment_id == experiment_id).order_by(T.id))
     return [OfTrial(*row) for row in rows]
+
+
+async def failure(session: ReadSession, experiment_id: int) -> str | None:
+    """Returns the cause of the first failed trial's last failure."""
+    query = (
+        select(A.failure)
+        .join(T, T.task_id == A.task_id)
+        .where(T.experiment_id == experiment_id, T.state == TrialState.ERROR, A.failure.is_not(None))
+        .order_by(T.id, A.run_id.desc())
+        .limit(1)
+    )
+    return (await session.scalars(query)).first()
 
 
 async def hparams(session: ReadSession, trial_id: int) -> dict[str, Any]:

@@ -156,6 +156,7 @@ async def _keep_summary(
         "searcher_metric_value": found.shown.searcher_metric_value if found.shown else None,
         "checkpoint_count": sum(t.checkpoint_count for t in trials),
         "checkpoint_size": sum(t.checkpoint_size for t in trials),
+        "failure": await index_repository.failure(session, row.id),
     }
     if known is None or any(getattr(known, name) != value for name, value in values.items()):
         await index_repository.save_summary(session, values, known=known is not None)

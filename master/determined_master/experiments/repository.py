@@ -10,12 +10,14 @@ from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.experiments.states import ALLOWED
 
+MAX_LABELS_A_STATEMENT = 1000
 FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
 """What changes with every report, and is told apart: who shows a state need not look again for it."""
 
@@ -112,8 +114,9 @@ async def _keep_labels(session: WriteSession, experiment_id: int, labels: Collec
     """The table that lists look into, in the transaction that changes the row."""
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))
     cut = sorted({label[: ExperimentLabelRow.MAX_CHARACTERS] for label in labels})
-    if cut:
-        rows = [{"label": label, "experiment_id": experiment_id} for label in cut]
+    # By batch: a configuration may have 100,000 labels, and a statement holds the event loop while it is prepared.
+    for batch in batched(cut, MAX_LABELS_A_STATEMENT):
+        rows = [{"label": label, "experiment_id": experiment_id} for label in batch]
         await session.execute(insert(ExperimentLabelRow), rows)
 
 

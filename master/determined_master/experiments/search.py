@@ -103,7 +103,7 @@ class Search:
             await repository.move(session, self._clock, row, stopping_state(action))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
-        if not row.state.is_stopping or await trial_rows.live_of_experiment(session, row.id):
+        if not row.state.is_stopping or await trial_rows.live_states(session, row.id):
             return
         to = TERMINAL[row.state]
         progress = 1.0 if to is ExperimentState.COMPLETED else row.progress

@@ -172,3 +172,9 @@ def _between(after: int | None, before: int | None) -> list[ColumnElement[bool]]
     if before is not None:
         conditions.append(LogRow.id < before)
     return conditions
+
+
+async def last_error(session: ReadSession, task_id: str, allocation_id: str) -> int | None:
+    """Returns the id of the attempt's last error line, or None if there is none."""
+    query = select(LogRow.id).where(LogRow.task_id == task_id, LogRow.is_error, LogRow.allocation_id == allocation_id)
+    return (await session.scalars(query.order_by(LogRow.id.desc()).limit(1))).first()

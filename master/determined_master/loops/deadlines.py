@@ -28,8 +28,8 @@ class Deadlines:
         async with self._database.read() as session:
             asked = [
                 (row.id, _seconds_left(row.preempt_requested_at, row.preemption_timeout, now))
-                for row in await repository.live_without_spec(session)
-                if row.preempt_requested_at is not None and row.kill_requested_at is None
+                for row in await repository.preempting(session)
+                if row.preempt_requested_at is not None
             ]
         for allocation_id, left in asked:
             if left > 0:
@@ -40,10 +40,15 @@ class Deadlines:
 
     async def _kill(self, allocation_id: str) -> None:
         async with self._database.write() as session:
-            await self._allocations.kill(session, await repository.get(session, allocation_id))
+            row = await repository.get(session, allocation_id)
+            late = f"killed because it still ran after its preemption_timeout ({bounded(row.preemption_timeout)} s)"
+            await self._allocations.kill(session, row, why="; ".join(filter(None, (row.message, late))))
 
 
 def _seconds_left(requested_at: datetime, timeout: int, now: datetime) -> float:
-    # A row of an earlier version may hold more than a timedelta takes.
-    bounded = min(max(timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
-    return (requested_at + timedelta(seconds=bounded) - now).total_seconds()
+    return (requested_at + timedelta(seconds=bounded(timeout)) - now).total_seconds()
+
+
+def bounded(timeout: int) -> int:
+    """Returns seconds that a timedelta takes: a row of an earlier version may hold any number."""
+    return min(max(timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)

@@ -89,10 +89,8 @@ class Schedule:
 
     async def _say_why(self, waiting: dict[str, str]) -> None:
         async with self._database.read() as session:
-            stale = [r for r in await allocation_rows.pending(session) if waiting.get(r.id, r.waiting) != r.waiting]
-        if not stale:
-            return
-        async with self._database.write() as session:
-            for row in await allocation_rows.pending(session):
-                if row.id in waiting and waiting[row.id] != row.waiting:
-                    await allocation_rows.change(session, row, waiting=waiting[row.id])
+            found = await allocation_rows.pending(session)
+        stale = {each: waiting[each.id] for each in found if waiting.get(each.id, each.waiting) != each.waiting}
+        if stale:
+            async with self._database.write() as session:
+                await allocation_rows.set_waiting(session, stale)

@@ -1,23 +1,26 @@
 """Requests allocations for active trials and settles those that ended."""
 
 import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 from determined.link.isolation import Isolation
-from determined.states import ExitReason, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
-from determined_master.db.models import AllocationRow
-from determined_master.db.session import Database, WriteSession
+from determined_master.db.batches import batched
+from determined_master.db.session import Database
 from determined_master.experiments import repository as experiment_rows
-from determined_master.logs import repository as log_rows
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
 
 INVALID_GRACE_SECONDS = 10.0
+FINISH_BATCH = 500
+REQUEST_BATCH = 100
+"""Trials of one transaction: others wait for the write lock meanwhile."""
 
 
 class TrialLoop:
@@ -50,32 +53,31 @@ class TrialLoop:
                 # The experiment was deleted first: nobody is left for whom the end has consequences.
                 await allocation_rows.change(session, row, settled=True)
                 return
-            await self._say_why(session, row)
             await self._trials.settle(session, trial, experiment, row)
-
-    async def _say_why(self, session: WriteSession, row: AllocationRow) -> None:
-        """What no container's own log says, or what of several says what the cause was."""
-        containers = await allocation_rows.containers_of(session, row.id)
-        reason = row.exit_reason or ExitReason.SYSTEM
-        is_failure = reason.is_system_failure or reason in (ExitReason.ERRORED, ExitReason.IMPOSSIBLE)
-        if is_failure and row.message and (len(containers) != 1 or reason is not ExitReason.ERRORED):
-            text = f"attempt {row.run_id} failed: {row.message}"
-            await log_rows.say(session, row.task_id, row.id, text, self._clock.now(), "ERROR")
 
     async def _finish_stopped(self) -> None:
         async with self._database.read() as session:
-            stopping = await trial_rows.stopping(session)
-            live = {a.task_id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t in stopping])}
-        for trial in stopping:
-            if trial.task_id not in live:
-                await self._items.run("trial", trial.id, partial(self._finish_one, trial.id))
+            stopped = [each.trial_id for each in await trial_rows.stopped(session)]
+        await self._in_batches(stopped, FINISH_BATCH, self._finish)
 
-    async def _finish_one(self, trial_id: int) -> None:
+    async def _finish(self, trial_ids: Sequence[int]) -> None:
         async with self._database.write() as session:
-            row = await trial_rows.get(session, trial_id)
-            # An allocation that has just ended says how the trial ends; the next tick settles it.
-            if row.state.is_stopping and not await allocation_rows.has_open(session, row.task_id):
-                await self._trials.finish_stopped(session, row)
+            await self._trials.finish_stopped(session, trial_ids)
+
+    async def _in_batches(
+        self, trial_ids: Sequence[int], size: int, work: Callable[[Sequence[int]], Awaitable[None]]
+    ) -> None:
+        """One transaction for each batch. The trials of a batch that fails are tried one by one, each isolated."""
+        due = [trial_id for trial_id in trial_ids if self._items.is_due("trial", trial_id)]
+        for batch in batched(due, size):
+            if len(batch) > 1:
+                try:
+                    await work(batch)
+                    continue
+                except Exception as error:
+                    logger.info("%d trials at once failed, they are tried one by one: %s", len(batch), error)
+            for trial_id in batch:
+                await self._items.run("trial", trial_id, partial(work, [trial_id]))
 
     async def _end_invalid(self) -> float | None:
         """Who reported invalid hyperparameters ends by itself, or is killed; seconds until the next that is due."""
@@ -96,32 +98,25 @@ class TrialLoop:
 
     async def _kill_one(self, allocation_id: str) -> None:
         async with self._database.write() as session:
-            await self._trials.kill_attempt(session, await allocation_rows.get(session, allocation_id))
+            row = await allocation_rows.get(session, allocation_id)
+            await self._trials.kill_attempt(session, row, "it reported invalid hyperparameters and did not exit")
 
     async def _request(self) -> float | None:
         """Seconds until the next trial that backs off may be tried again."""
         now = self._clock.now()
-        soonest: float | None = None
         async with self._database.read() as session:
             wanting = await trial_rows.wanting_slots(session)
-            live = {a.task_id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t, _ in wanting])}
-            ended = {a.task_id for a in await allocation_rows.unsettled(session)}
-        due: list[int] = []
-        for trial, _experiment in wanting:
-            if trial.task_id in live or trial.task_id in ended:
-                continue
-            if trial.retry_at is not None and trial.retry_at > now:
-                left = (trial.retry_at - now).total_seconds()
-                soonest = left if soonest is None else min(soonest, left)
-                continue
-            due.append(trial.id)
-        for trial_id in due:
-            await self._items.run("trial", trial_id, partial(self._request_one, trial_id))
-        return soonest
+        waits = [(each.retry_at - now).total_seconds() for each in wanting if each.retry_at and each.retry_at > now]
+        due: dict[int, list[int]] = defaultdict(list)
+        for each in wanting:
+            if each.retry_at is None or each.retry_at <= now:
+                due[each.experiment_id].append(each.trial_id)
+        for experiment_id, trial_ids in due.items():
+            await self._in_batches(trial_ids, REQUEST_BATCH, partial(self._request_some, experiment_id))
+        return min(waits, default=None)
 
-    async def _request_one(self, trial_id: int) -> None:
+    async def _request_some(self, experiment_id: int, trial_ids: Sequence[int]) -> None:
         async with self._database.write() as session:
-            row = await trial_rows.get(session, trial_id)
-            if row.state is not TrialState.ACTIVE or await allocation_rows.live_of_task(session, row.task_id):
-                return
-            await self._trials.request_slots(session, row, await experiment_rows.get(session, row.experiment_id))
+            rows = await trial_rows.wanting_slots_of(session, trial_ids)
+            if rows:
+                await self._trials.request_slots(session, rows, await experiment_rows.get(session, experiment_id))

@@ -14,6 +14,7 @@ def container_spec(
     experiment: ExperimentRow,
     trial: TrialRow,
     *,
+    run_id: int,
     owner: str,
     steps: int,
     checkpoint: str | None,
@@ -26,17 +27,17 @@ def container_spec(
     variables = {
         names.TASK_ID: trial.task_id,
         names.TASK_TYPE: "TRIAL",
-        names.ALLOCATION_ID: f"{trial.task_id}.{trial.run_id}",
+        names.ALLOCATION_ID: f"{trial.task_id}.{run_id}",
         names.USER: owner,
         names.EXPERIMENT_ID: str(experiment.id),
         names.TRIAL_ID: str(trial.id),
-        names.TRIAL_RUN_ID: str(trial.run_id),
+        names.TRIAL_RUN_ID: str(run_id),
         names.TRIAL_SEED: str(trial.seed),
         names.STEPS_COMPLETED: str(steps),
         names.EXPERIMENT_CONFIG: json.dumps(config),
         names.HPARAMS: json.dumps(trial.hparams),
         "DET_TASK_LOGGING_METADATA": json.dumps(
-            {"task_id": trial.task_id, "allocation_id": f"{trial.task_id}.{trial.run_id}"}
+            {"task_id": trial.task_id, "allocation_id": f"{trial.task_id}.{run_id}"}
         ),
         "DET_RESOURCES_TYPE": "docker-container",
         "DET_SEGMENT_ENABLED": "false",

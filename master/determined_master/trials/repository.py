@@ -4,12 +4,13 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import TrialState
+from determined.states import AllocationState, TrialState
 from determined_master import notifications
+from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
@@ -34,9 +35,35 @@ class AttemptTimes(NamedTuple):
     ended: datetime | None
 
 
+class Wanting(NamedTuple):
+    """A trial that wants slots, not before ``retry_at``."""
+
+    trial_id: int
+    experiment_id: int
+    retry_at: datetime | None
+
+
+class Stopped(NamedTuple):
+    """A stopping trial that has nothing left to wait for."""
+
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    state: TrialState
+
+
 FIGURES = frozenset({"progress", "steps_completed"})
 """What changes with every report, and is told apart."""
 _LIVE = [s for s in TrialState if s.is_live]
+_STOPPING = [s for s in TrialState if s.is_stopping]
+_HAS_OPEN = (
+    select(AllocationRow.id)
+    .where(
+        AllocationRow.task_id == TrialRow.task_id,
+        or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False)),
+    )
+    .exists()
+)
 
 
 MACHINE = StateMachine(
@@ -45,6 +72,7 @@ MACHINE = StateMachine(
     TrialRow.id,
     ALLOWED,
     describe=lambda row: {"reason": row.exit_reason.value if row.exit_reason else None},
+    described=(TrialRow.exit_reason,),
 )
 
 
@@ -126,27 +154,61 @@ async def invalid(session: ReadSession) -> Sequence[TrialRow]:
     return (await session.scalars(query)).all()
 
 
-async def wanting_slots(session: ReadSession) -> Sequence[tuple[TrialRow, ExperimentRow]]:
-    """ACTIVE trials with their experiments; whether one has a live allocation already is asked apart."""
+async def wanting_slots(session: ReadSession) -> list[Wanting]:
+    """Returns the ACTIVE trials whose attempts have all ended and are settled, by id."""
     query = (
-        select(TrialRow, ExperimentRow)
-        .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
-        .where(TrialRow.state == TrialState.ACTIVE)
+        select(TrialRow.id, TrialRow.experiment_id, TrialRow.retry_at)
+        .where(TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
         .order_by(TrialRow.id)
     )
-    return [(t, e) for t, e in (await session.execute(query)).all()]
+    return [Wanting(*row) for row in await session.execute(query)]
 
 
-async def stopping(session: ReadSession) -> Sequence[TrialRow]:
-    query = select(TrialRow).where(
-        TrialRow.state.in_([s for s in TrialState if s.is_stopping]), TrialRow.closed.is_(False)
+async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+    """Returns those of the trials that still want slots."""
+    query = select(TrialRow).where(TrialRow.id.in_(trial_ids), TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
+    return (await session.scalars(query.order_by(TrialRow.id))).all()
+
+
+async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[Stopped]:
+    """Returns the stopping trials, of all or of some, whose attempts have all ended and are settled."""
+    query = (
+        select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
+        .where(TrialRow.state.in_(_STOPPING), TrialRow.closed.is_(False), ~_HAS_OPEN)
+        .order_by(TrialRow.id)
     )
-    return (await session.scalars(query)).all()
+    if trial_ids is not None:
+        query = query.where(TrialRow.id.in_(trial_ids))
+    return [Stopped(*row) for row in await session.execute(query)]
 
 
-async def live_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
-    query = select(TrialRow).where(TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE))
-    return (await session.scalars(query)).all()
+async def live_states(session: ReadSession, experiment_id: int) -> dict[TrialState, list[int]]:
+    """Returns the ids of an experiment's live trials by their state."""
+    query = select(TrialRow.state, TrialRow.id).where(
+        TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE)
+    )
+    found: dict[TrialState, list[int]] = {}
+    for state, trial_id in await session.execute(query.order_by(TrialRow.id)):
+        found.setdefault(state, []).append(trial_id)
+    return found
+
+
+async def live_allocations(
+    session: ReadSession, experiment_id: int, state: TrialState
+) -> list[tuple[str, AllocationState]]:
+    """Returns id and state of each live allocation of the experiment's trials that are in ``state``."""
+    query = (
+        select(AllocationRow.id, AllocationRow.state)
+        .join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
+        .where(TrialRow.experiment_id == experiment_id, TrialRow.state == state, AllocationRow.state.in_(LIVE))
+    )
+    return [(allocation_id, of) for allocation_id, of in await session.execute(query)]
+
+
+async def change_each(session: WriteSession, experiment_id: int, values: Sequence[dict[str, Any]]) -> None:
+    """Changes trials of an experiment in one statement. Each of ``values`` has the ``id`` and the same columns."""
+    await session.execute(update(TrialRow), values)
+    notify(session, notifications.experiment(experiment_id))
 
 
 async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:

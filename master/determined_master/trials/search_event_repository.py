@@ -18,6 +18,16 @@ async def add_event(
     )
 
 
+async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], reason: str) -> None:
+    """Records in one statement that trials have ended; ``trials`` holds experiment id and trial id of each."""
+    rows = [
+        {"experiment_id": experiment_id, "trial_id": trial_id, "kind": "closed", "payload": {"reason": reason}}
+        for experiment_id, trial_id in trials
+    ]
+    if rows:
+        await session.execute(insert(SearchEventRow), rows)
+
+
 async def events_after(session: ReadSession, experiment_id: int, cursor: int) -> Sequence[SearchEventRow]:
     query = (
         select(SearchEventRow)

@@ -1,27 +1,25 @@
 """Life cycle of trials: create, pause, activate, stop, request slots, settle ended attempts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
-from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
+from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
-from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.db.session import WriteSession, after_commit, notify
+from determined_master.db.session import WriteSession, notify
+from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
-from determined_master.trials.environment import container_spec
-from determined_master.trials.search_event_repository import add_event
-from determined_master.trials.states import AttemptEnd, decide
+from determined_master.trials.settlement import Settlement
+from determined_master.trials.slot_requests import SlotRequests
+from determined_master.trials.states import ALLOWED
 from determined_master.trials.task_name import task_name
-from determined_master.users import repository as users
 
 
 class Trials:
@@ -38,10 +36,9 @@ class Trials:
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
-        self._new_run = new_run
         self._allocations = allocations
-        self._pool_hook = pool_hook
-        self._interface = interface
+        self._settlement = Settlement(clock)
+        self._slot_requests = SlotRequests(clock, allocations, new_run, pool_hook=pool_hook, interface=interface)
 
     async def create(
         self, session: WriteSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
@@ -60,133 +57,107 @@ class Trials:
         notify(session, notifications.TRIALS, notifications.COLUMNS)
         return row
 
-    async def pause(self, session: WriteSession, row: TrialRow, actor: str) -> None:
-        if row.state is TrialState.ACTIVE:
-            await repository.move(session, self._clock, row, TrialState.PAUSED, actor=actor)
-            await self._terminate(session, row)
+    async def pause_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
+        """Pauses the experiment's active trials, in a few statements however many they are."""
+        await self._move_all(session, experiment_id, [TrialState.ACTIVE], TrialState.PAUSED, actor)
+        await self._end_live(session, experiment_id, TrialState.PAUSED, f"paused by {actor}")
 
-    async def activate_all(self, session: WriteSession, rows: Sequence[TrialRow], actor: str) -> None:
-        """Activates those that are paused, in a few statements however many they are."""
-        paused = [row.id for row in rows if row.state is TrialState.PAUSED]
-        if await repository.MACHINE.move_many(
-            session, self._clock, paused, TrialState.PAUSED, TrialState.ACTIVE, actor, retry_at=None
-        ):
-            notify(session, notifications.TRIALS, notifications.experiment(rows[0].experiment_id))
+    async def activate_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
+        """Activates the experiment's paused trials, in a few statements however many they are."""
+        await self._move_all(session, experiment_id, [TrialState.PAUSED], TrialState.ACTIVE, actor, retry_at=None)
+
+    async def stop_all(self, session: WriteSession, experiment_id: int, to: TrialState, actor: str) -> None:
+        """Moves the experiment's live trials towards ``to``, one of the STOPPING states, in a few statements."""
+        starts = [state for state in TrialState if state.is_live and _may_stop(state, to)]
+        await self._move_all(session, experiment_id, starts, to, actor)
+        await self._end_live(session, experiment_id, to, _why_stopped(to, actor))
+
+    async def _move_all(
+        self,
+        session: WriteSession,
+        experiment_id: int,
+        starts: Sequence[TrialState],
+        to: TrialState,
+        actor: str,
+        **values: Any,
+    ) -> None:
+        found = await repository.live_states(session, experiment_id)
+        for start in starts:
+            await repository.MACHINE.move_many(
+                session, self._clock, found.get(start, []), start, to, Event(actor), **values
+            )
+        notify(session, notifications.TRIALS, notifications.experiment(experiment_id))
+
+    async def _end_live(self, session: WriteSession, experiment_id: int, state: TrialState, why: str) -> None:
+        """Ends the attempts of the trials in ``state``: those without slots at once, the others one by one."""
+        live = await repository.live_allocations(session, experiment_id, state)
+        waiting = [each for each, of in live if of is AllocationState.PENDING]
+        await self._allocations.end_pending(session, waiting, why=why)
+        for allocation_id, of in live:
+            if of is not AllocationState.PENDING:
+                await self._end_attempt(session, await allocation_rows.get(session, allocation_id), state, why)
+
+    async def _end_attempt(self, session: WriteSession, live: AllocationRow, state: TrialState, why: str) -> None:
+        if state in _KILLING:
+            await self._allocations.kill(session, live, why=why)
+        else:
+            await self._preempt(session, live, why)
 
     async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str) -> None:
         """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""
-        if row.state.is_terminal or row.state is to:
-            return
-        if row.state.is_stopping and to is TrialState.STOPPING_CANCELED:
+        if not _may_stop(row.state, to):
             return
         await repository.move(session, self._clock, row, to, actor=actor)
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is None:
             notify(session, notifications.TRIALS)
-        elif to in (TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR):
-            await self._allocations.kill(session, live)
         else:
-            await self._preempt(session, live)
+            await self._end_attempt(session, live, to, _why_stopped(to, actor))
 
-    async def request_slots(self, session: WriteSession, row: TrialRow, experiment: ExperimentRow) -> None:
-        """A new attempt, from the newest whole checkpoint."""
-        user = await users.get(session, experiment.user_id)
-        owner = user.username
-        newest = await checkpoints.newest_completed(session, row.task_id)
-        steps = newest.steps_completed if newest else 0
-        await repository.change(
-            session, row, run_id=row.run_id + 1, run_start_steps=steps, retry_at=None, runner_state=""
-        )
-        after_commit(session, partial(self._new_run, [row.id]))
-        spec = container_spec(
-            experiment,
-            row,
-            owner=owner,
-            steps=steps,
-            checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
-            pool_hook=self._pool_hook,
-            interface=self._interface,
-        )
-        resources = experiment.config["resources"]
-        timeout = experiment.config.get("preemption_timeout")
-        allocation = await self._allocations.request(
-            session,
-            task_id=row.task_id,
-            run_id=row.run_id,
-            slots=resources["slots_per_trial"],
-            single_agent=bool(resources.get("is_single_node")),
-            pool=experiment.pool,
-            priority=experiment.priority,
-            owner=owner,
-            user_id=experiment.user_id,
-            submitted_at=experiment.start_time,
-            spec=spec,
-            preemption_timeout=3600 if timeout is None else timeout,
-        )
-        if user.agent_user_group:
-            text = f"{owner} is linked with {_linked(user.agent_user_group)}; this task does not run as that user yet"
-            await logs.say(session, row.task_id, allocation.id, text, self._clock.now(), "WARNING")
+    async def request_slots(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
+        """A new attempt for each of the trials, which are of one experiment."""
+        await self._slot_requests.add(session, rows, experiment)
 
     async def settle(
         self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
     ) -> None:
         """Draws the consequences of an ended allocation, once."""
-        if ended.run_id == row.run_id and row.state.is_live:
-            fate = decide(
-                AttemptEnd(
-                    state=row.state,
-                    reason=ended.exit_reason or ExitReason.SYSTEM,
-                    restarts=row.restarts,
-                    max_restarts=experiment.config["max_restarts"],
-                    invalid_hp=row.invalid_hp,
-                    system_failures=row.system_failures,
-                )
-            )
-            values: dict[str, Any] = {"restarts": fate.restarts, "system_failures": fate.system_failures}
-            if fate.state is not None:
-                await repository.move(session, self._clock, row, fate.state, exit_reason=fate.reason, **values)
-                await self._close(session, row)
-            else:
-                retry_at = self._clock.now() + timedelta(seconds=fate.backoff) if fate.backoff else None
-                await repository.change(session, row, retry_at=retry_at, **values)
-                notify(session, notifications.TRIALS)
-        await allocation_rows.change(session, ended, settled=True)
+        await self._settlement.settle(session, row, experiment, ended)
 
-    async def kill_attempt(self, session: WriteSession, allocation: AllocationRow) -> None:
+    async def kill_attempt(self, session: WriteSession, allocation: AllocationRow, why: str) -> None:
         """Ends an attempt; what follows for its trial is decided when it has ended."""
-        await self._allocations.kill(session, allocation)
+        await self._allocations.kill(session, allocation, why=why)
 
-    async def finish_stopped(self, session: WriteSession, row: TrialRow) -> None:
-        """A stopping trial without a live allocation has nothing to wait for."""
-        fate = decide(AttemptEnd(row.state, ExitReason.KILLED, row.restarts, 0))
-        if fate.state is not None:
-            await repository.move(session, self._clock, row, fate.state, exit_reason=fate.reason)
-            await self._close(session, row)
+    async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
+        """Ends those of the stopping trials that have nothing to wait for, in a few statements."""
+        await self._settlement.finish_stopped(session, trial_ids)
 
-    async def _close(self, session: WriteSession, row: TrialRow) -> None:
-        reason = row.exit_reason or ExitReason.ERRORED
-        await add_event(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
-        progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
-        await repository.change(session, row, closed=True, progress=progress)
-        notify(session, notifications.SEARCH, notifications.logs(row.task_id))
-
-    async def _terminate(self, session: WriteSession, row: TrialRow) -> None:
-        live = await allocation_rows.live_of_task(session, row.task_id)
-        if live is not None and live.state is not AllocationState.TERMINATED:
-            await self._preempt(session, live)
-
-    async def _preempt(self, session: WriteSession, live: AllocationRow) -> None:
+    async def _preempt(self, session: WriteSession, live: AllocationRow, why: str) -> None:
         """Asks an attempt to save and leave. Its log says when it is killed otherwise."""
-        if await self._allocations.terminate(session, live):
+        if await self._allocations.terminate(session, live, why=why):
             # Rows of earlier versions may hold any number.
             seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
             at = self._clock.now() + timedelta(seconds=seconds)
             text = (
-                "preemption was requested: the attempt is to save a checkpoint and exit; it is killed if it still runs "
-                f"at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
+                f"preemption was requested ({why}): the attempt is to save a checkpoint and exit; it is killed if it "
+                f"still runs at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
             )
             await logs.say(session, live.task_id, live.id, text, self._clock.now(), "INFO")
 
 
-def _linked(group: Mapping[str, Any]) -> str:
-    return f"uid {group.get('agent_uid')} ({group.get('agent_user') or 'no name'})"
+_KILLING = frozenset({TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR})
+
+
+def _may_stop(state: TrialState, to: TrialState) -> bool:
+    """False for a trial that has ended, or is stopping in a way that ``to`` does not overrule."""
+    is_weaker = state.is_stopping and to is TrialState.STOPPING_CANCELED
+    return to in ALLOWED[state] and not state.is_terminal and not is_weaker
+
+
+def _why_stopped(to: TrialState, actor: str) -> str:
+    """Returns why an attempt is to end, for its owner."""
+    if to is TrialState.STOPPING_COMPLETED:
+        return "stopped by the search"
+    if to is TrialState.STOPPING_ERROR:
+        return "stopped because the experiment failed"
+    return f"{'killed' if to is TrialState.STOPPING_KILLED else 'canceled'} by {actor}"

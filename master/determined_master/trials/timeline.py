@@ -29,6 +29,7 @@ class Attempt:
     ended: datetime | None = None
     reason: ExitReason | None = None
     message: str = ""
+    failure: str | None = None
     waiting: str = ""
 
 

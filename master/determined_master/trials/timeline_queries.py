@@ -78,5 +78,6 @@ def _try(row: AllocationRow) -> Attempt:
         ended=row.ended_at,
         reason=row.exit_reason,
         message=row.message,
+        failure=row.failure,
         waiting=row.waiting,
     )

@@ -93,6 +93,8 @@ def test_a_machine_that_leaves_in_mid_collective(gang, tmp_path):
     finally:
         gang.network.mend(gone)
     experiment.ended(within=120)
-    assert any("attempt 1 failed" in line and gone.hostname in line for line in experiment.log), experiment.log[-30:]
+    assert any("attempt 1 of" in line and "was lost" in line and gone.hostname in line for line in experiment.log), (
+        experiment.log[-30:]
+    )
     assert experiment.trials[0]["restarts"] == 0
     experiment.nothing_left()

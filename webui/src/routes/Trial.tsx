@@ -7,6 +7,7 @@ import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
+import { FailureNote } from "@/components/FailureNote";
 import { StateBadge } from "@/components/StateBadge";
 import { duration } from "@/format/duration";
 import { figure } from "@/format/number";
@@ -145,12 +146,13 @@ function TrialPage({ first }: { first: Trial }) {
           )}
           <span className={typography.soft}>
             step {trial.totalBatchesProcessed}
-            {trial.restarts > 0 && `, ${trial.restarts} ${trial.restarts === 1 ? "restart" : "restarts"}`}
+            {own && own.attempt > 1 ? `, attempt ${own.attempt} of ${own.maxAttempts}` : ""}
           </span>
           {trial.searcherMetricValue !== null && trial.searcherMetricValue !== undefined && (
             <span>best {figure(trial.searcherMetricValue)}</span>
           )}
         </div>
+        {own?.failure && <FailureNote experimentId={experimentId} trial={own} failure={own.failure} />}
         {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
       </header>
       <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />

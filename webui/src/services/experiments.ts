@@ -6,6 +6,7 @@ import { heardTime } from "@/live/serverClock";
 type Schemas = components["schemas"];
 export type Experiment = Schemas["Experiment"];
 export type ExperimentStatus = Schemas["ExperimentStatus"];
+export type TrialStatus = Schemas["TrialStatus"];
 export type Timeline = Schemas["Timeline"];
 export type EffectiveConfig = Schemas["EffectiveConfig"];
 export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];

@@ -44,6 +44,7 @@ export function statusOf(change: Partial<ExperimentStatus> = {}): ExperimentStat
     progress: 0.5,
     etaSeconds: null,
     archived: false,
+    failure: null,
     trials: [],
     can: {
       pause: true,
@@ -90,6 +91,7 @@ export function rowOf(id: number, change: Partial<Row> = {}): Row {
     durationSeconds: 60,
     checkpointCount: 0,
     checkpointSize: 0,
+    failure: null,
     times: null,
     cells: {},
     ...change,

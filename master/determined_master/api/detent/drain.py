@@ -48,7 +48,8 @@ async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
         row = await allocation_rows.get(session, allocation_id)
         if row.state is AllocationState.PENDING:
             return
-        await (services.allocations.kill(session, row) if kill else services.allocations.terminate(session, row))
+        end = services.allocations.kill if kill else services.allocations.terminate
+        await end(session, row, why="the cluster is being stopped; it goes on at the next start")
 
 
 @router.get("/drain", dependencies=[Depends(admin_or_operator)])

@@ -1,5 +1,6 @@
 """Status and timeline of an experiment and its trials."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
+from determined_master.logs import log_queries
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
 from determined_master.users import repository as user_rows
@@ -79,7 +81,14 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
     }
     last = await event_rows.last_move(session, "experiment", row.id)
     message = str(last.payload.get("message", "")) if last else ""
-    statuses = [status_queries.trial_status(t, live.get(t.task_id), moved.get(str(t.id)), now) for t in told]
+    failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in told])
+    restarts = row.config.get("max_restarts", 0)
+    statuses = [
+        status_queries.trial_status(
+            t, live.get(t.task_id), moved.get(str(t.id)), now, failed.get(t.task_id), max_restarts=restarts
+        )
+        for t in told
+    ]
     state = status_queries.finer(row.state, list(live.values()))
     # The search counts a trial's part only when it hears of it; the only trial is the whole.
     progress = told[0].progress if total == 1 and row.state.is_live else row.progress
@@ -98,8 +107,20 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
         submitted_at=row.start_time,
         waited_seconds=times.waited_seconds,
         ran_seconds=times.ran_seconds,
+        failure=await _with_line(session, statuses, {t.id: t.task_id for t in told}),
         can=can,
         why=why,
         trials=statuses,
         archived=row.archived,
     )
+
+
+async def _with_line(
+    session: ReadSession, statuses: Sequence[schemas.TrialStatus], task_ids: Mapping[int, str]
+) -> schemas.AttemptFailure | None:
+    """Returns the failure of the first trial that failed for good, with its place in the log."""
+    failure = next((each.failure for each in statuses if each.state == "STATE_ERROR" and each.failure), None)
+    if failure is None:
+        return None
+    line = await log_queries.last_error(session, task_ids[failure.trial_id], failure.allocation_id)
+    return failure.model_copy(update={"log_line": line})

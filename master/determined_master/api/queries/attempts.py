@@ -33,7 +33,7 @@ class ContainerShown(Wire):
 
 
 class Attempt(Wire):
-    """``message`` says in words why it failed: rank, host, exit, last lines."""
+    """``message``: why it is to end or how it ended; of a failure with rank, host, exit and last lines."""
 
     run_id: int
     allocation_id: str
@@ -43,6 +43,8 @@ class Attempt(Wire):
     reason: str
     code: int | None
     message: str
+    failure: str | None
+    """One sentence about the cause; None if it has not failed."""
     containers: list[ContainerShown]
 
 
@@ -69,6 +71,7 @@ def _attempt(row: AllocationRow, containers: Sequence[ContainerRow]) -> Attempt:
         reason=row.exit_reason.value if row.exit_reason else "",
         code=row.exit_code,
         message=row.message,
+        failure=row.failure,
         containers=[_container(c) for c in sorted(containers, key=lambda c: c.rank)],
     )
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import get_args
 
-from determined.states import AllocationState, ExperimentState, TrialState
+from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
 from determined_master.api.schemas.experiment_status import (
     AllowedVerbs,
+    AttemptFailure,
     FinerState,
     RefusedVerbs,
     RunTimes,
@@ -67,13 +68,38 @@ def text_of(
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 
 
-def trial_status(row: TrialRow, live: AllocationRow | None, moved: datetime | None, now: datetime) -> TrialStatus:
+def trial_status(
+    row: TrialRow,
+    live: AllocationRow | None,
+    moved: datetime | None,
+    now: datetime,
+    failed: AllocationRow | None = None,
+    max_restarts: int = 0,
+) -> TrialStatus:
+    """``failed``: the newest of its attempts that failed."""
     allocations = [] if live is None else [live]
     waiting = waiting_of(row, live, now)
+    failure = None
+    if (
+        failed is not None
+        and failed.failure is not None
+        and row.state not in (TrialState.COMPLETED, TrialState.CANCELED)
+    ):
+        failure = AttemptFailure(
+            trial_id=row.id,
+            run_id=failed.run_id,
+            allocation_id=failed.id,
+            text=failed.failure,
+            time=failed.ended_at or failed.created_at,
+            log_line=None,
+        )
     return TrialStatus(
         trial_id=row.id,
         state=finer(row.state, allocations),
-        text=_trial_text(row, live, waiting),
+        text=_trial_text(row, live, waiting, failure.text if failure else ""),
+        failure=failure,
+        attempt=row.restarts + 1,
+        max_attempts=max(max_restarts, row.restarts) + 1,
         since=_trial_since(row, live, moved),
         waiting=waiting,
         restarts=row.restarts,
@@ -91,18 +117,26 @@ def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str 
     return None
 
 
-def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None) -> str:
+def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None, failure: str) -> str:
     shown = finer(row.state, [] if live is None else [live])
     if live is not None and (shown == "STATE_PAUSING" or row.state.is_stopping):
         word = "pausing" if shown == "STATE_PAUSING" else _STOPPING[row.state.value]
         return f"{word}: {leaving([live])}"
-    if row.state.is_terminal and row.exit_reason is not None and row.state is not TrialState.COMPLETED:
-        return row.exit_reason.value.replace("_", " ")
+    if row.state.is_terminal and row.exit_reason not in (None, ExitReason.COMPLETED):
+        return _end_text(row, row.exit_reason or ExitReason.ERRORED, failure)
     if shown == "STATE_QUEUED" and waiting:
         return f"queued: {waiting}"
     if live is not None and (live.preempt_requested_at or live.kill_requested_at):
-        return f"asked to leave its slots: {leaving([live])}"
+        return f"{live.message or 'asked to leave its slots'}: {leaving([live])}"
     return shown.removeprefix("STATE_").lower().replace("_", " ")
+
+
+def _end_text(row: TrialRow, reason: ExitReason, failure: str) -> str:
+    if reason is ExitReason.OUT_OF_RESTARTS and row.restarts:
+        words = f"{reason.phrase} after {row.restarts + 1} attempts"
+    else:
+        words = "failed" if reason is ExitReason.OUT_OF_RESTARTS else reason.phrase
+    return f"{words}: {failure}" if failure and row.state is TrialState.ERROR else words
 
 
 def _trial_since(row: TrialRow, live: AllocationRow | None, moved: datetime | None) -> datetime:

@@ -54,8 +54,9 @@ def moments_of(history: History) -> list[Moment]:
         for each in history.saved
     ]
     if history.state.is_terminal and history.ended is not None:
-        why = f": {history.reason.value.replace('_', ' ')}" if history.reason else ""
-        found.append(Moment("ended", history.ended, f"{history.state.value.lower()}{why}"))
+        state = history.state.value.lower()
+        why = f": {history.reason.phrase}" if history.reason and history.reason.value != state else ""
+        found.append(Moment("ended", history.ended, f"{state}{why}"))
     return sorted(found, key=lambda each: each.time)
 
 
@@ -96,12 +97,12 @@ def _moves(history: History) -> list[Moment]:
 
 
 def _restarts(history: History) -> list[Moment]:
-    """An attempt after one that failed; after a pause it goes on, which is none."""
+    """One mark per attempt that follows a failed attempt. Resuming after a pause is not a restart."""
     found = []
     for before, one in zip(history.tries, history.tries[1:], strict=False):
         if before.reason is None or before.reason.value in ("completed", "preempted", "killed"):
             continue
-        words = before.message.split("\n")[0] or before.reason.value.replace("_", " ")
+        words = before.failure or before.message.split("\n")[0] or before.reason.phrase
         text = f"restarted after attempt {before.run_id}: {words}"[:MAX_REASON_LENGTH]
         found.append(Moment("restart", one.created, text, one.run_id, history.steps_at(one.created)))
     return found

@@ -50,7 +50,7 @@ def _doing(history: History, at: datetime) -> tuple[int, SegmentKind, str]:
     one, following = history.try_at(at)
     run_id = one.run_id if one else 0
     if state.is_terminal:
-        return run_id, "ended", history.reason.value if history.reason else ""
+        return run_id, "ended", _why_failed(one) or (history.reason.phrase if history.reason else "")
     if one is not None and (one.ended is None or one.ended > at):
         return run_id, *_held(state, one, at)
     if state is TrialState.PAUSED:
@@ -75,7 +75,7 @@ def _held(state: TrialState, one: Attempt, at: datetime) -> tuple[SegmentKind, s
     if state.is_stopping:
         return "stopping", ""
     if one.leaving is not None and one.leaving <= at:
-        return "stopping", "asked to leave its slots"
+        return "stopping", one.message or "asked to leave its slots"
     if one.ready is not None and one.ready <= at:
         return "running", ""
     if one.placed is not None and one.placed <= at:
@@ -86,5 +86,11 @@ def _held(state: TrialState, one: Attempt, at: datetime) -> tuple[SegmentKind, s
 def _why_ended(one: Attempt) -> str:
     if one.reason is None or one.reason.value in ("completed", "preempted", "killed"):
         return ""
-    words = one.message.split("\n")[0] or one.reason.value
-    return f"attempt {one.run_id} failed: {words}"[:MAX_REASON_LENGTH]
+    return f"attempt {one.run_id} failed: {_why_failed(one) or one.reason.phrase}"[:MAX_REASON_LENGTH]
+
+
+def _why_failed(one: Attempt | None) -> str:
+    """Returns the cause; empty for an attempt that has not failed."""
+    if one is None or one.reason is None or one.reason.value in ("completed", "preempted", "killed"):
+        return ""
+    return (one.failure or one.message.split("\n")[0])[:MAX_REASON_LENGTH]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from determined.states import CheckpointState
+from determined.states import CheckpointState, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.enums import wire_state
@@ -21,9 +21,12 @@ async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.T
     checkpoints: dict[str, list[CheckpointRow]] = {}
     for checkpoint in await checkpoint_rows.of_tasks(session, tasks, [CheckpointState.COMPLETED]):
         checkpoints.setdefault(checkpoint.task_id, []).append(checkpoint)
+    has_failed = [row.task_id for row in rows if row.state is TrialState.ERROR]
+    failures = await allocation_rows.newest_failures(session, has_failed)
     return [
         schemas.trial(
             row,
+            failure=failures[row.task_id].failure if row.task_id in failures else None,
             shown=shown[row.id],
             best=validations.get(row.best_validation_id or 0),
             latest=validations.get(row.latest_validation_id or 0),

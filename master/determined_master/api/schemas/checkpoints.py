@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field
 
-from determined.config.masking import masked
 from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
@@ -87,8 +86,13 @@ class PatchCheckpointsBody(Wire):
 
 
 def checkpoint(
-    row: CheckpointRow, trial: TrialRow | None, experiment: ExperimentRow | None, at_step: list[MetricRow]
+    row: CheckpointRow,
+    trial: TrialRow | None,
+    experiment: ExperimentRow | None,
+    at_step: list[MetricRow],
+    config: dict[str, Any] | None,
 ) -> Checkpoint:
+    """Returns the wire model. ``config`` is the experiment's configuration without secrets."""
     training = next((m for m in at_step if m.group == "training"), None)
     validation = next((m for m in at_step if m.group == "validation"), None)
     metric = validation.metrics.get(experiment.searcher_metric) if validation and experiment else None
@@ -101,7 +105,7 @@ def checkpoint(
         report_time=row.report_time,
         task_id=row.task_id,
         training=Training(
-            experiment_config=masked(experiment.config) if experiment else None,
+            experiment_config=config,
             experiment_id=experiment.id if experiment else None,
             hparams=trial.hparams if trial else None,
             trial_id=trial.id if trial else None,

@@ -83,6 +83,8 @@ class Row(Wire):
     duration_seconds: float
     checkpoint_count: int
     checkpoint_size: int
+    failure: str | None
+    """The cause of the first failed trial's last failure."""
     times: RunTimes | None
     """None where neither of the columns ``waited`` and ``ran`` was asked for."""
     cells: dict[str, Cell]
@@ -254,6 +256,7 @@ def row(
         duration_seconds=((experiment.end_time or now) - experiment.start_time).total_seconds(),
         checkpoint_count=summary.checkpoint_count if summary else 0,
         checkpoint_size=summary.checkpoint_size if summary else 0,
+        failure=summary.failure if summary else None,
         times=times,
         cells=cells,
     )

@@ -50,6 +50,18 @@ class RefusedVerbs(Wire):
     fork: str | None = None
 
 
+class AttemptFailure(Wire):
+    """Why an attempt failed. ``run_id`` and ``allocation_id`` lead to the attempt and its log."""
+
+    trial_id: int
+    run_id: int
+    allocation_id: str
+    text: str
+    time: Time
+    log_line: int | None
+    """The attempt's last error line in the log; None if it was not looked up."""
+
+
 class TrialStatus(Wire):
     trial_id: int
     state: FinerState
@@ -58,6 +70,11 @@ class TrialStatus(Wire):
     waiting: str | None
     """Why it waits, in words; None while it does not."""
     restarts: int
+    attempt: int
+    max_attempts: int
+    """Attempt 2 of 6: the second of ``max_restarts`` + 1. Resuming after a pause does not count."""
+    failure: AttemptFailure | None
+    """Of the newest attempt that failed; None if the trial has ended otherwise."""
     progress: float
     steps: int
 
@@ -84,6 +101,8 @@ class ExperimentStatus(Wire):
     waited_seconds: float
     ran_seconds: float
     """Both as in ``RunTimes``; the rest since ``submitted_at`` was a pause."""
+    failure: AttemptFailure | None
+    """Of the first trial that failed for good."""
     can: AllowedVerbs
     why: RefusedVerbs
     trials: list[TrialStatus]

@@ -53,6 +53,8 @@ class Experiment(Wire):
     trial_ids: list[int] = []
     unmanaged: bool = False
     user_id: int = 0
+    failure: str | None = None
+    """Why its first failed trial failed; not of the older API."""
     workspace_id: int = 1
     workspace_name: str = "Uncategorized"
 
@@ -169,8 +171,9 @@ def experiment(
     trials: Collection[TrialRow],
     shown: str,
     without_secrets: MaskedConfig,
+    failure: str | None = None,
 ) -> Experiment:
-    """Returns the wire model. ``shown`` is the displayed state."""
+    """Returns the wire model. ``shown`` is the displayed state, ``failure`` why its first failed trial failed."""
     best = best_trial(row, trials)
     ended = row.end_time
     return Experiment(
@@ -196,6 +199,7 @@ def experiment(
         display_name=username,
         duration=int((ended - row.start_time).total_seconds()) if ended else None,
         end_time=ended,
+        failure=failure,
         forked_from=row.parent_id,
         hyperparameters=row.config.get("hyperparameters") or {},
         labels=row.labels,

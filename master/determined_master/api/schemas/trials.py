@@ -44,6 +44,8 @@ class Trial(Wire):
     best_validation: MetricsWorkload | None = None
     checkpoint_count: int = 0
     end_time: Time | None = None
+    failure: str | None = None
+    """Why it failed; not of the older API."""
     latest_validation: MetricsWorkload | None = None
     log_policy_matched: str | None = None
     log_retention_days: int | None = None
@@ -128,6 +130,7 @@ def trial(
     best: MetricRow | None = None,
     latest: MetricRow | None = None,
     best_checkpoint: CheckpointRow | None = None,
+    failure: str | None = None,
 ) -> Trial:
     ended = row.end_time
     return Trial(
@@ -144,6 +147,7 @@ def trial(
         best_checkpoint=checkpoint_workload(best_checkpoint) if best_checkpoint else None,
         checkpoint_count=row.checkpoint_count,
         end_time=ended,
+        failure=failure,
         metadata=row.run_metadata,
         runner_state=row.runner_state,
         searcher_metric_value=row.searcher_metric_value,

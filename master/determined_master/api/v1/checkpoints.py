@@ -15,6 +15,7 @@ from determined.storage.base import is_checkpoint_id
 from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, Task, TaskOrOwner, Write
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
+from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
@@ -180,8 +181,9 @@ async def _list(
     most = None if window.limit is None else min(window.limit, total)
     found = await repository.sorted_page(session, whose, wanted, order, offset=window.offset, limit=most)
     reports = await metric_rows.at_steps(session, {(trial.id, row.steps_completed) for row, trial in found})
+    config = await experiment_queries.masked_data(experiment)
     shown = [
-        schemas.checkpoint(row, trial, experiment, reports.get((trial.id, row.steps_completed), []))
+        schemas.checkpoint(row, trial, experiment, reports.get((trial.id, row.steps_completed), []), config)
         for row, trial in found
     ]
     return schemas.CheckpointsAnswer(checkpoints=shown, pagination=window.pagination(total, len(shown), limit))
@@ -190,7 +192,8 @@ async def _list(
 async def _show(session: ReadSession, row: CheckpointRow) -> schemas.Checkpoint:
     trial = await trial_rows.find_by_task(session, row.task_id)
     if trial is None:
-        return schemas.checkpoint(row, None, None, [])
+        return schemas.checkpoint(row, None, None, [], None)
     experiment = await experiment_rows.get(session, trial.experiment_id)
     place = (trial.id, row.steps_completed)
-    return schemas.checkpoint(row, trial, experiment, (await metric_rows.at_steps(session, {place})).get(place, []))
+    reports = (await metric_rows.at_steps(session, {place})).get(place, [])
+    return schemas.checkpoint(row, trial, experiment, reports, await experiment_queries.masked_data(experiment))

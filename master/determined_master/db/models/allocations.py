@@ -55,6 +55,9 @@ class AllocationRow(Base):
     exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
     exit_code: Mapped[int | None]
     message: Mapped[str] = mapped_column(Text, default="")
+    """Why it is to end, from the request on; once ended, how it ended."""
+    failure: Mapped[str | None] = mapped_column(Text)
+    """One sentence about the cause, if it failed; written when it is settled."""
     settled: Mapped[bool] = mapped_column(default=False)
     """Whoever asked for it has drawn the consequences of its end."""
 

@@ -69,6 +69,8 @@ class ExperimentSummaryRow(Base):
     searcher_metric_value: Mapped[float | None]
     checkpoint_count: Mapped[int]
     checkpoint_size: Mapped[int] = mapped_column(BigId)
+    failure: Mapped[str | None] = mapped_column(Text)
+    """The cause of the first failed trial's last failure."""
 
 
 class ExperimentLabelRow(Base):

@@ -12,7 +12,6 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
-from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
@@ -49,7 +48,7 @@ class Lifecycle:
         if row.state.is_terminal:
             raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
-        await self._trials.activate_all(session, await trial_rows.live_of_experiment(session, row.id), actor)
+        await self._trials.activate_all(session, row.id, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
     async def pause(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
@@ -58,8 +57,7 @@ class Lifecycle:
             if row.state.is_terminal or row.state.is_stopping:
                 raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
-            for trial in await trial_rows.live_of_experiment(session, row.id):
-                await self._trials.pause(session, trial, principal.username)
+            await self._trials.pause_all(session, row.id, principal.username)
 
     async def cancel(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         await self._stop(experiment_id, principal, session, *CANCELED)
@@ -150,6 +148,5 @@ class Lifecycle:
             if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
                 return
             await repository.move(session, self._clock, row, to, actor=principal.username)
-            for trial in await trial_rows.live_of_experiment(session, row.id):
-                await self._trials.stop(session, trial, trials_to, principal.username)
+            await self._trials.stop_all(session, row.id, trials_to, principal.username)
             notify(session, notifications.SEARCH, notifications.TRIALS)

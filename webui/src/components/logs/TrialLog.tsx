@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { exitPhrase } from "@/format/exitReasons";
 import { isLive } from "@/format/states";
 import { attemptsQuery, type Trial } from "@/services/trials";
 import { LogViewer } from "./LogViewer";
@@ -21,7 +22,7 @@ export function TrialLog({ trial }: { trial: Trial }) {
       ranks={Array.from({ length: world }, (_, rank) => rank)}
       attempts={attempts.map((attempt) => ({
         id: attempt.allocationId,
-        title: `${attempt.runId}${attempt.reason ? ` (${attempt.reason.replaceAll("_", " ")})` : ""}`,
+        title: `${attempt.runId}${attempt.reason ? ` (${exitPhrase(attempt.reason)})` : ""}`,
       }))}
     />
   );

@@ -6,6 +6,7 @@ import { usePreferences, zone } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
 import { strokeOf } from "@/components/charts/palette";
 import { exact } from "@/format/dateTime";
+import { exitPhrase } from "@/format/exitReasons";
 import { duration } from "@/format/duration";
 import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
@@ -87,7 +88,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
                     width: `max(3px, ${bar.width * 100}%)`,
                     borderColor: strokeOf(bar.hold.experimentId).color,
                   }}
-                  title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${bar.hold.exitReason.replaceAll("_", " ")}` : ""}`}
+                  title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${exitPhrase(bar.hold.exitReason)}` : ""}`}
                 >
                   {bar.width > 0.06 ? (
                     escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`)

@@ -81,6 +81,9 @@ describe("Kill", () => {
     since: CREATED,
     waiting: null,
     restarts: 0,
+    attempt: 1,
+    maxAttempts: 6,
+    failure: null,
     progress: 0.5,
     steps,
   });

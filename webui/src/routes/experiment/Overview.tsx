@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { CopyText } from "@/components/base/CopyText";
 import { ExactTime } from "@/components/TimeText";
+import { FailureNote } from "@/components/FailureNote";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeLine } from "@/components/timeline/TimeLine";
 import { duration } from "@/format/duration";
@@ -17,8 +18,10 @@ import typography from "@/styles/typography.module.css";
 export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
   const { data: timeline } = useQuery(timelineQuery(experiment.id));
   const waiting = status.trials.filter((trial) => trial.waiting);
+  const failed = status.failure && status.trials.find((trial) => trial.trialId === status.failure?.trialId);
   return (
     <>
+      {status.failure && failed && <FailureNote experimentId={experiment.id} trial={failed} failure={status.failure} />}
       {waiting.length > 0 && (
         <p className={typography.warning} role="status">
           Trial {waiting[0]!.trialId} waits: {waiting[0]!.waiting}

@@ -74,7 +74,18 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     width: 220,
     draw: (row) => <span title={escapeControl(row.description)}>{escapeControl(row.description)}</span>,
   },
-  state: { title: "State", width: 130, draw: (row) => <StateBadge state={row.state} /> },
+  state: {
+    title: "State",
+    width: 130,
+    draw: (row) =>
+      row.failure ? (
+        <span title={escapeControl(row.failure)}>
+          <StateBadge state={row.state} />
+        </span>
+      ) : (
+        <StateBadge state={row.state} />
+      ),
+  },
   progress: {
     title: "Progress",
     width: 140,
@@ -155,6 +166,11 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     width: 130,
     number: true,
     draw: (row) => <span className={typography.number}>{bytes(row.checkpointSize)}</span>,
+  },
+  failure: {
+    title: "Failure",
+    width: 300,
+    draw: (row) => <span title={escapeControl(row.failure ?? "")}>{escapeControl(row.failure ?? "")}</span>,
   },
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };

@@ -6,6 +6,7 @@ import { Loading } from "@/components/base/Loading";
 import { StateBadge } from "@/components/StateBadge";
 import { ExactTime } from "@/components/TimeText";
 import { duration } from "@/format/duration";
+import { exitPhrase } from "@/format/exitReasons";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Attempt, attemptsQuery } from "@/services/trials";
@@ -15,14 +16,7 @@ import sourceStyles from "@/components/code/source.module.css";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const REASONS: Record<string, string> = {
-  completed: "completed",
-  preempted: "paused, checkpoint saved",
-  user_canceled: "stopped by a person",
-  agent_lost: "its machine was lost",
-  out_of_restarts: "failed too often",
-  errored: "failed",
-};
+const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", system: "failure of the system" };
 
 /** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
 export default function Attempts({ trial }: TrialTabProps) {
@@ -64,9 +58,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
               : attempt.state
           }
         />
-        {attempt.reason && attempt.reason !== "errored" && (
-          <span>{REASONS[attempt.reason] ?? attempt.reason.replaceAll("_", " ")}</span>
-        )}
+        {attempt.reason && attempt.reason !== "errored" && <span>{exitPhrase(attempt.reason)}</span>}
         {attempt.code !== null && attempt.code !== 0 && (
           <span className={typography.tag}>exit code {attempt.code}</span>
         )}
@@ -77,7 +69,11 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
         )}
         <Link to={`${base}/logs?attempt=${encodeURIComponent(attempt.allocationId)}`}>its log</Link>
       </div>
-      {attempt.message && <p>{escapeControl(attempt.message)}</p>}
+      {attempt.failure ? (
+        <p className={failureStyles.failure}>{escapeControl(attempt.failure)}</p>
+      ) : (
+        attempt.message && <p>{escapeControl(attempt.message)}</p>
+      )}
       <table className={layout.table}>
         <thead>
           <tr>
@@ -96,7 +92,8 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
               </td>
               <td>{container.slots.join(", ") || "none"}</td>
               <td>
-                {container.exit.replaceAll("_", " ")} {container.code !== null && `code ${container.code}`}{" "}
+                {CONTAINER_ENDS[container.exit] ?? container.exit.replaceAll("_", " ")}{" "}
+                {container.code !== null && `code ${container.code}`}{" "}
                 {container.signal !== null && `signal ${container.signal}`}
               </td>
             </tr>

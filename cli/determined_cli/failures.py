@@ -1,0 +1,40 @@
+"""Why trials failed, in lines of at most 80 columns."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+WIDTH = 80
+
+
+def shorten(text: str, width: int) -> str:
+    """Returns ``text`` on one line of at most ``width`` characters.
+
+    >>> shorten("experiment 5 failed: ValueError", 20)
+    'experiment 5 failed…'
+    """
+    line = printable(text)
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def failure_text(attempt: Mapping[str, Any]) -> str:
+    """Returns an attempt's failure, wrapped."""
+    return _wrapped(f"attempt {attempt['runId']} failed: {attempt['failure']}")
+
+
+def print_failure(trial: Mapping[str, Any], max_restarts: int) -> None:
+    """Prints why a trial failed, below an empty line; nothing if it did not."""
+    if trial.get("failure"):
+        attempt = int(trial.get("restarts") or 0) + 1
+        of = f"attempt {attempt} of {max(max_restarts + 1, attempt)}"
+        text = _wrapped(f"trial {trial['id']} failed on {of}: {trial['failure']}")
+        print(f"\n{text}")
+
+
+def printable(text: str) -> str:
+    """Returns ``text`` without characters that steer a terminal."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(printable(text), WIDTH, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,0 +1,141 @@
+"""Composes one sentence about the cause of an attempt's failure, and the log's line about what follows. Pure."""
+
+import re
+import signal
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from determined.config.masking import MASK
+from determined.link.messages import ContainerExit, RankExit
+from determined.states import ExitReason
+from determined_master.allocations.observe import first_failed, has_failed
+from determined_master.logs.error_lines import is_error
+from determined_master.trials.states import TrialOutcome
+
+MAX_CHARACTERS = 500
+_NUL_SIGN = "\u2400"
+_TRACEBACK = "Traceback (most recent call last)"
+_RANK_PREFIX = re.compile(r"^\[rank[= ]?\d+\]:? ?")
+_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?")
+_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank made a step for too long"}
+_NO_FAILURES = frozenset(
+    {
+        ExitReason.COMPLETED,
+        ExitReason.PREEMPTED,
+        ExitReason.KILLED,
+        ExitReason.USER_CANCELED,
+        ExitReason.SEARCHER_STOPPED,
+    }
+)
+
+
+@dataclass(frozen=True)
+class ContainerEnd:
+    """How the container on one agent ended."""
+
+    agent_id: str
+    exit: ContainerExit
+
+
+def is_failure(reason: ExitReason) -> bool:
+    """False for an end that somebody asked for, or that completed the work."""
+    return reason not in _NO_FAILURES
+
+
+def cause_of(
+    reason: ExitReason, message: str, ends: Sequence[ContainerEnd], secrets: Collection[str] = ()
+) -> str | None:
+    """Returns why an attempt failed, in one line of at most MAX_CHARACTERS; None if it did not fail.
+
+    ``message`` is the allocation's: the scheduler's sentence, or the agent's. ``secrets`` are masked.
+
+    >>> failed = ContainerExit(kind="exited", code=1, ranks=[RankExit(rank=3, code=1, host="node-2",
+    ...     last_lines=["ValueError: bad shape"])])
+    >>> cause_of(ExitReason.ERRORED, "", [ContainerEnd("node-2", failed)])
+    'rank 3 on node-2: ValueError: bad shape (exit code 1)'
+    """
+    if not is_failure(reason):
+        return None
+    if reason is ExitReason.INVALID_HP:
+        return "the trial reported invalid hyperparameters"
+    found = (_of_worker(ends) if reason is ExitReason.ERRORED else "") or message.split("\n")[0].rstrip(":")
+    return _shown(found or reason.phrase, secrets)
+
+
+def last_error(lines: Sequence[str]) -> str:
+    """Returns the line that names the error: of the last traceback, else the last exception, else the last error.
+
+    >>> last_error(["[rank0]: Traceback (most recent call last):", "[rank0]:   File ...", "[rank0]: KeyError: 'x'"])
+    "KeyError: 'x'"
+    """
+    plain = [_RANK_PREFIX.sub("", line).rstrip() for line in lines]
+    starts = [index for index, line in enumerate(plain) if line.startswith(_TRACEBACK)]
+    after = plain[starts[-1] + 1 :] if starts else []
+    raised = next((line for line in after if line and not line[0].isspace()), "")
+    if raised:
+        return raised
+    exceptions = [line for line in plain if _EXCEPTION.fullmatch(line)]
+    errors = [line.strip() for line in plain if is_error("", line)]
+    return (exceptions or errors or [""])[-1]
+
+
+def sequel(outcome: TrialOutcome, reason: ExitReason, cause: str, *, attempt: int, max_restarts: int) -> str:
+    """Returns the log's line about a failed attempt and what follows. ``attempt`` counts from 1 and leaves out pauses.
+
+    >>> sequel(TrialOutcome(None, None, 1), ExitReason.ERRORED, "exited with code 1", attempt=1, max_restarts=5)
+    'attempt 1 of 6 failed: exited with code 1; attempt 2 of 6 follows'
+    """
+    attempts = max(max_restarts + 1, attempt)
+    this = f"attempt {attempt} of {attempts}"
+    if outcome.reason is ExitReason.OUT_OF_RESTARTS:
+        return f"{this} failed: {cause}; no restart is left (max_restarts: {max_restarts})"
+    if reason is ExitReason.IMPOSSIBLE:
+        return f"{this} cannot start: {cause}"
+    if outcome.state is not None:
+        return f"{this} failed: {cause}"
+    if reason.is_system_failure:
+        when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
+        return f"{this} was lost: {cause}; it is started again{when}, which does not count as a restart"
+    return f"{this} failed: {cause}; attempt {attempt + 1} of {attempts} follows"
+
+
+def _of_worker(ends: Sequence[ContainerEnd]) -> str:
+    failed = first_failed([end.exit for end in ends])
+    if failed is None:
+        return ""
+    if failed.kind == "failed_to_start":
+        return failed.message.split("\n")[0]
+    agent_id = next(end.agent_id for end in ends if end.exit is failed)
+    rank = next((each for each in failed.ranks if has_failed(each)), None)
+    where = _where(rank, agent_id, is_alone=len(ends) == 1)
+    error = last_error(rank.last_lines if rank else failed.message.split("\n")[1:])
+    cause = _CAUSES.get(rank.cause, rank.cause) if rank else ""
+    what = ": ".join(part for part in (cause, error) if part)
+    how, verb = _how(rank or failed)
+    if not what:
+        return f"{where or 'the container'} {verb}"
+    return f"{where}: {what} ({how})" if where else f"{what} ({how})"
+
+
+def _where(rank: RankExit | None, agent_id: str, *, is_alone: bool) -> str:
+    if rank is not None:
+        return f"rank {rank.rank} on {rank.host or agent_id}"
+    return "" if is_alone else f"the container on {agent_id}"
+
+
+def _how(end: RankExit | ContainerExit) -> tuple[str, str]:
+    """In parentheses, and as a verb."""
+    if end.signal is None:
+        return f"exit code {end.code}", f"exited with code {end.code}"
+    try:
+        name = signal.Signals(end.signal).name
+    except ValueError:
+        return f"signal {end.signal}", f"was killed by signal {end.signal}"
+    return f"signal {end.signal}, {name}", f"was killed by signal {end.signal} ({name})"
+
+
+def _shown(text: str, secrets: Collection[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    text = " ".join(text.replace("\0", _NUL_SIGN).splitlines()).strip()
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -1,0 +1,116 @@
+"""Draws the consequences of ended attempts for their trials, and stores and logs the causes of failures."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from determined.config.masking import secret_values
+from determined.link.messages import ContainerExit
+from determined.states import ExitReason, TrialState
+from determined_master import notifications
+from determined_master.allocations import repository as allocation_rows
+from determined_master.clock import Clock
+from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, TrialRow
+from determined_master.db.session import WriteSession, notify
+from determined_master.events.state_machine import Event
+from determined_master.logs import repository as logs
+from determined_master.trials import repository
+from determined_master.trials.failures import ContainerEnd, cause_of, is_failure, sequel
+from determined_master.trials.search_event_repository import add_closed, add_event
+from determined_master.trials.states import AttemptEnd, TrialOutcome, decide
+
+
+class Settlement:
+    """Every method works inside the caller's session."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def settle(
+        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
+    ) -> None:
+        """Draws the consequences of an ended allocation, once."""
+        reason = ended.exit_reason or ExitReason.SYSTEM
+        is_newest = ended.run_id == row.run_id and row.state.is_live
+        is_invalid = is_newest and row.invalid_hp and not row.state.is_stopping
+        containers = await allocation_rows.containers_of(session, ended.id)
+        cause = _cause(ExitReason.INVALID_HP if is_invalid else reason, ended, containers, experiment)
+        if is_newest:
+            attempt = row.restarts + 1
+            outcome = await self._apply(session, row, experiment, reason)
+            if cause is not None and not is_invalid:
+                line = sequel(outcome, reason, cause, attempt=attempt, max_restarts=experiment.config["max_restarts"])
+                await self._log(session, ended, line, containers)
+        values: dict[str, Any] = {"settled": True} if cause is None else {"settled": True, "failure": cause}
+        await allocation_rows.change(session, ended, **values)
+
+    async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
+        """Ends those of the stopping trials that have nothing left to wait for, in a few statements."""
+        by_state: dict[TrialState, list[repository.Stopped]] = defaultdict(list)
+        # An allocation that has just ended says how its trial ends; it is settled first.
+        for each in await repository.stopped(session, trial_ids):
+            by_state[each.state].append(each)
+        for state, trials in by_state.items():
+            outcome = decide(AttemptEnd(state, ExitReason.KILLED, 0, 0))
+            if outcome.state is None or outcome.reason is None:
+                continue
+            values: dict[str, Any] = {"exit_reason": outcome.reason, "end_time": self._clock.now(), "closed": True}
+            if outcome.state is TrialState.COMPLETED:
+                values["progress"] = 1.0
+            ids = [each.trial_id for each in trials]
+            await repository.MACHINE.move_many(session, self._clock, ids, state, outcome.state, Event(), **values)
+            await add_closed(session, [(t.experiment_id, t.trial_id) for t in trials], outcome.reason.value)
+            notify(session, *{notifications.experiment(t.experiment_id) for t in trials})
+            notify(session, notifications.SEARCH, *(notifications.logs(t.task_id) for t in trials))
+
+    async def _apply(
+        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, reason: ExitReason
+    ) -> TrialOutcome:
+        outcome = decide(
+            AttemptEnd(
+                state=row.state,
+                reason=reason,
+                restarts=row.restarts,
+                max_restarts=experiment.config["max_restarts"],
+                invalid_hp=row.invalid_hp,
+                system_failures=row.system_failures,
+            )
+        )
+        values: dict[str, Any] = {"restarts": outcome.restarts, "system_failures": outcome.system_failures}
+        if outcome.state is None:
+            retry_at = self._clock.now() + timedelta(seconds=outcome.backoff) if outcome.backoff else None
+            await repository.change(session, row, retry_at=retry_at, **values)
+            notify(session, notifications.TRIALS)
+            return outcome
+        if outcome.state is TrialState.ERROR:
+            # The experiment index shows the cause.
+            values["values_stale"] = True
+            notify(session, notifications.COLUMNS)
+        await repository.move(session, self._clock, row, outcome.state, exit_reason=outcome.reason, **values)
+        await self._close(session, row)
+        return outcome
+
+    async def _close(self, session: WriteSession, row: TrialRow) -> None:
+        reason = row.exit_reason or ExitReason.ERRORED
+        await add_event(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
+        progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
+        await repository.change(session, row, closed=True, progress=progress)
+        notify(session, notifications.SEARCH, notifications.logs(row.task_id))
+
+    async def _log(
+        self, session: WriteSession, ended: AllocationRow, line: str, containers: Sequence[ContainerRow]
+    ) -> None:
+        """Logs the cause and what follows; of several containers also the last lines of the one that failed first."""
+        _, _, details = ended.message.partition("\n")
+        text = f"{line}\n{details}" if details and len(containers) > 1 else line
+        await logs.say(session, ended.task_id, ended.id, text, self._clock.now(), "ERROR")
+
+
+def _cause(
+    reason: ExitReason, ended: AllocationRow, containers: Sequence[ContainerRow], experiment: ExperimentRow
+) -> str | None:
+    if not is_failure(reason):
+        return None
+    ends = [ContainerEnd(c.agent_id, ContainerExit.model_validate(c.exit)) for c in containers if c.exit]
+    return cause_of(reason, ended.message, ends, secret_values(experiment.config))

@@ -1,0 +1,107 @@
+"""Requests slots for new attempts of trials, many in a few statements."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
+from determined_master.allocations.service import Allocations, SlotRequest
+from determined_master.checkpoints import repository as checkpoints
+from determined_master.clock import Clock
+from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow, UserRow
+from determined_master.db.session import ReadSession, WriteSession, after_commit
+from determined_master.logs import repository as logs
+from determined_master.trials import repository
+from determined_master.trials.environment import container_spec
+from determined_master.users import repository as users
+
+DEFAULT_PREEMPTION_TIMEOUT_SECONDS = 3600
+
+
+class SlotRequests:
+    def __init__(
+        self,
+        clock: Clock,
+        allocations: Allocations,
+        new_run: Callable[[Sequence[int]], None],
+        *,
+        pool_hook: str,
+        interface: str,
+    ) -> None:
+        """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
+        self._clock = clock
+        self._allocations = allocations
+        self._new_run = new_run
+        self._pool_hook = pool_hook
+        self._interface = interface
+
+    async def add(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
+        """A new attempt for each trial of ``rows``, from its newest whole checkpoint. All are of one experiment."""
+        user = await users.get(session, experiment.user_id)
+        newest = await _newest_checkpoints(session, [row.task_id for row in rows])
+        steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
+        requests = [self._request(row, experiment, user, newest.get(row.task_id)) for row in rows]
+        values = [
+            {
+                "id": row.id,
+                "run_id": request.run_id,
+                "run_start_steps": steps.get(row.task_id, 0),
+                "retry_at": None,
+                "runner_state": "",
+            }
+            for row, request in zip(rows, requests, strict=True)
+        ]
+        await repository.change_each(session, experiment.id, values)
+        after_commit(session, partial(self._new_run, [row.id for row in rows]))
+        await self._allocations.request(session, requests)
+        if user.agent_user_group:
+            await self._warn(session, requests, user.username, user.agent_user_group)
+
+    def _request(
+        self, row: TrialRow, experiment: ExperimentRow, user: UserRow, newest: CheckpointRow | None
+    ) -> SlotRequest:
+        run_id = row.run_id + 1
+        spec = container_spec(
+            experiment,
+            row,
+            run_id=run_id,
+            owner=user.username,
+            steps=newest.steps_completed if newest else 0,
+            checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
+            pool_hook=self._pool_hook,
+            interface=self._interface,
+        )
+        resources = experiment.config["resources"]
+        timeout = experiment.config.get("preemption_timeout")
+        timeout = DEFAULT_PREEMPTION_TIMEOUT_SECONDS if timeout is None else timeout
+        return SlotRequest(
+            task_id=row.task_id,
+            run_id=run_id,
+            slots=resources["slots_per_trial"],
+            single_agent=bool(resources.get("is_single_node")),
+            pool=experiment.pool,
+            priority=experiment.priority,
+            owner=user.username,
+            user_id=experiment.user_id,
+            submitted_at=experiment.start_time,
+            spec=spec,
+            preemption_timeout=min(timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
+        )
+
+    async def _warn(
+        self, session: WriteSession, requests: Sequence[SlotRequest], owner: str, group: Mapping[str, Any]
+    ) -> None:
+        linked = f"uid {group.get('agent_uid')} ({group.get('agent_user') or 'no name'})"
+        text = f"{owner} is linked with {linked}; this task does not run as that user yet"
+        for each in requests:
+            await logs.say(session, each.task_id, each.allocation_id, text, self._clock.now(), "WARNING")
+
+
+async def _newest_checkpoints(session: ReadSession, task_ids: Collection[str]) -> dict[str, CheckpointRow]:
+    """By task; most trials of a large search have none, and a trial may have thousands."""
+    found: dict[str, CheckpointRow] = {}
+    for task_id in await checkpoints.tasks_with_completed(session, task_ids):
+        newest = await checkpoints.newest_completed(session, task_id)
+        if newest is not None:
+            found[task_id] = newest
+    return found

@@ -1,0 +1,165 @@
+"""The cause of a failure is stored on the attempt and shown wherever the trial is shown."""
+
+import json
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster, FakeAgent
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerExit, DesiredContainer, RankExit
+from determined.states import ContainerState
+
+CAUSE = "rank 3 on node-2: ValueError: bad shape (exit code 1)"
+LINES = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: bad shape"]
+
+
+async def fail(agent: FakeAgent, lines: list[str] = LINES) -> DesiredContainer:
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    rank = RankExit(rank=3, code=1, host="node-2", last_lines=lines, time=1.0)
+    message = "\n".join(["rank 3 on node-2 exited with code 1:", *lines])
+    exit_ = ContainerExit(kind="exited", code=1, ranks=[rank], message=message)
+    await agent.say(wish, ContainerState.TERMINATED, exit_)
+    return wish
+
+
+async def reaches(one: Cluster, experiment: int, state: str) -> None:
+    async def is_there() -> bool:
+        return await one.state(experiment) == state
+
+    await eventually(is_there)
+
+
+async def log(one: Cluster) -> list[str]:
+    answer = await one.client.get("/api/v1/trials/1/logs")
+    return [json.loads(line)["result"]["log"] for line in answer.text.splitlines()]
+
+
+@pytest.fixture
+async def failed(one: Cluster) -> Cluster:
+    """Experiment 1 failed twice with max_restarts 1; a pause lies between."""
+    agent = await one.join()
+    await one.create(CONFIG + "max_restarts: 1\n")
+    await fail(agent)
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    await one.post("/api/v1/experiments/1/pause")
+    signals = f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption"
+    await one.post(signals, {}, **one.as_task(wish.allocation_id))
+    await agent.exit(wish)
+    await reaches(one, 1, "STATE_PAUSED")
+    await one.post("/api/v1/experiments/1/activate")
+    await fail(agent)
+    await reaches(one, 1, "STATE_ERROR")
+    return one
+
+
+async def test_each_attempt_has_its_own_reason(failed: Cluster):
+    attempts = (await failed.get("/detent/trials/1/attempts"))["attempts"]
+    assert [(each["reason"], each["failure"]) for each in attempts] == [
+        ("errored", CAUSE),
+        ("preempted", None),
+        ("errored", CAUSE),
+    ]
+    assert attempts[1]["message"] == "paused by admin"
+
+
+async def test_the_log_counts_attempts_without_pauses(failed: Cluster):
+    said = [line for line in await log(failed) if line.startswith("attempt ")]
+    assert said == [
+        f"attempt 1 of 2 failed: {CAUSE}; attempt 2 of 2 follows",
+        f"attempt 2 of 2 failed: {CAUSE}; no restart is left (max_restarts: 1)",
+    ]
+
+
+async def test_status_and_timeline_show_it(failed: Cluster):
+    status = await failed.get("/detent/experiments/1/status")
+    failure = status["failure"]
+    assert (failure["trialId"], failure["runId"], failure["text"]) == (1, 3, CAUSE)
+    assert failure["allocationId"].endswith(".3")
+    assert status["text"] == f"failed: trial 1: out of restarts after 2 attempts: {CAUSE}"
+    (trial,) = status["trials"]
+    assert (trial["attempt"], trial["maxAttempts"], trial["failure"]) == (2, 2, failure)
+    timeline = await failed.get("/detent/experiments/1/timeline")
+    assert timeline["segments"][-1]["reason"] == CAUSE
+    assert [m["text"] for m in timeline["marks"] if m["kind"] == "ended"] == ["error: out of restarts"]
+
+
+async def search(one: Cluster, text: str, operator: str = "contains") -> list[dict]:
+    field = {"kind": "field", "columnName": "failure", "operator": operator, "value": text}
+    group = {"kind": "group", "conjunction": "and", "children": [field]}
+    body = {"filter": json.dumps({"filterGroup": group, "showArchived": False})}
+    answer = await one.post("/detent/experiments/search", body)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["experiments"])
+
+
+async def test_lists_show_it_and_are_filtered_and_grouped_by_it(failed: Cluster):
+    async def found() -> list[dict]:
+        return await search(failed, "bad shape")
+
+    (row,) = await eventually(found)
+    assert (row["id"], row["failure"]) == (1, CAUSE)
+    assert await search(failed, "another") == []
+    assert await search(failed, "", "isEmpty") == []
+    groups = (await failed.post("/detent/experiments/search/groups", {"by": "failure"})).json()["groups"]
+    assert groups == [{"value": CAUSE, "count": 1}]
+    columns = (await failed.get("/detent/columns", query="failure"))["columns"]
+    assert [(each["column"], each["type"]) for each in columns] == [("failure", "text")]
+    (listed,) = (await failed.get("/api/v1/experiments"))["experiments"]
+    assert listed["failure"] == CAUSE
+    assert (await failed.get("/api/v1/trials/1"))["trial"]["failure"] == CAUSE
+
+
+async def test_secrets_of_the_configuration_are_masked(one: Cluster):
+    agent = await one.join()
+    secret = "environment: {environment_variables: [API_TOKEN=hunter2222]}\nmax_restarts: 0\n"
+    await one.create(CONFIG + secret)
+    await fail(agent, ["KeyError: 'hunter2222'"])
+    await reaches(one, 1, "STATE_ERROR")
+    text = (await one.get("/detent/experiments/1/status"))["failure"]["text"]
+    assert text == "rank 3 on node-2: KeyError: '********' (exit code 1)"
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (["pause"], "paused by admin"),
+        (["cancel"], "canceled by admin"),
+        (["kill"], "killed by admin"),
+        (["pause", "kill"], "killed by admin"),
+    ],
+)
+async def test_an_end_that_was_asked_for_says_by_whom(one: Cluster, steps: list[str], message: str):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    for step in steps:
+        await one.post(f"/api/v1/experiments/1/{step}")
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
+
+    async def ended() -> list[dict]:
+        attempts = (await one.get("/detent/trials/1/attempts"))["attempts"]
+        return [each for each in attempts if each["endedAt"]]
+
+    (attempt,) = await eventually(ended)
+    assert (attempt["reason"], attempt["message"], attempt["failure"]) == ("killed", message, None)
+
+
+async def test_what_can_never_be_placed_says_so(one: Cluster):
+    await one.join()
+    experiment = await one.create(CONFIG + "resources: {slots_per_trial: 4}\n")
+    await reaches(one, experiment, "STATE_ERROR")
+    text = (await one.get("/detent/experiments/1/status"))["text"]
+    assert text.startswith("failed: trial 1: can never be placed: asks for 4 slots, but the only agent of pool")
+
+
+async def test_a_disabled_agent_is_named(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    await one.post("/api/v1/agents/one/disable", {"drain": False})
+    (attempt,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
+    assert attempt["message"] == "agent one was disabled by admin"

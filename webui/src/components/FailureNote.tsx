@@ -1,0 +1,30 @@
+import { Link } from "react-router";
+import { escapeControl } from "@/format/escapeControl";
+import type { TrialStatus } from "@/services/experiments";
+import typography from "@/styles/typography.module.css";
+import failureStyles from "@/components/base/Failure.module.css";
+
+interface Props {
+  experimentId: number;
+  /** The trial whose newest failed attempt this is. */
+  trial: TrialStatus;
+  failure: NonNullable<TrialStatus["failure"]>;
+}
+
+/** Why a trial failed, on which attempt, and where its log says so. */
+export function FailureNote({ experimentId, trial, failure }: Props) {
+  const base = `/experiments/${experimentId}/trials/${trial.trialId}`;
+  const line = failure.logLine === null ? "" : `&line=${failure.logLine}`;
+  const isOver = trial.state === "STATE_ERROR";
+  return (
+    <p className={isOver ? failureStyles.failure : typography.warning} role="status">
+      <strong>
+        {isOver
+          ? `Trial ${trial.trialId} failed on attempt ${trial.attempt} of ${trial.maxAttempts}`
+          : `An earlier attempt failed; this is attempt ${trial.attempt} of ${trial.maxAttempts}`}
+      </strong>
+      : {escapeControl(failure.text)}{" "}
+      <Link to={`${base}/logs?attempt=${encodeURIComponent(failure.allocationId)}${line}`}>Show in log</Link>
+    </p>
+  );
+}

@@ -1,0 +1,11 @@
+import { expect, it } from "vitest";
+import { exitPhrase } from "./exitReasons";
+
+it("words exit reasons as people say them", () => {
+  expect(["impossible", "user_canceled", "agent_lost", "of_another_version"].map(exitPhrase)).toEqual([
+    "can never be placed",
+    "canceled by a user",
+    "agent lost",
+    "of another version",
+  ]);
+});

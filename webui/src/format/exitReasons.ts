@@ -1,0 +1,14 @@
+const PHRASES: Record<string, string> = {
+  preempted: "saved a checkpoint and left",
+  user_canceled: "canceled by a user",
+  errored: "failed",
+  system: "failure of the system",
+  invalid_hp: "invalid hyperparameters",
+  impossible: "can never be placed",
+  searcher_stopped: "stopped by the search",
+};
+
+/** How an exit reason is shown; one that this page does not know, as the master spells it. */
+export function exitPhrase(reason: string): string {
+  return Object.hasOwn(PHRASES, reason) ? PHRASES[reason]! : reason.replaceAll("_", " ");
+}
