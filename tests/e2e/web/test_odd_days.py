@@ -60,7 +60,7 @@ def test_a_session_that_ends_between_two_clicks(cluster: LiveCluster, visitor: C
         # Not by the mouse: should the stream notice first, the dialog is over the button.
         page.get_by_role("button", name="Save", include_hidden=True).dispatch_event("click")
     dialog = page.get_by_role("dialog", name="Your session has ended")
-    expect(dialog).to_contain_text("What you clicked last was not done.")
+    expect(dialog).to_contain_text("Your last action was not carried out.")
     dialog.get_by_label("User").fill("admin")
     dialog.get_by_label("Password").fill(password_of(cluster))
     dialog.get_by_role("button", name="Sign in").click()
