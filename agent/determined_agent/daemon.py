@@ -30,6 +30,7 @@ from determined_agent.hooks.hook import Hook
 from determined_agent.http import HttpClient
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
+from determined_launch.out_of_space import is_out_of_space
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +160,8 @@ class Daemon:
             folder.write_record(record)
             container = self._container(folder, record)
         except Exception as problem:
+            if is_out_of_space(problem):
+                raise  # it is tried again, and the master sees it as assigned until then
             logger.error("container %s cannot be started: %s", wish.container_id, problem)
             self._bury(wish, ContainerExit(kind="system", message=f"no run folder could be made: {problem}"))
             return
