@@ -148,7 +148,7 @@ class DirectoryStorage:
 
 
 def _free_bytes(folder: Path) -> int | None:
-    """Returns the free space of the disk below ``folder``, None if the folder is not there yet or has no such number."""
+    """Returns the free space of the disk below ``folder``, None if the folder is not there or has no such number."""
     try:
         found = os.statvfs(folder)
     except OSError:
