@@ -4,7 +4,7 @@ import asyncio
 import logging
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,11 @@ class Daemon:
     def truth(self) -> ReportedState:
         containers = [container.truth for container in self._containers.values()]
         return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
+
+    @property
+    def container_ids(self) -> Set[str]:
+        """Containers whose run folders are in use."""
+        return self._containers.keys()
 
     def adopt(self) -> None:
         """Takes up every container whose run folder is there."""

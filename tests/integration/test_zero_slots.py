@@ -20,7 +20,7 @@ async def test_further_ones_wait_until_one_has_ended(tmp_path: Path):
         for _ in range(3):
             await one.create(CONFIG)
         wishes = await agent.wished(2)
-        assert "max_zero_slot_containers" in await eventually(lambda: _reason(one))
+        await eventually(lambda: _is_said(one, "max_zero_slot_containers"))
         (pool,) = (await one.get("/api/v1/resource-pools"))["resourcePools"]
         assert (pool["auxContainersRunning"], pool["auxContainerCapacityPerAgent"]) == (2, 2)
         assert len(await agent.wish()) == 2
@@ -29,10 +29,10 @@ async def test_further_ones_wait_until_one_has_ended(tmp_path: Path):
         await eventually(lambda: _is_third_placed(agent, wishes))
 
 
-async def _reason(one: Cluster) -> str:
-    """Why the one experiment waits that is not placed."""
+async def _is_said(one: Cluster, text: str) -> bool:
+    """True when the queue names this as the reason of exactly one that waits."""
     queue = (await one.get("/detent/cluster/overview"))["queue"]
-    return "".join(entry["waiting"] for entry in queue)
+    return [text in entry["waiting"] for entry in queue if entry["waiting"]] == [True]
 
 
 async def _is_third_placed(agent, before) -> bool:
