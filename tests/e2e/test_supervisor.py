@@ -126,3 +126,11 @@ def test_down_after_a_killed_supervisor_ends_what_it_left(upped, tmp_path):
     argv = python("determined_cli", "down", "--data", str(upped.data))
     assert subprocess.run(argv, env=upped.environment, check=False).returncode == 0
     assert not [pid for pid in running if live_processes.environ_of(pid)]
+
+
+def test_a_log_that_has_grown_is_rotated(upped):
+    log = upped.data / "logs" / "agent.log"
+    with log.open("ab") as file:
+        file.truncate(20 << 20)
+    wait_until(lambda: (log.parent / "agent.log.1").exists() and log.stat().st_size < 1 << 20, what="a rotated log")
+    assert (log.parent / "agent.log.1").stat().st_size <= 16 << 20

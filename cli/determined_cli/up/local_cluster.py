@@ -18,11 +18,14 @@ from determined_cli import auth_store, browser
 from determined_cli.connection import hashed
 from determined_cli.up import data_folder
 from determined_cli.up.graceful_shutdown import drain, end_tasks
+from determined_cli.up.log_rotation import rotate
 from determined_cli.up.supervisor import Child, python
 
 START_SECONDS = 60.0
 NOW_SECONDS = 45.0
 """`det down --now` waits so long for `det up`."""
+ROTATE_SECONDS = 1.0
+"""Between two looks at the size of the logs."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -96,6 +99,7 @@ class LocalCluster:
             announced=True,
         )
         self._agent: Child | None = None
+        self._rotate_at = 0.0
 
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -181,6 +185,10 @@ class LocalCluster:
             self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if self._agent is not None:
             self._agent.tend(say)
+        if time.monotonic() >= self._rotate_at:
+            self._rotate_at = time.monotonic() + ROTATE_SECONDS
+            for name in ("master.log", "agent.log", "up.log"):
+                rotate(self._folder / "logs" / name)
 
     def _end(self) -> None:
         # The folder's own token: passwords may have been changed since.
