@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { NavLink, Outlet, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
+import { StorageNote } from "@/components/StorageNote";
 import { HelpDialog } from "@/keyboard/HelpDialog";
 import { useActions } from "@/keyboard/actions";
 import { useKeyboard } from "@/keyboard/useKeyboard";
@@ -60,6 +61,7 @@ export function Layout() {
       </nav>
       <div className="content" id="content" tabIndex={-1}>
         <ConnectionNote />
+        <StorageNote />
         <Outlet />
       </div>
       <HelpDialog open={help} onClose={() => setHelp(false)} />

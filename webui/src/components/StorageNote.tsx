@@ -1,0 +1,31 @@
+import { useQuery } from "@tanstack/react-query";
+import { escapeControl } from "@/format/escapeControl";
+import { bytes } from "@/format/number";
+import { storageQuery, type StorageAnswer } from "@/services/storage";
+
+type Storage = StorageAnswer["storage"][number];
+
+/** Banner on every page while a disk of the master is full. */
+export function StorageNote() {
+  const { data } = useQuery(storageQuery);
+  if (data === undefined) return null;
+  const full = data.storage.filter((each) => each.status === "full");
+  const [first] = full;
+  if (first === undefined) return null;
+  const isMaster = !data.isWritable;
+  return (
+    <div className="note note-full" role="alert">
+      <span>
+        <strong>{isMaster ? "The master's disk is full" : "The disk of the checkpoint storage is full"}</strong> ({full.map(space).join("; ")}).{" "}
+        {isMaster
+          ? "Trials wait and go on when there is space again. Until then nothing can be created or changed."
+          : "Trials wait before they store a checkpoint; they go on when there is space again."}
+      </span>
+    </div>
+  );
+}
+
+function space(storage: Storage): string {
+  const where = storage.path ? ` on ${escapeControl(storage.path)}` : "";
+  return `${bytes(storage.freeBytes)} free of ${bytes(storage.totalBytes)}${where}`;
+}
