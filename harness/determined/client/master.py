@@ -3,12 +3,22 @@
 from collections.abc import Iterator
 from typing import Any
 
-from determined.client.session import Session
+from determined.client.session import ONCE, Session
+from determined.errors import ApiError
 
 
 def info(session: Session) -> dict[str, Any]:
     """Version, cluster id and name; needs no login."""
     return dict(session.get("/api/v1/master"))
+
+
+def full_storages(session: Session) -> list[str]:
+    """Names of the storages that the master reports as full; empty if it says nothing of them. Needs no login."""
+    try:
+        answer = session.get("/health", retry=ONCE)
+    except ApiError as error:
+        answer = error.__dict__.get("answer") or {}
+    return [str(each.get("name")) for each in answer.get("storage") or () if each.get("status") == "full"]
 
 
 def config(session: Session) -> dict[str, Any]:
