@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from determined.link.messages import ContainerExit, ContainerSpec, ReportedContainer
@@ -35,7 +35,9 @@ class Container:
         boot: Boot,
         shipper: OutputShipper,
         on_change: Callable[[], None],
+        send_reports: Callable[[], Awaitable[object]],
     ) -> None:
+        """``send_reports`` sends what the task left unsent, once it has ended."""
         self.container_id = folder.path.name
         self.folder = folder
         self._record = record
@@ -46,6 +48,7 @@ class Container:
         self._boot = boot
         self._shipper = shipper
         self._on_change = on_change
+        self._send_reports = send_reports
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
         self._is_stopping = folder.stop.exists()
@@ -90,6 +93,10 @@ class Container:
     async def _live(self) -> None:
         if self.exit is None:
             ended = await self._until_end()
+            try:
+                await self._send_reports()
+            except Exception:
+                logger.exception("unsent metric reports of a container are lost", extra=self._ids)
             self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             try:

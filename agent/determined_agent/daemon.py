@@ -28,6 +28,7 @@ from determined_agent.drivers.driver import Driver
 from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
 from determined_agent.http import HttpClient
+from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
 from determined_launch.out_of_space import is_out_of_space
@@ -226,6 +227,7 @@ class Daemon:
             boot=self._boot,
             shipper=shipper,
             on_change=self._note,
+            send_reports=lambda: send_leftover_reports(folder, record["spec"]["environment"], self._settings.master),
         )
 
 
