@@ -2,12 +2,13 @@
 
 import http.client
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.live_cluster import LiveCluster, live_cluster, wait_until
+from tests.support.live_cluster import LiveCluster, environment, live_cluster, python, wait_until
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
 from tests.support.small_disk import SmallDisk, small_disk
@@ -87,3 +88,43 @@ def test_a_trial_waits_while_the_disk_is_full(cluster: LiveCluster, disk: SmallD
     assert "Traceback" not in text
     assert text.count("takes no writes") == 1
     wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
+
+
+def test_a_master_that_is_started_on_a_full_disk_says_so_in_one_line(disk: SmallDisk, tmp_path: Path):
+    (disk.path / "data").mkdir()
+    disk.fill()
+    argv = python("determined_master", "--data", str(disk.path / "data"), "--port", "0")
+    done = subprocess.run(argv, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "the disk is full" in done.stderr
+
+
+@pytest.mark.long
+def test_several_trials_wait_each_time_the_disk_is_full(cluster: LiveCluster, disk: SmallDisk, tmp_path: Path):
+    cluster.start_agent("agent-2", slots=2)
+    made = [
+        create(
+            cluster,
+            SCRIPT,
+            tmp_path / str(number),
+            files={"train.py": TRAINING},
+            held=("full",),
+            entrypoint="python3 train.py",
+        )
+        for number in range(3)
+    ]
+    for experiment in made:
+        experiment.at_gate("full")
+    for experiment in made:
+        disk.fill()
+        experiment.open_gate("full")
+        wait_until(lambda: health(cluster)[0] == 503, what="/health answers 503")
+        disk.free()
+        wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
+    for experiment in made:
+        experiment.ended(within=90)
+        assert reported_steps(experiment, "training") == list(range(1, STEPS + 1))
+        assert log_steps(experiment) == list(range(1, STEPS + 1))
+        assert experiment.progress["runId"] == 1
+    print(f"{len(made)} trials, {len(made)} times a full disk, {len(made) * STEPS} reports, none lost")

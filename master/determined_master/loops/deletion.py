@@ -50,11 +50,12 @@ class Deletion:
         self._items = Isolation("deletion", logger)
 
     async def tick(self) -> float | None:
+        # First, and without a write: on a full disk it is what makes space.
+        await self._items.run("contexts", "unreferenced", self._drop_contexts)
         async with self._database.read() as session:
             due = await experiment_rows.deleting(session)
         for experiment_id in due:
             await self._items.run("experiment", experiment_id, partial(self._delete, experiment_id))
-        await self._items.run("contexts", "unreferenced", self._drop_contexts)
         return self._items.seconds_left()
 
     async def _delete(self, experiment_id: int) -> None:
