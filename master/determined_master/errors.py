@@ -33,6 +33,7 @@ class StorageUnavailable(MasterUnreachable, SharedFailure):
     """The master cannot write: its disk is full. It takes writes again once there is space."""
 
     RETRY_SECONDS = 5
+    FAILING = "The master cannot write: its disk fails. Its log says how."
 
 
 def unexpected(error: Exception) -> ApiError:

@@ -2,11 +2,13 @@
 
 import hashlib
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from tests.support.cluster import CONFIG, PASSWORD, Cluster, cluster
 from tests.support.small_disk import SmallDisk, small_disk
 from tests.support.waiting import eventually
@@ -104,6 +106,24 @@ async def test_health_says_so_until_there_is_space(one: Cluster, disk: SmallDisk
     await one.master.storage.tick()
     assert (await one.get("/health"))["status"] == "up"
     assert (await one.get("/detent/storage"))["failingSince"] is None
+
+
+async def test_a_disk_that_fails_is_not_called_full(one: Cluster):
+    def fail(*_: Any) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+        raise error
+
+    engine = one.master.database.write_engine.sync_engine
+    event.listen(engine, "do_execute", fail)
+    answer = await one.client.post("/api/v1/experiments", json={"config": CONFIG})
+    event.remove(engine, "do_execute", fail)
+    assert answer.status_code == 503, answer.text
+    assert "its disk fails" in answer.json()["error"]["error"]
+    health = await one.client.get("/health")
+    assert (health.status_code, health.json()["storage"][0]["status"]) == (503, "failing")
+    await one.master.storage.tick()
+    assert (await one.get("/health"))["status"] == "up"
 
 
 async def test_paths_are_for_admins_only(one: Cluster):

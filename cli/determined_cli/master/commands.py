@@ -13,7 +13,7 @@ def info(args: Any) -> None:
     render.show_object(args.format or "yaml", render.snake(master.info(session)))
     full = master.full_storages(session)
     if full:
-        sys.stderr.write(f"the master's disk is full ({', '.join(full)}): trials wait until there is space\n")
+        sys.stderr.write(f"the master's disk is full or fails ({', '.join(full)}): trials wait\n")
 
 
 def config(args: Any) -> None:

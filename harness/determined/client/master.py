@@ -13,12 +13,13 @@ def info(session: Session) -> dict[str, Any]:
 
 
 def full_storages(session: Session) -> list[str]:
-    """Names of the storages that the master reports as full; empty if it says nothing of them. Needs no login."""
+    """Names of the storages that the master reports as full or failing. Empty if it reports none. Needs no login."""
     try:
         answer = session.get("/health", retry=ONCE)
     except ApiError as error:
         answer = error.__dict__.get("answer") or {}
-    return [str(each.get("name")) for each in answer.get("storage") or () if each.get("status") == "full"]
+    found = answer.get("storage") or ()
+    return [str(each.get("name")) for each in found if each.get("status") in ("full", "failing")]
 
 
 def config(session: Session) -> dict[str, Any]:

@@ -26,12 +26,11 @@ def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-OnUnwritable = Callable[[str], None]
-"""Called with the database's own words when it cannot write. It may be called in any thread."""
+OnUnwritable = Callable[[str, bool], None]
+"""Called when the database cannot write, in any thread: its own words, and True if it is for want of space."""
 
 _UNWRITABLE = frozenset(
     {
-        sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR_WRITE,
         sqlite3.SQLITE_IOERR_FSYNC,
         sqlite3.SQLITE_IOERR_DIR_FSYNC,
@@ -41,7 +40,7 @@ _UNWRITABLE = frozenset(
         sqlite3.SQLITE_IOERR_SHMMAP,
     }
 )
-"""Result codes of SQLite for a full disk, a reached quota, or a disk that does not take writes."""
+"""Result codes of SQLite for a reached quota or a disk that does not take writes."""
 _POSTGRES_DISK_FULL = "53100"
 
 _OPTIONS: dict[str, Any] = {"hide_parameters": True}
@@ -105,14 +104,18 @@ def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
         original = context.original_exception
         if not _is_unwritable(original):
             return None
-        on_unwritable(str(original))
-        return StorageUnavailable()
+        is_full = _is_full(original)
+        on_unwritable(str(original), is_full)
+        return StorageUnavailable() if is_full else StorageUnavailable(StorageUnavailable.FAILING)
 
 
 def _is_unwritable(error: BaseException | None) -> bool:
-    if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", None) in _UNWRITABLE
-    return getattr(error, "sqlstate", None) == _POSTGRES_DISK_FULL
+    return _is_full(error) or getattr(error, "sqlite_errorcode", None) in _UNWRITABLE
+
+
+def _is_full(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", None) == _POSTGRES_DISK_FULL
 
 
 def _sync(url: URL) -> URL:

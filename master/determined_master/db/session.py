@@ -30,7 +30,7 @@ class Database:
     """
 
     def __init__(
-        self, url: str, notifications: Notifications, on_unwritable: OnUnwritable = lambda _text: None
+        self, url: str, notifications: Notifications, on_unwritable: OnUnwritable = lambda _text, _is_full: None
     ) -> None:
         self.url = url
         self.notifications = notifications

@@ -7,9 +7,9 @@ import { StorageNote } from "./StorageNote";
 
 const LINE = "GET /detent/storage";
 
-function answerOf(status: "up" | "low" | "full", change: Partial<StorageAnswer> = {}, path = "/srv/detent"): StorageAnswer {
+function answerOf(status: StorageAnswer["storage"][number]["status"], change: Partial<StorageAnswer> = {}, path = "/srv/detent"): StorageAnswer {
   const storage = [{ name: "data", status, freeBytes: 12_000_000, totalBytes: 50_000_000_000, path }];
-  return { isWritable: status !== "full", failingSince: null, storage, ...change };
+  return { isWritable: status === "up" || status === "low", failingSince: null, storage, ...change };
 }
 
 describe("the note about a full disk", () => {
@@ -40,6 +40,13 @@ describe("the note about a full disk", () => {
     drawn(<StorageNote />);
     await pass();
     expect(screen.getByRole("alert")).toHaveTextContent(/The disk of the checkpoint storage is full \(.* on \/mnt\/ckpt\)/);
+  });
+
+  it("does not call a failing disk full", async () => {
+    fakeMaster({ [LINE]: answerOf("failing") });
+    drawn(<StorageNote />);
+    await pass();
+    expect(screen.getByRole("alert")).toHaveTextContent(/The master cannot write to its disk/);
   });
 
   it("says nothing while there is space", async () => {

@@ -9,16 +9,17 @@ type Storage = StorageAnswer["storage"][number];
 export function StorageNote() {
   const { data } = useQuery(storageQuery);
   if (data === undefined) return null;
-  const full = data.storage.filter((each) => each.status === "full");
+  const full = data.storage.filter((each) => each.status === "full" || each.status === "failing");
   const [first] = full;
   if (first === undefined) return null;
   const isMaster = !data.isWritable;
+  const master = first.status === "failing" ? "The master cannot write to its disk" : "The master's disk is full";
   return (
     <div className="note note-full" role="alert">
       <span>
-        <strong>{isMaster ? "The master's disk is full" : "The disk of the checkpoint storage is full"}</strong> ({full.map(space).join("; ")}).{" "}
+        <strong>{isMaster ? master : "The disk of the checkpoint storage is full"}</strong> ({full.map(space).join("; ")}).{" "}
         {isMaster
-          ? "Trials wait and go on when there is space again. Until then nothing can be created or changed."
+          ? "Trials wait and go on when it takes writes again. Until then nothing can be created or changed."
           : "Trials wait before they store a checkpoint; they go on when there is space again."}
       </span>
     </div>

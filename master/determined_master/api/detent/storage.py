@@ -13,7 +13,7 @@ router = APIRouter(prefix="/detent", tags=["cluster"])
 
 class Storage(Wire):
     name: str
-    status: Literal["up", "low", "full"]
+    status: Literal["up", "low", "full", "failing"]
     free_bytes: int
     total_bytes: int
     path: str = ""
