@@ -30,6 +30,7 @@ from determined_agent.hooks.mounts import MountsHook
 from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.logging import configure
 from determined_agent.mount_probe import can_mount
+from determined_agent.run_folder_cleanup import RunFolderCleanup
 from determined_agent.settings import Settings, read_settings
 from determined_agent.task_python import PythonProbe
 
@@ -90,6 +91,7 @@ async def run(settings: Settings, umask: int) -> int:
     daemon.adopt()
     link = asyncio.create_task(Connection(settings.master, lambda: token, daemon).run())
     warming = asyncio.create_task(_warm(environment_hook))
+    cleaning = asyncio.create_task(RunFolderCleanup(memory, lambda: daemon.container_ids, settings).run())
     ending = asyncio.create_task(told_to_end.wait())
     logger.info("agent %s with %d slots", memory.agent_id, len(slots))
     try:
@@ -98,9 +100,9 @@ async def run(settings: Settings, umask: int) -> int:
             link.result()
         return 0
     finally:
-        for task in (link, ending, warming):
+        for task in (link, ending, warming, cleaning):
             task.cancel()
-        await asyncio.gather(link, ending, warming, return_exceptions=True)
+        await asyncio.gather(link, ending, warming, cleaning, return_exceptions=True)
         await daemon.close()
 
 

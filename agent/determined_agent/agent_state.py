@@ -10,7 +10,8 @@ from determined.link.run_folder import RunFolder
 from determined_launch.atomic_file import write_atomic
 from determined_launch.pid_lock import LockHeld, PidLock
 
-_GONE = ".gone-"
+GONE = ".gone-"
+"""Prefix of run folders that are being removed."""
 
 
 class FolderInUse(DeterminedError):
@@ -62,14 +63,14 @@ class AgentState:
         """Every run folder with a record; what broke off before its record was written is removed."""
         for path in sorted(self.runs.iterdir()):
             folder = RunFolder(path)
-            if folder.record.exists() and not path.name.startswith(_GONE):
+            if folder.record.exists() and not path.name.startswith(GONE):
                 yield folder
             else:
                 shutil.rmtree(path, ignore_errors=True)
 
     def discard(self, folder: RunFolder) -> Path:
         """Takes a run folder out of sight, whole and at once; what it is called then is left to be removed."""
-        grave = folder.path.with_name(f"{_GONE}{folder.path.name}")
+        grave = folder.path.with_name(f"{GONE}{folder.path.name}")
         folder.path.rename(grave)
         return grave
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from determined.link.messages import ContainerExit, ContainerSpec, ReportedContainer
@@ -14,9 +14,11 @@ from determined_agent.exit_report import bounded, exit_of
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
+from determined_launch.out_of_space import is_out_of_space
 
 logger = logging.getLogger(__name__)
 
+DISK_RETRY_SECONDS = 5.0
 Boot = Callable[[Draft], tuple[str, ...]]
 
 
@@ -33,7 +35,9 @@ class Container:
         boot: Boot,
         shipper: OutputShipper,
         on_change: Callable[[], None],
+        send_reports: Callable[[], Awaitable[object]],
     ) -> None:
+        """``send_reports`` sends what the task left unsent, once it has ended."""
         self.container_id = folder.path.name
         self.folder = folder
         self._record = record
@@ -44,6 +48,7 @@ class Container:
         self._boot = boot
         self._shipper = shipper
         self._on_change = on_change
+        self._send_reports = send_reports
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
         self._is_stopping = folder.stop.exists()
@@ -88,6 +93,10 @@ class Container:
     async def _live(self) -> None:
         if self.exit is None:
             ended = await self._until_end()
+            try:
+                await self._send_reports()
+            except Exception:
+                logger.exception("unsent metric reports of a container are lost", extra=self._ids)
             self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             try:
@@ -108,7 +117,8 @@ class Container:
                 if launch is None:
                     return Ended("stopped")
                 self._move(ContainerState.STARTING)
-                await self._driver.start(launch)
+                if not await self._start(launch):
+                    return Ended("stopped")
             self._move(ContainerState.RUNNING)
             if self._is_stopping:
                 self._driver.stop(self.folder)
@@ -118,6 +128,19 @@ class Container:
         except Exception as problem:
             logger.exception("container failed", extra=self._ids)
             return Ended("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
+
+    async def _start(self, launch: Launch) -> bool:
+        """Starts the process; on a full disk again and again until there is space. False if it was stopped before."""
+        while not self._is_stopping:
+            try:
+                await self._driver.start(launch)
+                return True
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                logger.warning("a container waits for space on the disk: %s", error, extra=self._ids)
+            await asyncio.sleep(DISK_RETRY_SECONDS)
+        return False
 
     async def _prepare(self) -> Launch | None:
         """The launch, or None where it was stopped before there was one."""
@@ -137,6 +160,19 @@ class Container:
         return None if self._is_stopping else launch
 
     async def _run_hooks(self) -> Launch:
+        """Runs the hooks; on a full disk again and again until there is space."""
+        while True:
+            try:
+                return await self._run_hooks_once()
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                logger.warning("a container waits for space on the disk: %s", error, extra=self._ids)
+            await self._undo(self._hooks)
+            self._draft = Draft(self.container_id, self._spec, self.folder)
+            await asyncio.sleep(DISK_RETRY_SECONDS)
+
+    async def _run_hooks_once(self) -> Launch:
         for hook in self._hooks:
             await hook.do(self._draft)
             self._shipper.ring()

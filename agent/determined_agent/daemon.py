@@ -4,7 +4,7 @@ import asyncio
 import logging
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,10 @@ from determined_agent.drivers.driver import Driver
 from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
 from determined_agent.http import HttpClient
+from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
+from determined_launch.out_of_space import is_out_of_space
 from determined_launch.version import DETENT_VERSION
 
 logger = logging.getLogger(__name__)
@@ -84,6 +86,11 @@ class Daemon:
     def truth(self) -> ReportedState:
         containers = [container.truth for container in self._containers.values()]
         return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
+
+    @property
+    def container_ids(self) -> Set[str]:
+        """Containers whose run folders are in use."""
+        return self._containers.keys()
 
     def adopt(self) -> None:
         """Takes up every container whose run folder is there."""
@@ -158,6 +165,8 @@ class Daemon:
             folder.write_record(record)
             container = self._container(folder, record)
         except Exception as problem:
+            if is_out_of_space(problem):
+                raise  # it is tried again, and the master sees it as assigned until then
             logger.error("container %s cannot be started: %s", wish.container_id, problem)
             self._bury(wish, ContainerExit(kind="system", message=f"no run folder could be made: {problem}"))
             return
@@ -217,6 +226,7 @@ class Daemon:
             boot=self._boot,
             shipper=shipper,
             on_change=self._note,
+            send_reports=lambda: send_leftover_reports(folder, record["spec"]["environment"], self._settings.master),
         )
 
 

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-STDOUT, STDERR, AGENT = 1, 2, 3
+from determined_launch.out_of_space import is_out_of_space
 
+STDOUT, STDERR, AGENT = 1, 2, 3
 _HEADER = struct.Struct(">dBI")
 _SUFFIX = ".seg"
 
@@ -40,13 +41,17 @@ class Chunk(NamedTuple):
 
 
 class SegmentWriter:
-    """Appends lines; at ``limit`` bytes that nobody has fetched the segments in the middle are dropped."""
+    """Appends lines; at ``limit`` bytes that nobody has fetched the segments in the middle are dropped.
+
+    On a full disk lines are kept in memory until there is space: ``is_blocked`` is True, and the next flush retries.
+    """
 
     def __init__(self, folder: StrPath, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._limit = limit
         self._pending: list[bytes] = []
+        self.is_blocked = False
         segments = list(_segments(folder))
         self._start = segments[-1][0] if segments else 0
         self._file = os.open(_path(folder, self._start), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -64,6 +69,7 @@ class SegmentWriter:
     def flush(self) -> None:
         """Writes what was added. A burst is spread over segments, else the newest lines would go with the middle."""
         pending, self._pending = self._pending, []
+        self.is_blocked = False
         batch: list[bytes] = []
         size = self._size
         for frame in pending:
@@ -71,20 +77,27 @@ class SegmentWriter:
             size += len(frame)
             if size >= self._segment_bytes:
                 self._append(batch)
-                self._rotate()
+                if not self.is_blocked:
+                    self._rotate()
                 batch, size = [], self._size
         self._append(batch)
 
     def _append(self, batch: list[bytes]) -> None:
-        """On a full disk what does not fit is lost, never half written."""
+        """Writes all or nothing. What the disk has no space for waits; what it fails at otherwise is lost."""
+        if self.is_blocked:
+            self._pending += batch
+            return
         data = b"".join(batch)
         try:
             done = 0
             while done < len(data):
                 done += os.write(self._file, memoryview(data)[done:])
             self._size += done
-        except OSError:
+        except OSError as error:
             os.ftruncate(self._file, self._size)
+            if is_out_of_space(error):
+                self.is_blocked = True
+                self._pending += batch
 
     def close(self) -> None:
         self.flush()

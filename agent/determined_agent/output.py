@@ -97,7 +97,7 @@ class OutputShipper:
         self._rung.set()
 
     async def _ship_all(self, poll: float | None) -> None:
-        wait, unreadable = _FIRST_WAIT, 0
+        wait, unreadable, is_kept = _FIRST_WAIT, 0, False
         while True:
             self._rung.clear()
             is_last = self._is_last
@@ -109,8 +109,9 @@ class OutputShipper:
                     return
                 moved = None
             except (HttpError, ValidationError) as problem:
-                logger.info("output is kept: %s", problem, extra=self._names)
-                moved = None
+                level = logging.DEBUG if is_kept else logging.WARNING  # once an outage
+                logger.log(level, "output is kept: %s", problem, extra=self._names)
+                moved, is_kept = None, True
             except Exception as problem:
                 moved = None
                 unreadable += 1
@@ -123,7 +124,7 @@ class OutputShipper:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LAST_WAIT)
                 continue
-            wait, unreadable = _FIRST_WAIT, 0
+            wait, unreadable, is_kept = _FIRST_WAIT, 0, False
             if not moved:
                 if is_last:
                     return

@@ -63,6 +63,10 @@ class Settings(BaseModel):
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
     output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
     output_line_bytes: int = Field(default=32768, ge=64)
+    stale_run_folder_seconds: float = Field(default=86400.0, ge=60)
+    """After this age run folders are removed whose containers neither agent nor master knows any more."""
+    stale_run_folder_bytes: int = Field(default=10 << 30, ge=0)
+    """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
     log_level: str = "info"
     base_environment: dict[str, str] = Field(default_factory=dict)
     """What tasks inherit of the agent's own environment."""

@@ -8,6 +8,7 @@ or when it is told to (SIGTERM), and writes down how it ended, last. See docs/ag
 import fcntl
 import json
 import os
+import select
 import selectors
 import signal
 import sys
@@ -23,8 +24,11 @@ from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
 from determined_agent.task_spawn import Started, TaskNotStarted, start_task
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
+from determined_launch.out_of_space import is_out_of_space
 
 _DRAIN_SECONDS = 5.0
+DISK_RETRY_SECONDS = 1.0
+"""Between two attempts to write to a full disk."""
 
 
 def main() -> int:
@@ -78,6 +82,8 @@ class Shim:
         self._report_start()
         until: float | None = None
         while self._splitters or self._status is None:
+            if until is not None and self._writer.is_blocked:
+                until = time.monotonic() + _DRAIN_SECONDS  # what is in the pipes is read when there is space again
             if until is not None and time.monotonic() > until:
                 break  # a pipe that a stranger holds open is not waited for
             self._turn(bell, until)
@@ -92,6 +98,9 @@ class Shim:
         self._finish(self._status or {"signal": int(signal.SIGKILL)})
 
     def _turn(self, bell: int, until: float | None) -> None:
+        if self._writer.is_blocked:
+            self._wait_for_space(bell)
+            return
         deadlines = [d for _, splitter in self._splitters.values() if (d := splitter.deadline) is not None]
         if until is not None:
             deadlines.append(until)
@@ -104,6 +113,12 @@ class Shim:
         now = time.monotonic()
         for stream, splitter in self._splitters.values():
             self._add(stream, splitter.due(now))
+        self._flush()
+
+    def _wait_for_space(self, bell: int) -> None:
+        """On a full disk nothing is read, so that a task that goes on printing waits too and no line is lost."""
+        if select.select([bell], [], [], DISK_RETRY_SECONDS)[0]:
+            os.read(bell, 4096)
         self._flush()
 
     def _read(self, pipe: int) -> None:
@@ -170,9 +185,12 @@ class Shim:
         for stream, splitter in self._splitters.values():
             self._add(stream, splitter.finish())
         self._flush()
+        while self._writer.is_blocked:
+            time.sleep(DISK_RETRY_SECONDS)
+            self._flush()
         self._writer.close()
         end = {"format": 1, "stopped": self._was_killed, "time": time.time(), **status}
-        write_atomic(self._order["exit"], json.dumps(end))
+        _write(self._order["exit"], end)
         _silence()
 
 
@@ -186,6 +204,18 @@ def _read(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as file:
         value: dict[str, Any] = json.load(file)
     return value
+
+
+def _write(path: str, value: dict[str, Any]) -> None:
+    """Writes a file whole. On a full disk it waits until there is space: without the record the end is unknown."""
+    while True:
+        try:
+            write_atomic(path, json.dumps(value))
+            return
+        except OSError as error:
+            if not is_out_of_space(error):
+                raise
+        time.sleep(DISK_RETRY_SECONDS)
 
 
 if __name__ == "__main__":

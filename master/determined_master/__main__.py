@@ -15,12 +15,14 @@ import uvloop
 from sqlalchemy.exc import DBAPIError
 
 from determined_launch.atomic_file import write_atomic
+from determined_launch.out_of_space import is_out_of_space
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.data_folder import PRIVATE_UMASK, make_private
 from determined_master.db import sqlite_file
 from determined_master.db.migrate import MigrationFailed
+from determined_master.errors import StorageUnavailable
 from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
 from determined_master.secrets import generated_password
 from determined_master.services import Services, build
@@ -39,16 +41,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         print(f"det-master: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        return _full_disk(error)
     with lock:
-        make_private(settings.data, settings.url)
-        settings = _with_password(settings)
         try:
+            make_private(settings.data, settings.url)
+            settings = _with_password(settings)
             services = build(settings, announce=partial(_announce_upgrade, settings))
         except MigrationFailed as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
+        except OSError as error:
+            return _full_disk(error)
         logs.configure(settings.log_level, services.own_log)
         return uvloop.run(serve(services))
+
+
+def _full_disk(error: OSError) -> int:
+    """Prints a line for a full disk and returns the exit code. Raises every other error again."""
+    if not is_out_of_space(error):
+        raise error
+    print(f"det-master: the disk is full, start it again when there is space: {error}", file=sys.stderr)
+    return 1
 
 
 def _announce_upgrade(settings: Settings, text: str) -> None:
@@ -95,6 +109,10 @@ async def serve(services: Services) -> int:
         await services.begin()
     except DBAPIError as error:
         print(f"det-master: {_explained(settings.url, error.orig or error)}", file=sys.stderr)
+        await services.database.close()
+        return 1
+    except StorageUnavailable:
+        print(f"det-master: the disk of {settings.data} is full; start it again when there is space", file=sys.stderr)
         await services.database.close()
         return 1
     port = listening.getsockname()[1]

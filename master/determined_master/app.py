@@ -20,6 +20,7 @@ from determined_master.api.detent import (
     experiment_status,
     metric_series,
     sign_in,
+    storage,
     timeline,
     trial_progress,
 )
@@ -85,6 +86,7 @@ ROUTERS = (
     checkpoint_files.router,
     cluster_overview.router,
     events.router,
+    storage.router,
     sign_in.router,
     event_stream.router,
     experiment_table.router,

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -13,8 +14,10 @@ from typing import IO
 
 from determined.context import check_unpacked_size, to_tgz
 from determined.errors import BadRequest, ContextError, NotFound
+from determined.link.stale_files import Entry
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_INCOMING = re.compile(r"\.incoming-[A-Za-z0-9_]+")
 
 
 def read_as_tgz(path: Path, limit: int) -> str:
@@ -43,6 +46,10 @@ class Blobs:
         if not path.is_file():
             raise NotFound(f"context {digest} is not here; send it again")
         return path
+
+    def touch(self, digest: str) -> None:
+        """Counts the blob as new, since the next request may name it. Raises NotFound as ``path`` does."""
+        os.utime(self.path(digest))
 
     def size(self, digest: str) -> int | None:
         try:
@@ -80,18 +87,32 @@ class Blobs:
     def keep_bytes(self, data: bytes) -> str:
         """Stores what is in memory; blocking."""
         digest = hashlib.sha256(data).hexdigest()
-        with self.temporary() as file:
+        file = self.temporary()
+        try:
             file.write(data)
             self._keep(file, digest)
-        Path(file.name).unlink(missing_ok=True)
+        finally:
+            _discard(file)
         return digest
 
-    def all(self) -> list[tuple[str, float]]:
-        """Hash and time of last change of every blob."""
-        return [(p.name, p.stat().st_mtime) for p in self.folder.iterdir() if _HASH.fullmatch(p.name)]
+    def all(self) -> list[Entry]:
+        """Every blob and every upload that has not ended. Only regular files with names of ours. Blocking."""
+        found = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if not _HASH.fullmatch(entry.name) and not _INCOMING.fullmatch(entry.name):
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        found.append(Entry(entry.name, status.st_mtime, status.st_size))
+        return found
 
-    def drop(self, digest: str) -> None:
-        self._place(digest).unlink(missing_ok=True)
+    def drop(self, name: str) -> None:
+        """Removes a blob or an upload that broke off. Blocking."""
+        if not _INCOMING.fullmatch(name):
+            self._place(name)
+        (self.folder / name).unlink(missing_ok=True)
 
     def _place(self, digest: str) -> Path:
         if not _HASH.fullmatch(digest):
@@ -121,5 +142,6 @@ def _check_unpacked(file: IO[bytes], limit: int) -> None:
 
 def _discard(file: IO[bytes]) -> None:
     """Closes a temporary file and removes it, unless it was kept under another name."""
-    file.close()
     Path(file.name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # on a full disk closing fails: it writes what is still buffered
+        file.close()

@@ -3,7 +3,8 @@
 import logging
 
 from determined.config import Checked
-from determined.errors import ApiError, BadRequest, PreconditionFailed
+from determined.errors import ApiError, BadRequest, MasterUnreachable, PreconditionFailed
+from determined.link.isolation import SharedFailure
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,13 @@ class BodyTooLarge(BadRequest):
     """The body of the request is larger than this route takes."""
 
     status = 413
+
+
+class StorageUnavailable(MasterUnreachable, SharedFailure):
+    """The master cannot write: its disk is full. It takes writes again once there is space."""
+
+    RETRY_SECONDS = 5
+    FAILING = "The master cannot write: its disk fails. Its log says how."
 
 
 def unexpected(error: Exception) -> ApiError:

@@ -63,6 +63,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.SCHEDULE,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),
+        ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:

@@ -14,6 +14,7 @@ from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
 from determined_master.authentication import COOKIE, Authenticator
 from determined_master.blobs import Blobs
+from determined_master.checkpoints.storage import allowed_roots
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
 from determined_master.db.group_commit import GroupWriter
@@ -34,6 +35,7 @@ from determined_master.passwords import Passwords
 from determined_master.principal import Principal
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
+from determined_master.storage_health import StorageHealth
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 from determined_master.users.authorization import Authorization
@@ -65,6 +67,7 @@ class Services:
     logs: LogStore
     indexer: Indexer
     offloader: Offloader
+    storage: StorageHealth
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
@@ -140,7 +143,8 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     bring_up(settings.url, announce)
     notifications = Notifications()
-    database = Database(settings.url, notifications)
+    storage = StorageHealth(settings.data, allowed_roots(settings), clock, notifications, settings.low_disk_bytes)
+    database = Database(settings.url, notifications, storage.note_failure)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
@@ -174,4 +178,5 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         logs=LogStore(),
         indexer=Indexer(database),
         offloader=offloader,
+        storage=storage,
     )

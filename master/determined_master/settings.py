@@ -51,6 +51,14 @@ class Settings(BaseModel):
     """Who may read the master's own log."""
     base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
     """The path under which a proxy offers this master, where it does not say so by X-Forwarded-Prefix."""
+    low_disk_bytes: int = Field(default=1 << 30, ge=0)
+    """Below so many free bytes a storage is reported as ``low``."""
+    stale_file_seconds: float = Field(default=3600.0, ge=60)
+    """After this age uploads that broke off and contexts that no experiment names are removed."""
+    stale_file_bytes: int = Field(default=10 << 30, ge=0)
+    """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
+    max_zero_slot_containers: int = Field(default=100, ge=0)
+    """How many containers without slots an agent runs at most; others wait."""
     webui: Path | None = None
     """A built page other than the one that came with this master."""
 

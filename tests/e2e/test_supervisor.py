@@ -3,11 +3,12 @@
 import contextlib
 import os
 import signal
+import subprocess
 
 import pytest
 from tests.support import live_processes
 from tests.support.live_cluster import LiveCluster, Program, log_in, python, wait_until
-from tests.support.live_models import MODELS
+from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
@@ -89,3 +90,47 @@ def test_a_second_one_is_refused(upped):
     second = Program(argv, upped.folder / "second.log", upped.environment)
     assert second.process.wait(20) == 7
     assert str(upped.supervisor.pid) in second.log.read_text()
+
+
+@pytest.mark.parametrize("verb", [("down", "--now"), ("down",)])
+def test_down_with_a_hung_master_ends_the_tasks_too(upped, tmp_path, verb):
+    experiment = create(upped, SCRIPT, tmp_path, held=("step-0-1",))
+    experiment.at_gate("step-0-1")
+    running = experiment.processes
+    assert running
+    os.kill(upped.services()["determined_master"], signal.SIGSTOP)
+    down = subprocess.run(
+        python("determined_cli", *verb, "--data", str(upped.data)),
+        env=upped.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not [pid for pid in running if live_processes.environ_of(pid)], "no task runs on"
+    assert not live_processes.shims(upped.data)
+    assert down.returncode == 0, down.stderr
+    assert "stopped" in down.stderr
+    assert upped.supervisor.process.wait(20) == 0
+    upped.up()
+    experiment.open_gate("step-0-1")
+    experiment.ended()
+    assert upped.session.get(f"/api/v1/trials/{experiment.trial_id}")["trial"]["restarts"] == 0
+
+
+def test_down_after_a_killed_supervisor_ends_what_it_left(upped, tmp_path):
+    experiment = create(upped, SCRIPT, tmp_path, held=("step-0-1",))
+    experiment.at_gate("step-0-1")
+    running = experiment.processes
+    upped.supervisor.end(signal.SIGKILL)
+    wait_until(lambda: not upped.services(), what="master and agent end with their supervisor")
+    argv = python("determined_cli", "down", "--data", str(upped.data))
+    assert subprocess.run(argv, env=upped.environment, check=False).returncode == 0
+    assert not [pid for pid in running if live_processes.environ_of(pid)]
+
+
+def test_a_log_that_has_grown_is_rotated(upped):
+    log = upped.data / "logs" / "agent.log"
+    with log.open("ab") as file:
+        file.truncate(20 << 20)
+    wait_until(lambda: (log.parent / "agent.log.1").exists() and log.stat().st_size < 1 << 20, what="a rotated log")
+    assert (log.parent / "agent.log.1").stat().st_size <= 16 << 20

@@ -153,3 +153,26 @@ def test_the_order_in_which_things_are_listed_does_not_matter(some_agents, some_
     rng.shuffle(some_requests)
     again = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
     assert sorted(map(repr, first.placements)) == sorted(map(repr, again.placements))
+
+
+def with_room(name, room, slots=1, placeable=True):
+    return AgentView(name, tuple(range(slots)), slots, placeable, room)
+
+
+def test_containers_without_slots_are_limited_per_agent():
+    waiting = tuple(request(f"r{n}", slots=0, age=n) for n in range(4))
+    pool = PoolView("p", (with_room("a", 1), with_room("b", 2)), waiting)
+    found = placed(pool)
+    assert sorted(parts[0][0] for parts in found.values()) == ["a", "b", "b"]
+    assert set(found) == {"r0", "r1", "r2"}
+    assert "max_zero_slot_containers" in plan(pool).waiting["r3"]
+
+
+def test_what_waits_for_no_slot_holds_back_nobody_who_does():
+    pool = PoolView("p", (with_room("a", 0),), (request("none", slots=0, priority=1), request("one", 1, 42)))
+    assert placed(pool) == {"one": [("a", (0,))]}
+
+
+def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
+    pool = PoolView("p", (with_room("a", 5, placeable=False),), (request("none", slots=0),))
+    assert "disabled or away" in plan(pool).waiting["none"]

@@ -16,6 +16,8 @@ class FakeMaster:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, str, Any, dict[str, str]]] = []
         self.answers: dict[tuple[str, str], Callable[[Any], Answer]] = {}
+        self.headers: dict[str, str] = {}
+        """Added to each answer."""
         self.preempt = threading.Event()
         self.arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -71,6 +73,8 @@ class FakeMaster:
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(text)))
+                    for name, header in master.headers.items():
+                        self.send_header(name, header)
                     self.end_headers()
                     self.wfile.write(text)
                 except OSError:

@@ -52,7 +52,7 @@ class ProcessDriver:
 
     async def wait(self, folder: RunFolder) -> Ended:
         while True:
-            handle = _open_shim(folder)
+            handle = open_shim(folder)
             if handle is not None:
                 pid, descriptor = handle
                 try:
@@ -68,7 +68,7 @@ class ProcessDriver:
                 await asyncio.sleep(0.01)  # between its lock and its pid file a shim can be waited for in no other way
 
     def stop(self, folder: RunFolder) -> None:
-        handle = _open_shim(folder)
+        handle = open_shim(folder)
         if handle is not None:
             _end(handle[1])
             os.close(handle[1])
@@ -126,7 +126,7 @@ def _collect(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _open_shim(folder: RunFolder) -> tuple[int, int] | None:
+def open_shim(folder: RunFolder) -> tuple[int, int] | None:
     """Pid and descriptor of the living shim."""
     try:
         noted = json.loads(read_regular(folder.pid, MAX_BYTES))

@@ -19,6 +19,7 @@ from determined_agent.hooks.hook import Draft
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
 from determined_launch import environment as names
+from determined_launch.out_of_space import is_out_of_space
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ class FilesHook:
                 if draft.has_private_paths:
                     await asyncio.to_thread(unpack, path, _model_copy(draft))
             except ContextError as problem:
+                if problem.__cause__ is not None and is_out_of_space(problem.__cause__):
+                    raise problem.__cause__ from None
                 raise NotStarted(f"the context cannot be unpacked: {problem.message}") from problem
         for name, value in info_files(draft).items():
             file = draft.folder.info / name
@@ -105,6 +108,8 @@ class FilesHook:
                 raise HttpError("the context arrived with another hash than its own")
             os.replace(draft, path)
         except OSError as error:
+            if is_out_of_space(error):
+                raise
             raise NotStarted(f"the context cannot be kept in {path.parent}: {error.strerror}") from error
         finally:
             draft.unlink(missing_ok=True)

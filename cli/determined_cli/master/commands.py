@@ -8,8 +8,12 @@ from determined_cli import browser, connection, render
 
 
 def info(args: Any) -> None:
-    """Needs no login."""
-    render.show_object(args.format or "yaml", render.snake(master.info(connection.anonymous(args.options))))
+    """Needs no login. A full disk is reported on stderr."""
+    session = connection.anonymous(args.options)
+    render.show_object(args.format or "yaml", render.snake(master.info(session)))
+    full = master.full_storages(session)
+    if full:
+        sys.stderr.write(f"the master's disk is full or fails ({', '.join(full)}): trials wait\n")
 
 
 def config(args: Any) -> None:

@@ -1,11 +1,14 @@
 """Graceful shutdown of `det up`: running trials are preempted with a countdown, then stopped."""
 
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError
+from determined_cli.up.supervisor import python
 
 
 def drain(
@@ -41,6 +44,23 @@ def drain(
         say("the master does not answer; stopping without it")
         return False
     return False
+
+
+def end_tasks(folder: Path) -> tuple[int, list[str]]:
+    """Ends what still runs of the tasks of the data folder ``folder``, without master and agent.
+
+    Returns the exit code and the container ids of the tasks that could not be ended.
+    """
+    agent = folder / "agent"
+    runs = agent / "runs"
+    if not runs.is_dir() or not any(runs.iterdir()):
+        return 0, []
+    try:
+        argv = python("determined_agent.end_tasks", "--data", str(agent))
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return 1, []
+    return done.returncode, done.stdout.split()
 
 
 def live(session: Session) -> list[str]:

@@ -1,6 +1,7 @@
 """``det up`` and ``det down``: the whole product on one machine, as children of one small supervisor."""
 
 import argparse
+import math
 import os
 import re
 import signal
@@ -16,10 +17,15 @@ from determined.errors import ApiError, DeterminedError
 from determined_cli import auth_store, browser
 from determined_cli.connection import hashed
 from determined_cli.up import data_folder
-from determined_cli.up.graceful_shutdown import drain
+from determined_cli.up.graceful_shutdown import drain, end_tasks
+from determined_cli.up.log_rotation import rotate
 from determined_cli.up.supervisor import Child, python
 
 START_SECONDS = 60.0
+NOW_SECONDS = 45.0
+"""`det down --now` waits so long for `det up`."""
+ROTATE_SECONDS = 1.0
+"""Between two looks at the size of the logs."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -45,17 +51,32 @@ def run_down(args: argparse.Namespace) -> int:
     folder = Path(args.data).expanduser().absolute() if args.data else data_folder.default()
     pid = data_folder.holder(folder)
     if pid is None:
-        say(f"nothing runs in {folder}")
-        return 0
+        return _end_tasks(folder, f"nothing runs in {folder}")
     os.kill(pid, signal.SIGTERM)
     if args.now:
         time.sleep(0.05)
         os.kill(pid, signal.SIGTERM)
     say("stopping: trials save first" if not args.now else "stopping at once")
+    deadline = time.monotonic() + NOW_SECONDS if args.now else math.inf
     while data_folder.holder(folder) == pid:
+        if time.monotonic() > deadline:
+            say("det up does not react and is killed")
+            os.kill(pid, signal.SIGKILL)  # master and agent end with it
+            deadline = math.inf
         time.sleep(0.05)
-    say("stopped; running trials go on from their checkpoints at the next det up")
-    return 0
+    return _end_tasks(folder, "stopped; running trials go on from their checkpoints at the next det up")
+
+
+def _end_tasks(folder: Path, text: str) -> int:
+    """Ends the tasks that neither the master nor the agent has ended, and says ``text``, or which tasks still run."""
+    code, left = end_tasks(folder)
+    if code == 0:
+        say(text)
+    elif left:
+        say(f"stopped, but these tasks still run and could not be ended: {', '.join(left)}")
+    else:
+        say("stopped, but it is not known whether tasks still run")
+    return code
 
 
 class LocalCluster:
@@ -78,6 +99,7 @@ class LocalCluster:
             announced=True,
         )
         self._agent: Child | None = None
+        self._rotate_at = 0.0
 
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -97,10 +119,11 @@ class LocalCluster:
                 self._wake.wait(0.2)
                 self._tend()
             self._end()
+            self._kill_children()
+            return _end_tasks(self._folder, "all tasks have ended")
         finally:
             self._kill_children()
             auth_store.set_default_master(None)
-        return 0
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._signals += 1
@@ -162,6 +185,10 @@ class LocalCluster:
             self._master.announcement("ready: ", START_SECONDS, self._say_upgrade)
         if self._agent is not None:
             self._agent.tend(say)
+        if time.monotonic() >= self._rotate_at:
+            self._rotate_at = time.monotonic() + ROTATE_SECONDS
+            for name in ("master.log", "agent.log", "up.log"):
+                rotate(self._folder / "logs" / name)
 
     def _end(self) -> None:
         # The folder's own token: passwords may have been changed since.

@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 from typing import Any
 
-from determined.client.session import Session
+from determined.client.session import ONCE, Session
+from determined.errors import ApiError
 
 
 def info(session: Session) -> dict[str, Any]:
     """Version, cluster id and name; needs no login."""
     return dict(session.get("/api/v1/master"))
+
+
+def full_storages(session: Session) -> list[str]:
+    """Names of the storages that the master reports as full or failing. Empty if it reports none. Needs no login."""
+    try:
+        answer = session.get("/health", retry=ONCE)
+    except ApiError as error:
+        answer = error.__dict__.get("answer") or {}
+    found = answer.get("storage") or ()
+    return [str(each.get("name")) for each in found if each.get("status") in ("full", "failing")]
 
 
 def config(session: Session) -> dict[str, Any]:

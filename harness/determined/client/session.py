@@ -135,7 +135,8 @@ class Session:
         """The answer, decoded where it is JSON and as bytes otherwise. Raises :class:`ApiError` and its kin.
 
         Bytes as ``body`` are sent as they are. Without a policy of its own a call is tried again where it cannot
-        have been carried out (no connection), and where it may be repeated (GET, PUT, DELETE) at 502, 503, 504 too.
+        have been carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and where it may
+        be repeated (GET, PUT, DELETE) at 502, 503, 504 too.
         """
         safe = retry is not None or method in ("GET", "HEAD", "PUT", "DELETE")
         delays = (retry or self._retry).delays()
@@ -267,7 +268,10 @@ def _why(error: Exception) -> str:
 
 def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
     if response.status != 200:
-        raise _error(response.status, data)
+        error = _error(response.status, data)
+        if response.headers.get("Retry-After"):
+            error.__dict__["unsent"] = True
+        raise error
     if "json" in (response.headers.get("Content-Type") or "json"):
         return json.loads(data) if data else {}
     return data

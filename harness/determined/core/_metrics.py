@@ -1,8 +1,8 @@
 """Ships metric reports to the master from one thread, in order. Each is kept on disk until the master accepts it.
 
-Who sends what a dead process left: the next process of the same container, before its own reports. The next *attempt*
-does not. It continues from the newest checkpoint, all reports before a checkpoint are accepted before the checkpoint is
-reported, and it reports the later steps itself; the master refuses reports of an attempt that was replaced.
+Who sends what a dead process left: the next process of the same container, before its own reports; after the end of the
+container the agent, before it tells the master of the end. The next *attempt* does not. It continues from the newest
+checkpoint and reports the later steps itself; the master refuses reports of an attempt that was replaced.
 """
 
 import logging

@@ -11,6 +11,10 @@ MAX_BACKOFF_SECONDS = 60.0
 FORGET_SECONDS = 600.0
 
 
+class SharedFailure(Exception):
+    """A failure that concerns all items of a loop, such as a full disk. Isolation passes it on to the loop."""
+
+
 @dataclass
 class _Failure:
     cause: str
@@ -20,6 +24,8 @@ class _Failure:
 
 class Isolation:
     """Catches the exceptions of single items, and leaves a failed item out until its back-off is over.
+
+    A SharedFailure is no item's own: it is raised again and leaves no item out.
 
     The back-off doubles with each failure in a row, up to MAX_BACKOFF_SECONDS. The traceback of an item is logged once;
     it is logged again only after another exception, or after the item has worked in between.
@@ -57,6 +63,8 @@ class Isolation:
         """Catches, logs and remembers what its body raises; the caller has asked :meth:`is_due` before."""
         try:
             yield
+        except SharedFailure:
+            raise
         except Exception as error:
             self._note(kind, item, error)
         else:

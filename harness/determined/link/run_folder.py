@@ -103,6 +103,16 @@ class RunFolder:
     def spool(self) -> Path:
         return self.run / "spool"
 
+    @property
+    def reports(self) -> Path:
+        """Metric reports that the task has not sent yet, one JSON object per line."""
+        return self.spool / "metrics.jsonl"
+
+    @property
+    def reports_sent(self) -> Path:
+        """The offset in ``reports`` up to which the master has accepted them, in 20 digits."""
+        return self.spool / "metrics.sent"
+
     def make(self) -> None:
         """Makes the folders and the fifo; what is there already stays."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -4,15 +4,23 @@ import contextlib
 import errno
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from determined.errors import StorageError
 from determined.storage.base import HASHES_FILE, Finish, Selector, checkpoint_folder
+from determined_launch.out_of_space import is_out_of_space
 
+logger = logging.getLogger(__name__)
+
+MIN_FREE_BYTES = 1 << 20
+"""A checkpoint is not begun while the disk has less free space than this."""
+RETRY_SECONDS = 2.0
 _FULL = {
     errno.ENOSPC: "is full",
     errno.EDQUOT: "has reached its quota",
@@ -31,6 +39,7 @@ class DirectoryStorage:
     def store_path(self, uuid: str, finish: Finish) -> Iterator[Path]:
         """The folder is renamed to ``uuid`` when the block ends well and removed when it does not."""
         folder = checkpoint_folder(self.root, uuid)
+        self._wait_for_space()
         partial = folder.with_name(f"{uuid}.partial-{secrets.token_hex(4)}")
         try:
             with self._naming("write"):
@@ -46,10 +55,18 @@ class DirectoryStorage:
             raise
 
     def upload(self, source: Path, uuid: str, paths: list[str], finish: Finish) -> None:
-        """Copies into the folder that becomes the checkpoint."""
-        with self.store_path(uuid, finish) as target, self._naming("write"):
-            for name in paths:
-                copy(source / name, target / name)
+        """Copies into the folder that becomes the checkpoint. On a full disk it waits and copies again."""
+        while True:
+            try:
+                with self.store_path(uuid, finish) as target, self._naming("write"):
+                    for name in paths:
+                        copy(source / name, target / name)
+                return
+            except StorageError as error:
+                if error.__cause__ is None or not is_out_of_space(error.__cause__):
+                    raise
+                logger.warning("the checkpoint is stored again when there is space: %s", error)
+            time.sleep(RETRY_SECONDS)
 
     @contextlib.contextmanager
     def restore_path(self, uuid: str) -> Iterator[Path]:
@@ -98,6 +115,15 @@ class DirectoryStorage:
             finally:
                 path.unlink(missing_ok=True)
 
+    def _wait_for_space(self) -> None:
+        """Returns when the disk is not full. What is written afterwards may still be too large for it."""
+        is_logged = False
+        while (free := _free_bytes(self.root)) is not None and free < MIN_FREE_BYTES:
+            if not is_logged:
+                logger.warning("checkpoint storage %s is full; the checkpoint waits until there is space", self._shown)
+            is_logged = True
+            time.sleep(RETRY_SECONDS)
+
     def _existing(self, uuid: str) -> Path:
         folder = checkpoint_folder(self.root, uuid)
         if not folder.is_dir():
@@ -119,6 +145,15 @@ class DirectoryStorage:
             if not ours:
                 raise
             raise StorageError(f"cannot {verb} in checkpoint storage {self._shown}: {error.strerror}") from error
+
+
+def _free_bytes(folder: Path) -> int | None:
+    """Returns the free space of the disk below ``folder``, None if the folder is not there or has no such number."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize if found.f_blocks else None
 
 
 def tree(folder: Path) -> dict[str, int]:

@@ -219,6 +219,14 @@ async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
     return (await session.scalars(query)).all()
 
 
+async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
+    """Returns the agent of each living container that holds no slot; an agent with several is named several times."""
+    query = select(ContainerRow.agent_id).where(
+        ContainerRow.state != ContainerState.TERMINATED, func.json_array_length(ContainerRow.slot_ids) == 0
+    )
+    return (await session.scalars(query)).all()
+
+
 async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
     """Adds the container and holds each of its slots. Raises IntegrityError where one is held already."""
     session.add(container)

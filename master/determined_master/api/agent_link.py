@@ -13,6 +13,7 @@ from determined_master import notifications
 from determined_master.agents.registry import Link
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.authentication import bearer
+from determined_master.errors import StorageUnavailable
 from determined_master.services import Services
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,11 @@ async def serve(socket: WebSocket) -> None:
         with contextlib.suppress(RuntimeError):
             await former.socket.close(code=1012, reason="replaced by a newer connection")
     try:
-        await services.agents.welcome(hello)
+        try:
+            await services.agents.welcome(hello)
+        except StorageUnavailable as error:
+            await _refuse(socket, error.message, final=False)
+            return
         await socket.send_text(
             Welcome(
                 master_epoch=services.epoch,
@@ -45,7 +50,8 @@ async def serve(socket: WebSocket) -> None:
         await _talk(socket, services, link)
     finally:
         if services.registry.remove(link) and not services.notifications.closing:
-            await services.agents.disconnected(hello.agent_id)
+            with contextlib.suppress(StorageUnavailable):  # its reconnect window starts with the next loss
+                await services.agents.disconnected(hello.agent_id)
 
 
 async def _hello(socket: WebSocket, services: Services) -> Hello | None:
@@ -104,7 +110,9 @@ async def _receive_reports(socket: WebSocket, services: Services, link: Link) ->
             logger.warning("agent %s sent a message that is not understood", link.agent_id)
             continue
         if isinstance(message, ReportedState):
-            await services.agents.on_report(link.agent_id, message.containers)
+            # The agent repeats its whole state with every heartbeat, so a report that was not stored comes again.
+            with contextlib.suppress(StorageUnavailable):
+                await services.agents.on_report(link.agent_id, message.containers)
 
 
 async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> None:

@@ -16,7 +16,8 @@ from determined.errors import (
     NotImplementedYet,
     Unauthenticated,
 )
-from determined_master.errors import InvalidConfig, unexpected
+from determined_launch.out_of_space import is_out_of_space
+from determined_master.errors import InvalidConfig, StorageUnavailable, unexpected
 
 _BY_STATUS = {
     400: BadRequest,
@@ -49,7 +50,8 @@ def error_body(error: ApiError) -> dict[str, Any]:
 def response_of(error: ApiError) -> Response:
     content = json.dumps(error_body(error), ensure_ascii=False, separators=(",", ":"))
     # A message may quote what a request sent, and that need not be text.
-    return Response(content.encode("utf-8", "replace"), error.status, media_type="application/json")
+    headers = {"Retry-After": str(error.RETRY_SECONDS)} if isinstance(error, StorageUnavailable) else None
+    return Response(content.encode("utf-8", "replace"), error.status, headers, media_type="application/json")
 
 
 def translate(error: Exception) -> ApiError:
@@ -62,12 +64,17 @@ def translate(error: Exception) -> ApiError:
     if isinstance(error, HTTPException):
         kind = _BY_STATUS.get(error.status_code, ApiError)
         return kind("no such path" if kind is NotFound else str(error.detail))
+    if is_out_of_space(error):
+        return StorageUnavailable()
     return unexpected(error)
 
 
 def install(app: FastAPI) -> None:
-    async def handle(_request: Request, error: Exception) -> Response:
+    async def handle(request: Request, error: Exception) -> Response:
+        if is_out_of_space(error):
+            request.app.state.services.storage.note_failure(str(error))
         return response_of(translate(error))
 
-    for kind in (ApiError, RequestValidationError, HTTPException, Exception):
+    # OSError has a line of its own: after the handler of Exception the server logs a traceback.
+    for kind in (ApiError, RequestValidationError, HTTPException, OSError, Exception):
         app.add_exception_handler(kind, handle)

@@ -1,13 +1,17 @@
 """Database engines: one for reading, one for writing, one for the group commit; pragmas of SQLite."""
 
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.engine import URL, Connection, ExceptionContext, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
+
+from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -21,6 +25,23 @@ _PRAGMAS = (
 def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
+
+OnUnwritable = Callable[[str, bool], None]
+"""Called when the database cannot write, in any thread: its own words, and True if it is for want of space."""
+
+_UNWRITABLE = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_DIR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
+"""Result codes of SQLite for a reached quota or a disk that does not take writes."""
+_POSTGRES_DISK_FULL = "53100"
 
 _OPTIONS: dict[str, Any] = {"hide_parameters": True}
 """An error's text names no values: they may be secrets, and such texts get into logs."""
@@ -73,6 +94,28 @@ def make_migration_engine(url: str) -> Engine:
     engine = create_engine(_sync(parsed), poolclass=NullPool, connect_args={"timeout": 60}, **_OPTIONS)
     _configure(engine, begin="BEGIN IMMEDIATE", pragmas=("PRAGMA foreign_keys=OFF",))
     return engine
+
+
+def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
+    """Makes ``engine`` raise StorageUnavailable where the database cannot write."""
+
+    @event.listens_for(engine, "handle_error", retval=True)
+    def _convert(context: ExceptionContext) -> BaseException | None:
+        original = context.original_exception
+        if not _is_unwritable(original):
+            return None
+        is_full = _is_full(original)
+        on_unwritable(str(original), is_full)
+        return StorageUnavailable() if is_full else StorageUnavailable(StorageUnavailable.FAILING)
+
+
+def _is_unwritable(error: BaseException | None) -> bool:
+    return _is_full(error) or getattr(error, "sqlite_errorcode", None) in _UNWRITABLE
+
+
+def _is_full(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", None) == _POSTGRES_DISK_FULL
 
 
 def _sync(url: URL) -> URL:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Engine
 
 from determined_master.db.session import Database
+from determined_master.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,8 @@ class GroupWriter:
         async with self._database.write_lock:
             try:
                 results = await loop.run_in_executor(self._thread, self._transaction, group)
+            except StorageUnavailable as error:
+                results = [error] * len(group)  # no report of the group is to blame
             except Exception as error:
                 if len(group) == 1:
                     results = [error]

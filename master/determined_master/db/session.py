@@ -9,7 +9,13 @@ from sqlalchemy import Engine, Select, delete
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from determined_master.db.base import Base
-from determined_master.db.engine import make_group_engine, make_read_engine, make_write_engine
+from determined_master.db.engine import (
+    OnUnwritable,
+    make_group_engine,
+    make_read_engine,
+    make_write_engine,
+    report_unwritable,
+)
 from determined_master.notifications import Notifications
 
 
@@ -28,12 +34,16 @@ class Database:
     lock in the process is fair and cheap where waiting for SQLite's is neither.
     """
 
-    def __init__(self, url: str, notifications: Notifications) -> None:
+    def __init__(
+        self, url: str, notifications: Notifications, on_unwritable: OnUnwritable = lambda _text, _is_full: None
+    ) -> None:
         self.url = url
         self.notifications = notifications
         self.read_engine: AsyncEngine = make_read_engine(url)
         self.write_engine: AsyncEngine = make_write_engine(url)
         self.group_engine: Engine = make_group_engine(url)
+        for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
+            report_unwritable(engine, on_unwritable)
         self.write_lock = asyncio.Lock()
         self._read = async_sessionmaker(self.read_engine, class_=ReadSession, expire_on_commit=False, autoflush=False)
         self._write = async_sessionmaker(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.link.isolation import Isolation
+from determined.link.stale_files import stale
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.storage import allowed_roots, in_thread, remove
@@ -25,7 +26,6 @@ from determined_master.trials import search_event_repository
 
 logger = logging.getLogger(__name__)
 
-KEEP_UNREFERENCED_SECONDS = 3600.0
 FOLDERS_PER_STEP = 50
 MAX_PROBLEMS = 3
 """How many checkpoints that could not be removed are named one by one."""
@@ -48,11 +48,12 @@ class Deletion:
         self._items = Isolation("deletion", logger)
 
     async def tick(self) -> float | None:
+        # First, and without a write: on a full disk it is what makes space.
+        await self._items.run("contexts", "unreferenced", self._drop_contexts)
         async with self._database.read() as session:
             due = await experiment_rows.deleting(session)
         for experiment_id in due:
             await self._items.run("experiment", experiment_id, partial(self._delete, experiment_id))
-        await self._items.run("contexts", "unreferenced", self._drop_contexts)
         return self._items.seconds_left()
 
     async def _delete(self, experiment_id: int) -> None:
@@ -117,14 +118,20 @@ class Deletion:
             await index_upkeep.drop(session, experiment_id)
 
     async def _drop_contexts(self) -> None:
-        """An hour after the last reference; a context that was only just sent may be named by the next request."""
+        """Removes contexts that no experiment names and uploads that broke off, by age and by total size."""
         async with self._database.read() as session:
             named = await experiment_rows.referenced_contexts(session)
-        now = self._services.clock.now().timestamp()
+        settings = self._services.settings
         blobs = self._services.blobs
-        for digest, changed in await asyncio.to_thread(blobs.all):
-            if digest not in named and now - changed > KEEP_UNREFERENCED_SECONDS:
-                await asyncio.to_thread(blobs.drop, digest)
+        found = await asyncio.to_thread(blobs.all)
+        now = self._services.clock.now().timestamp()
+        for entry in stale(
+            (one for one in found if one.name not in named),
+            now,
+            max_age=settings.stale_file_seconds,
+            max_bytes=settings.stale_file_bytes,
+        ):
+            await asyncio.to_thread(blobs.drop, entry.name)
 
 
 @dataclass

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
 
 logger = logging.getLogger(__name__)
@@ -22,17 +23,23 @@ async def run(
     ``pause``: seconds in which it is not called again, whatever hints come.
 
     A tick isolates its items (determined.link.isolation); what it raises itself concerns all of them."""
-    failures = 0
+    failures, is_full = 0, False
     async with notifications.subscribe(*topics) as listener:
         while not notifications.closing:
             wait = interval
             try:
                 wanted = await tick()
-                failures = 0
+                failures, is_full = 0, False
                 if wanted is not None:
                     wait = min(interval, max(0.0, wanted))
             except asyncio.CancelledError:
                 raise
+            except StorageUnavailable as error:
+                if not is_full:
+                    logger.error("loop %s waits: %s", name, error)
+                is_full = True
+                await asyncio.sleep(error.RETRY_SECONDS)
+                continue
             except Exception as error:
                 failures += 1
                 wait = min(30.0, 0.1 * 2 ** min(failures, 9))

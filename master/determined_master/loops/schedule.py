@@ -1,7 +1,7 @@
 """Places pending allocations: a frozen view of each pool, a plan, guarded updates."""
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import partial
 
 from sqlalchemy.exc import IntegrityError
@@ -41,6 +41,7 @@ class Schedule:
                 return []
             agents = await agent_rows.present(session)
             slots = await agent_rows.slots(session)
+            zero_slots = Counter(await allocation_rows.agents_of_zero_slot_containers(session))
             held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
         by_agent: dict[str, list[int]] = defaultdict(list)
         total: dict[str, int] = defaultdict(int)
@@ -53,7 +54,13 @@ class Schedule:
             PoolView(
                 name=name,
                 agents=tuple(
-                    AgentView(a.id, tuple(by_agent[a.id]), total[a.id], a.enabled and a.disconnected_at is None)
+                    AgentView(
+                        a.id,
+                        tuple(by_agent[a.id]),
+                        total[a.id],
+                        a.enabled and a.disconnected_at is None,
+                        max(0, self._services.settings.max_zero_slot_containers - zero_slots[a.id]),
+                    )
                     for a in agents
                     if a.pool == name
                 ),

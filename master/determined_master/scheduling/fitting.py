@@ -6,13 +6,18 @@ from determined_master.scheduling.plan import Part
 from determined_master.scheduling.view import AgentView, RequestView
 
 
-def fit(request: RequestView, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
-    """The parts in the order of their ranks, larger ones first; empty where there is no room now."""
+def fit(
+    request: RequestView, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
+) -> tuple[Part, ...]:
+    """The parts in the order of their ranks, larger ones first; empty where there is no room now.
+
+    ``free`` are the free slots by agent, ``room`` the containers without slots that an agent may still run.
+    """
     here = [a for a in agents if a.placeable]
-    alone = _best_fit(request.slots, here, free)
+    alone = _best_fit(request.slots, here, free, room)
     if alone is not None:
         return (Part(alone.id, tuple(free[alone.id][: request.slots])),)
-    if request.single_agent:
+    if request.single_agent or request.slots == 0:
         return ()
     return _several(request.slots, here, free)
 
@@ -28,9 +33,11 @@ def most(request: RequestView, agents: Sequence[AgentView]) -> int:
     return max(totals) if request.single_agent else sum(totals)
 
 
-def _best_fit(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> AgentView | None:
+def _best_fit(
+    slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
+) -> AgentView | None:
     """The agent that it leaves fullest, so that big requests find room later; the smaller id among equals."""
-    candidates = [a for a in agents if len(free[a.id]) >= slots]
+    candidates = [a for a in agents if len(free[a.id]) >= slots and (slots > 0 or room[a.id] > 0)]
     return min(candidates, key=lambda a: (len(free[a.id]) - slots, a.id), default=None)
 
 

@@ -8,6 +8,7 @@ from determined_master.scheduling.view import PoolView, RequestView
 def plan(pool: PoolView) -> Plan:
     """Pure. Every slot of ``pool`` is given at most once; nothing is taken from a running allocation."""
     free = {a.id: list(a.free) for a in pool.agents}
+    room = {a.id: a.zero_slot_room for a in pool.agents}
     placements: list[Placement] = []
     refusals: list[Refusal] = []
     waiting: dict[str, str] = {}
@@ -22,13 +23,18 @@ def plan(pool: PoolView) -> Plan:
         if request.slots > 0 and blocked_at is not None and request.priority > blocked_at:
             waiting[request.allocation_id] = f"behind a waiting trial of better priority {blocked_at}"
             continue
-        parts = fit(request, pool.agents, free)
+        parts = fit(request, pool.agents, free, room)
+        if not parts and request.slots == 0:
+            # It waits for no slot, so it holds back nobody who does.
+            waiting[request.allocation_id] = _why_without_slots(pool)
+            continue
         if not parts:
             if blocked_at is None:
                 blocked_at = request.priority
             waiting[request.allocation_id] = _why(request, pool, free, place)
             continue
         for part in parts:
+            room[part.agent_id] -= not part.slots
             del free[part.agent_id][: len(part.slots)]
         placements.append(Placement(request.allocation_id, parts))
     return Plan(tuple(placements), tuple(refusals), waiting)
@@ -46,6 +52,14 @@ def _never(request: RequestView, pool: PoolView) -> str:
         f"asks for {request.slots} slots {asked}".rstrip()
         + f", but {have}; lower resources.slots_per_trial to {limit} or less, or add agents"
     )
+
+
+def _why_without_slots(pool: PoolView) -> str:
+    absent = sum(not a.placeable for a in pool.agents)
+    if absent == len(pool.agents):
+        return f"every agent of pool {pool.name!r} is disabled or away"
+    text = f"every agent of pool {pool.name!r} runs as many containers without slots as the master allows "
+    return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or away" if absent else "")
 
 
 def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place: int) -> str:

@@ -16,6 +16,8 @@ class AgentView:
     free: tuple[int, ...]
     total: int
     placeable: bool = True
+    zero_slot_room: int = 1 << 30
+    """How many more containers without slots it may run."""
 
 
 @dataclass(frozen=True)

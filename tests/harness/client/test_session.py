@@ -58,6 +58,15 @@ def test_a_post_that_was_sent_is_not_repeated(master):
     assert len(master.calls) == 1
 
 
+def test_a_post_that_a_full_disk_refused_is_repeated(master):
+    answers = iter([(503, {"error": {"code": 14, "error": "the disk is full"}}), (200, {"a": 1})])
+    master.on("POST", "/x", lambda _: next(answers))
+    master.headers["Retry-After"] = "5"
+    with Session(master.url, sleep=lambda _: None) as session:
+        assert session.post("/x") == {"a": 1}
+    assert len(master.calls) == 2
+
+
 def test_nobody_there():
     waits = []
     with Session("http://127.0.0.1:9", retry=Retry(attempts=4), sleep=waits.append) as session:

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from determined.link.isolation import FORGET_SECONDS, MAX_BACKOFF_SECONDS, Isolation
+from determined.link.isolation import FORGET_SECONDS, MAX_BACKOFF_SECONDS, Isolation, SharedFailure
 
 logger = logging.getLogger("test.isolation")
 
@@ -79,3 +79,15 @@ async def test_a_cancellation_is_no_failure() -> None:
     with pytest.raises(asyncio.CancelledError):
         await items.run("thing", 1, work)
     assert items.is_due("thing", 1)
+
+
+def test_what_concerns_all_items_is_raised_again_and_leaves_none_out() -> None:
+    items = Isolation("things", logger, Clock())
+
+    def full() -> None:
+        raise SharedFailure("the disk is full")
+
+    with pytest.raises(SharedFailure):
+        items.run_now("thing", 1, full)
+    assert items.seconds_left() is None
+    assert items.run_now("thing", 1, works)

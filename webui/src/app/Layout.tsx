@@ -2,6 +2,7 @@ import { clsx } from "clsx";
 import { useState } from "react";
 import { NavLink, Outlet, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
+import { StorageNote } from "@/components/StorageNote";
 import { HelpDialog } from "@/keyboard/HelpDialog";
 import { useActions } from "@/keyboard/actions";
 import { useApiMutation } from "@/hooks/useApiMutation";
@@ -82,6 +83,7 @@ export function Layout() {
       </nav>
       <div className={styles.content} id="content" tabIndex={-1}>
         <ConnectionNote />
+        <StorageNote />
         <Outlet />
       </div>
       <HelpDialog open={help} onClose={() => setHelp(false)} />

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/detent", tags=["detent"])
 
 @router.head("/contexts/{digest}")
 async def has_context(digest: str, _principal: Anyone, services: ServicesDep) -> Response:
-    services.blobs.path(digest)
+    services.blobs.touch(digest)
     return Response()
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 
 from determined import __version__
@@ -66,9 +66,18 @@ async def info(services: ServicesDep) -> dict[str, Any]:
 
 
 @router.get("/health", dependencies=[NoLogin])
-async def health(session: Read) -> dict[str, Any]:
+async def health(session: Read, services: ServicesDep, response: Response) -> dict[str, Any]:
+    """503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
     await repository.ask(session)
-    return {"status": "up", "database": "up", "resource_managers": [{"cluster_name": "", "status": "up"}]}
+    storage = services.storage
+    if not storage.is_writable:
+        response.status_code = 503
+    return {
+        "status": "up" if storage.is_writable else "down",
+        "database": "up",
+        "resource_managers": [{"cluster_name": "", "status": "up"}],
+        "storage": [{"name": each.name, "status": each.status} for each in storage.states],
+    }
 
 
 @router.get("/api/v1/master", dependencies=[NoLogin])
@@ -130,6 +139,8 @@ async def get_pools(
         slots=sum(s.agent_id in present for s in slots),
         used=len(held),
         slot_type=slots[0].type if slots else "cpu",
+        zero_slots=len(await allocation_rows.agents_of_zero_slot_containers(session)),
+        zero_slot_limit=services.settings.max_zero_slot_containers,
     )
     shown, pagination = page([pool], offset, limit)
     return PoolsAnswer(resource_pools=shown, pagination=pagination)
@@ -156,7 +167,9 @@ async def _log_lines(services: Services, offset: int, limit: int, follow: bool) 
         await asyncio.sleep(0.5)
 
 
-def _pool(name: str, *, agents: int, slots: int, used: int, slot_type: str) -> dict[str, Any]:
+def _pool(
+    name: str, *, agents: int, slots: int, used: int, slot_type: str, zero_slots: int, zero_slot_limit: int
+) -> dict[str, Any]:
     nothing = dict.fromkeys(
         (
             "agentDockerImage",
@@ -183,9 +196,9 @@ def _pool(name: str, *, agents: int, slots: int, used: int, slot_type: str) -> d
         "slotsUsed": used,
         "slotType": f"TYPE_{slot_type.upper()}",
         "slotsPerAgent": slots // agents if agents else 0,
-        "auxContainerCapacity": 100 * agents,
-        "auxContainerCapacityPerAgent": 100,
-        "auxContainersRunning": 0,
+        "auxContainerCapacity": zero_slot_limit * agents,
+        "auxContainerCapacityPerAgent": zero_slot_limit,
+        "auxContainersRunning": zero_slots,
         "clusterName": "",
         "defaultAuxPool": True,
         "defaultComputePool": True,

@@ -1,0 +1,82 @@
+"""Sends the metric reports that a task left unsent on disk when it ended.
+
+This happens before the master hears of the end: afterwards the task's token is void, and the next attempt reports the
+later steps. Everything in the spool was written by the task, so it is bounded and sent with the task's own token.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+
+from determined.link.run_folder import RunFolder
+from determined_agent.http import HttpClient, HttpError
+from determined_launch import environment as names
+from determined_launch.regular_files import read_regular
+
+logger = logging.getLogger(__name__)
+
+MAX_BYTES = 64 << 20
+_FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
+_OVER = (401, 403, 404, 409)
+"""Answers that mean: this attempt may report no more."""
+MAX_FAILURES = 10
+"""So often a report is tried again that the master fails at."""
+
+
+async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str], master: str) -> int:
+    """Sends them in order, until the master answers. Returns how many it has accepted."""
+    trial_id, token = environment.get(names.TRIAL_ID, ""), environment.get(names.SESSION_TOKEN, "")
+    if not trial_id.isdecimal() or not token:
+        return 0
+    reports = await asyncio.to_thread(lambda: list(_unsent(folder)))
+    if not reports:
+        return 0
+    logger.info("container %s left %d unsent metric reports", folder.path.name, len(reports))
+    path = f"/api/v1/trials/{trial_id}/metrics"
+    count = 0
+    async with contextlib.aclosing(HttpClient(master, token)) as client:
+        for report, end in reports:
+            status = await _send(client, path, report)
+            if status in _OVER:
+                logger.warning("the master takes no more reports of container %s: %d", folder.path.name, status)
+                return count
+            count += status == 200
+            with contextlib.suppress(OSError):  # a report that is sent twice counts once
+                folder.reports_sent.write_text(f"{end:020d}")
+    return count
+
+
+async def _send(client: HttpClient, path: str, report: bytes) -> int:
+    """Returns the status of the answer. Waits while the master is away or its disk is full."""
+    wait, failures = _FIRST_WAIT, 0
+    while True:
+        try:
+            status = (await client.request("POST", path, report)).status
+        except HttpError:
+            status = 503
+        failures += status == 500
+        if status < 500 or failures > MAX_FAILURES:
+            return status
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, _LAST_WAIT)
+
+
+def _unsent(folder: RunFolder) -> Iterator[tuple[bytes, int]]:
+    """Each unsent report and the offset behind it. Blocking."""
+    try:
+        data = read_regular(folder.reports, MAX_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        logger.warning("the unsent reports of container %s cannot be read: %s", folder.path.name, error)
+        return
+    try:
+        sent = read_regular(folder.reports_sent, 64)[:20]
+    except OSError:
+        sent = b""
+    at = int(sent) if sent.isdigit() and int(sent) <= len(data) else 0
+    for line in data[at:].splitlines(keepends=True):
+        at += len(line)
+        if line.endswith(b"\n"):  # a process that was killed while it wrote leaves half a line
+            yield line, at

@@ -1,0 +1,83 @@
+"""Removes run folders that nobody knows any more, by age and total size.
+
+Such a folder is left by a record that cannot be read, or by a removal that broke off. A folder is never removed while
+the agent knows its container, or while the task or its shim lives.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Set
+
+from determined.link.run_folder import RunFolder
+from determined.link.stale_files import Entry, stale
+from determined_agent.agent_state import GONE, AgentState
+from determined_agent.end_tasks import is_running
+from determined_agent.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 600.0
+_OURS = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+"""Container ids are UUIDs. What bears another name was not made by an agent."""
+
+
+class RunFolderCleanup:
+    def __init__(self, state: AgentState, container_ids: Callable[[], Set[str]], settings: Settings) -> None:
+        self._state = state
+        self._container_ids = container_ids
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Looks every few minutes, until cancelled."""
+        while True:
+            try:
+                await self.tick()
+            except Exception:
+                logger.exception("stale run folders cannot be removed; it is tried again")
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    async def tick(self) -> None:
+        """Removes what is stale by now."""
+        found = await asyncio.to_thread(lambda: list(self._entries()))
+        # The agent may have taken up a container meanwhile.
+        unknown = [one for one in found if one.name.removeprefix(GONE) not in self._container_ids()]
+        for entry in stale(
+            unknown,
+            time.time(),
+            max_age=self._settings.stale_run_folder_seconds,
+            max_bytes=self._settings.stale_run_folder_bytes,
+        ):
+            if await asyncio.to_thread(self._remove, entry.name):
+                logger.info("the stale run folder %s was removed (%d bytes)", entry.name, entry.size)
+
+    def _entries(self) -> Iterator[Entry]:
+        with os.scandir(self._state.runs) as entries:
+            for entry in entries:
+                if _OURS.fullmatch(entry.name.removeprefix(GONE)) and entry.is_dir(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):
+                        yield Entry(entry.name, entry.stat(follow_symlinks=False).st_mtime, _size(entry.path))
+
+    def _remove(self, name: str) -> bool:
+        """Removes a folder unless its task lives. Returns True if it is gone. Links in it are not followed."""
+        folder = RunFolder(self._state.runs / name)
+        if not name.startswith(GONE):
+            if is_running(folder):
+                return False
+            folder = RunFolder(self._state.discard(folder))
+        shutil.rmtree(folder.path, ignore_errors=True)
+        return not folder.path.exists()
+
+
+def _size(path: str) -> int:
+    """Bytes on disk below ``path``, without what links lead to."""
+    total = 0
+    for base, _folders, files in os.walk(path):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(base, name)).st_blocks * 512
+    return total

@@ -1,0 +1,33 @@
+"""Chooses what a clean-up removes: what is too old, and the oldest of what is too much."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+MIN_AGE_SECONDS = 600.0
+"""Nothing younger is removed, however much there is: its user may just be about to name it."""
+
+
+class Entry(NamedTuple):
+    """A file or folder that nothing names. ``changed`` in seconds since the epoch."""
+
+    name: str
+    changed: float
+    size: int
+
+
+def stale(
+    entries: Iterable[Entry], now: float, *, max_age: float, max_bytes: int, min_age: float = MIN_AGE_SECONDS
+) -> Sequence[Entry]:
+    """Returns the entries to remove, the oldest first. Pure.
+
+    An entry is removed if it is older than ``max_age`` seconds, or if it and the younger ones together have more than
+    ``max_bytes``.
+    """
+    removed = []
+    total = 0
+    for entry in sorted(entries, key=lambda one: one.changed, reverse=True):
+        total += entry.size
+        age = now - entry.changed
+        if age > max_age or (total > max_bytes and age > min(min_age, max_age)):
+            removed.append(entry)
+    return removed[::-1]

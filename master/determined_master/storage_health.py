@@ -1,0 +1,132 @@
+"""Health of the master's storages: free space of the data folder and of local checkpoint folders, failed writes."""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from determined_launch.out_of_space import is_out_of_space
+from determined_master import notifications
+from determined_master.clock import Clock
+from determined_master.notifications import Notifications
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 5.0
+PROBE_NAME = ".write-probe"
+PROBE_BYTES = 64 << 10
+PROBE_BELOW_BYTES = 16 << 20
+"""With more free space than this a write is not tried unless one has failed."""
+FULL_BELOW_BYTES = 1 << 20
+"""Checkpoint folders with less free space than this count as full; nothing is written into them to find out."""
+
+Status = Literal["up", "low", "full", "failing"]
+"""``failing``: writes fail, and not for want of space."""
+
+
+@dataclass(frozen=True)
+class StorageState:
+    """Free space of one storage when it was last looked at."""
+
+    name: str
+    path: Path
+    status: Status
+    free_bytes: int
+    total_bytes: int
+
+
+class StorageHealth:
+    """Knows whether the master can write, and since when it cannot.
+
+    A failed write marks the data folder as full at once. ``tick`` then tries a small write every few seconds; the mark
+    goes when that succeeds.
+    """
+
+    def __init__(
+        self, data: Path, roots: Sequence[Path], clock: Clock, notifications: Notifications, low_bytes: int
+    ) -> None:
+        self._data = data
+        self._roots = [root for root in roots if root != data]
+        self._clock = clock
+        self._notifications = notifications
+        self._low_bytes = low_bytes
+        self.failing_since: datetime | None = None
+        self._failure: Status = "full"
+        self.found = self._look()
+        self._published = [state.status for state in self.states]
+
+    @property
+    def is_writable(self) -> bool:
+        return self.failing_since is None
+
+    @property
+    def states(self) -> list[StorageState]:
+        """The data folder first, then the folders of checkpoints."""
+        data, *roots = self.found
+        return [data if self.is_writable else replace(data, status=self._failure), *roots]
+
+    def note_failure(self, text: str, is_full: bool = True) -> None:
+        """A write failed, for want of space if ``is_full``. May be called in any thread."""
+        if is_full or self.failing_since is None:
+            self._failure = "full" if is_full else "failing"
+        if self.failing_since is None:
+            self.failing_since = self._clock.now()
+            logger.error("the disk of %s takes no writes: %s; trials wait until it does", self._data, text)
+
+    async def tick(self) -> float:
+        """Looks at all storages; tries a write where the last one failed or little space is left."""
+        before = self._published
+        if not self.is_writable or self.found[0].free_bytes < PROBE_BELOW_BYTES:
+            problem = await asyncio.to_thread(_probe, self._data)
+            if problem is not None:
+                self.note_failure(str(problem), is_out_of_space(problem))
+            elif self.failing_since is not None:
+                logger.warning("the disk of %s takes writes again", self._data)
+                self.failing_since = None
+        self.found = await asyncio.to_thread(self._look)
+        self._published = [state.status for state in self.states]
+        if before != self._published:
+            for state in self.states:
+                log = logger.info if state.status == "up" else logger.warning
+                log(
+                    "storage %s: %s, %d of %d bytes free", state.path, state.status, state.free_bytes, state.total_bytes
+                )
+            self._notifications.publish({notifications.CLUSTER})
+        return TICK_SECONDS
+
+    def _look(self) -> Sequence[StorageState]:
+        found = [self._state("data", self._data)]
+        for number, root in enumerate(self._roots, 1):
+            with suppress(OSError):  # not there yet, or not local
+                found.append(self._state(f"checkpoints-{number}", root))
+        return found
+
+    def _state(self, name: str, path: Path) -> StorageState:
+        usage = shutil.disk_usage(path)
+        status: Status = "low" if usage.free < self._low_bytes else "up"
+        if path != self._data and usage.free < FULL_BELOW_BYTES:
+            status = "full"
+        return StorageState(name, path, status, usage.free, usage.total)
+
+
+def _probe(folder: Path) -> OSError | None:
+    """Writes, syncs and removes a small file. Returns what fails at that. Blocking."""
+    path = folder / PROBE_NAME
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    return None

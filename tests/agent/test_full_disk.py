@@ -1,0 +1,89 @@
+"""The agent's disk is full: starts wait, output waits, and a stop still ends the task."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.agents import agent_on, make_wish
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.waiting import eventually
+
+from determined_agent import container, log_segments, processes
+from determined_agent.log_segments import STDOUT, SegmentWriter
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", "64m") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "DISK_RETRY_SECONDS", 0.05)
+
+
+def test_lines_wait_in_memory_until_there_is_space(disk: SmallDisk) -> None:
+    writer = SegmentWriter(disk.path)
+    writer.add(STDOUT, b"before", 0.0)
+    writer.flush()
+    disk.fill()
+    lines = [str(number).encode() * 10_000 for number in range(20)]
+    for line in lines:
+        writer.add(STDOUT, line, 0.0)
+        writer.flush()
+    assert writer.is_blocked
+    disk.free()
+    writer.flush()
+    assert not writer.is_blocked
+    writer.close()
+    frames = log_segments.read(disk.path, 0).frames
+    assert [frame.line for frame in frames] == [b"before", *lines]
+
+
+async def test_a_container_that_is_wished_on_a_full_disk_starts_when_there_is_space(disk: SmallDisk) -> None:
+    master, wish = FakeLinkMaster(), make_wish("echo ran; exit 3")
+    async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
+        disk.fill()
+        await master.wish(wish)
+        count = len(master.truths)
+        await eventually(lambda: len(master.truths) >= count + 2)
+        truth = master.truth_of(wish.container_id)
+        assert truth is None or not truth.state.is_terminal
+        disk.free()
+        await eventually(lambda: master.text_of(wish.container_id) == ["ran"])
+        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.exit is not None)
+        truth = master.truth_of(wish.container_id)
+        assert truth is not None
+        assert truth.exit is not None
+        assert (truth.exit.kind, truth.exit.code) == ("exited", 3)
+
+
+async def test_a_task_that_prints_waits_and_a_stop_ends_it_all_the_same(disk: SmallDisk, tmp_path: Path) -> None:
+    counted = tmp_path / "counted"
+    loop = f"i=0; while :; do i=$((i+1)); echo $i; printf '%010000d\\n' 0; echo $i > {counted}; done"
+    master, wish = FakeLinkMaster(), make_wish(loop)
+    async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
+        await master.wish(wish)
+        await eventually(lambda: "1" in master.text_of(wish.container_id))
+        disk.fill()
+        at_fill = count_in(counted)
+        await eventually(lambda: count_in(counted) > at_fill + 2)
+        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", wish.container_id))
+        assert disk.free_bytes == 0
+        disk.free()
+        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
+        truth = master.truth_of(wish.container_id)
+        assert truth is not None
+        assert truth.exit is not None
+        assert truth.exit.kind == "killed"
+    numbers = [int(line) for line in master.text_of(wish.container_id) if len(line) < 10 and line.strip("0")]
+    assert numbers == list(range(1, len(numbers) + 1)), "no line is missing"
+    assert len(numbers) >= count_in(counted), "what was printed on the full disk is there"
+
+
+def count_in(file: Path) -> int:
+    """The number in a file that the task is just writing; 0 while it is empty."""
+    return int(file.read_text() or 0)

@@ -1,0 +1,22 @@
+"""`det master info` says that the master's disk is full."""
+
+from tests.cli.conftest import Det, FakeMaster
+
+FULL = {"status": "down", "storage": [{"name": "data", "status": "full"}, {"name": "checkpoints-1", "status": "up"}]}
+
+
+def test_a_full_disk_is_named_on_stderr(det: Det, fake: FakeMaster):
+    fake.answers["GET /api/v1/master"] = {"clusterName": "one"}
+    fake.answers["GET /health"] = (503, FULL)
+    done = det("-m", fake.url, "master", "info")
+    assert done.code == 0
+    assert "cluster_name: one" in done.out
+    assert done.err == "the master's disk is full or fails (data): trials wait\n"
+
+
+def test_nothing_is_said_while_there_is_space_or_by_an_older_master(det: Det, fake: FakeMaster):
+    fake.answers["GET /api/v1/master"] = {"clusterName": "one"}
+    for health in ({"status": "up", "storage": [{"name": "data", "status": "low"}]}, {"status": "up"}, (404, {})):
+        fake.answers["GET /health"] = health
+        done = det("-m", fake.url, "master", "info")
+        assert (done.code, done.err) == (0, "")
