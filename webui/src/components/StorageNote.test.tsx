@@ -7,7 +7,11 @@ import { StorageNote } from "./StorageNote";
 
 const LINE = "GET /detent/storage";
 
-function answerOf(status: StorageAnswer["storage"][number]["status"], change: Partial<StorageAnswer> = {}, path = "/srv/detent"): StorageAnswer {
+function answerOf(
+  status: StorageAnswer["storage"][number]["status"],
+  change: Partial<StorageAnswer> = {},
+  path = "/srv/detent",
+): StorageAnswer {
   const storage = [{ name: "data", status, freeBytes: 12_000_000, totalBytes: 50_000_000_000, path }];
   return { isWritable: status === "up" || status === "low", failingSince: null, storage, ...change };
 }
@@ -21,7 +25,9 @@ describe("the note about a full disk", () => {
     master = fakeMaster({ [LINE]: answerOf("full") });
     drawn(<StorageNote />);
     await pass();
-    expect(screen.getByRole("alert")).toHaveTextContent(/The master's disk is full \(12.0 MB free of 50.0 GB on \/srv\/detent\)\. Trials wait/);
+    expect(screen.getByRole("alert")).toHaveTextContent(
+      /The master's disk is full \(12.0 MB free of 50.0 GB on \/srv\/detent\)\. Trials wait/,
+    );
     master.answers[LINE] = answerOf("low");
     await act(() => pass(5_000));
     expect(screen.queryByRole("alert")).toBeNull();
@@ -35,11 +41,16 @@ describe("the note about a full disk", () => {
   });
 
   it("tells a full checkpoint storage from a full master", async () => {
-    const storage = [...answerOf("up").storage, { name: "checkpoints-1", status: "full" as const, freeBytes: 0, totalBytes: 8_000_000_000, path: "/mnt/ckpt" }];
+    const storage = [
+      ...answerOf("up").storage,
+      { name: "checkpoints-1", status: "full" as const, freeBytes: 0, totalBytes: 8_000_000_000, path: "/mnt/ckpt" },
+    ];
     fakeMaster({ [LINE]: answerOf("up", { storage }) });
     drawn(<StorageNote />);
     await pass();
-    expect(screen.getByRole("alert")).toHaveTextContent(/The disk of the checkpoint storage is full \(.* on \/mnt\/ckpt\)/);
+    expect(screen.getByRole("alert")).toHaveTextContent(
+      /The disk of the checkpoint storage is full \(.* on \/mnt\/ckpt\)/,
+    );
   });
 
   it("does not call a failing disk full", async () => {

@@ -18,7 +18,8 @@ export function StorageNote() {
   return (
     <div className={styles.note} role="alert">
       <span>
-        <strong>{isMaster ? master : "The disk of the checkpoint storage is full"}</strong> ({full.map(space).join("; ")}).{" "}
+        <strong>{isMaster ? master : "The disk of the checkpoint storage is full"}</strong> (
+        {full.map(space).join("; ")}).{" "}
         {isMaster
           ? "Trials wait and go on when it takes writes again. Until then nothing can be created or changed."
           : "Trials wait before they store a checkpoint; they go on when there is space again."}
