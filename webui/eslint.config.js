@@ -20,6 +20,10 @@ export default tseslint.config({ ignores: ["dist", "src/api/schema.d.ts"] }, ...
         message: "Text from the cluster is never markup.",
       },
       {
+        selector: "TSAsExpression > TSNeverKeyword",
+        message: "Describe the request in the master's OpenAPI document instead.",
+      },
+      {
         selector: "MemberExpression[property.name=/^(innerHTML|outerHTML|insertAdjacentHTML)$/]",
         message: "Text from the cluster is never markup.",
       },

@@ -10,7 +10,7 @@ from determined.link.messages import ContainerExit, ContainerSpec, ReportedConta
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted
-from determined_agent.exit_report import bounded, exit_of
+from determined_agent.exit_report import bounded, exit_of, log_text
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
@@ -101,7 +101,7 @@ class Container:
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             try:
                 if self.exit.message:
-                    say(self.folder, self.exit.message, "ERROR")
+                    say(self.folder, log_text(self.exit), "ERROR")
                 self._record["exit"] = self.exit.model_dump()
                 self.folder.write_record(self._record)
             except Exception:

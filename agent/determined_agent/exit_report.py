@@ -51,6 +51,14 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
     return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
 
 
+def log_text(exit_: ContainerExit) -> str:
+    """Returns the message for the container's log, without the last lines of output if they are in that log already."""
+    first, *lines = exit_.message.split("\n")
+    if any(rank.last_lines for rank in exit_.ranks) or exit_.kind != "exited":
+        return exit_.message
+    return "\n".join([first.rstrip(":"), *(line for line in lines if line.startswith(missing_module.ADVICE_START))])
+
+
 def bounded(exit_: ContainerExit) -> ContainerExit:
     """The same exit with nothing in it that a link message or a database column cannot hold."""
     return exit_.model_copy(

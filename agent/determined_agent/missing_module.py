@@ -9,6 +9,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent import log_segments
 from determined_agent.log_segments import AGENT
 
+ADVICE_START = "there is no module"
 LAST_LINES = 40
 """An import error further up was caught, or was not the end."""
 
@@ -42,7 +43,7 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
         return ""
     name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
     return (
-        f"there is no module {module} in this task's environment. Add it: a file startup-hook.sh in the context with "
+        f"{ADVICE_START} {module} in this task's environment. Add it: a file startup-hook.sh in the context with "
         f"the line `pip install {name}`; or choose an environment that has it: environment.image: venv:PATH"
     )
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from determined.link.messages import ContainerExit
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended
-from determined_agent.exit_report import exit_of
+from determined_agent.exit_report import exit_of, log_text
 
 
 def record(folder: RunFolder, rank: int, **values: object) -> None:
@@ -42,3 +43,9 @@ def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: st
 def test_without_a_record_the_container_itself(folder: RunFolder) -> None:
     assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
+
+
+def test_the_log_does_not_repeat_the_output(folder: RunFolder) -> None:
+    message = "the container exited with code 1:\nTraceback\nthere is no module x in this task's environment"
+    found = log_text(ContainerExit(kind="exited", code=1, message=message))
+    assert found == "the container exited with code 1\nthere is no module x in this task's environment"

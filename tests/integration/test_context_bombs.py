@@ -8,12 +8,15 @@ import pytest
 import zstandard
 from tests.support.cluster import PASSWORD, Cluster
 from tests.support.heartbeat import heartbeat
+from tests.support.waiting import eventually
 
 from determined_master.experiments import repository as experiments
 from determined_master.passwords import client_hash
 
 GIGABYTE = 10**9
 READERS = 20
+CONNECTIONS = 16
+"""For reading, see db/engine.py."""
 MAX_LOGIN_SECONDS = 3.0
 
 
@@ -73,3 +76,30 @@ async def test_many_readers_of_a_bomb_do_not_delay_a_login(one: Cluster):
     assert {each.status_code for each in answers} == {400}
     assert not all(are_read)
     assert seconds < MAX_LOGIN_SECONDS
+
+
+async def test_readers_of_contexts_hold_no_connection(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """There are fewer connections than readers, so that a login would wait for them."""
+    number = await one.create()
+    digest = one.master.blobs.keep_bytes(b"a context")
+    async with one.master.database.write() as session:
+        await experiments.change(session, await experiments.get(session, number), context_hash=digest)
+    goes_on = asyncio.Event()
+    entered: list[object] = []
+
+    async def held(*given: object) -> str:
+        entered.append(given)
+        await goes_on.wait()
+        return "made"
+
+    monkeypatch.setattr(one.master.unpacker, "run", held)
+    readers = [asyncio.create_task(one.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)]
+    await eventually(lambda: len(entered) >= CONNECTIONS)
+    try:
+        async with asyncio.timeout(20):
+            body = {"username": "admin", "password": client_hash(PASSWORD), "isHashed": True}
+            answer = await one.client.post("/api/v1/auth/login", json=body)
+    finally:
+        goes_on.set()
+    assert answer.status_code == 200, answer.text
+    assert {each.json()["b64Tgz"] for each in await asyncio.gather(*readers)} == {"made"}

@@ -8,6 +8,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, RankExit
 from determined.states import ContainerState
+from determined_master.db.models import LogRow
 
 CAUSE = "rank 3 on node-2: ValueError: bad shape (exit code 1)"
 LINES = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: bad shape"]
@@ -79,7 +80,11 @@ async def test_status_and_timeline_show_it(failed: Cluster):
     assert failure["allocationId"].endswith(".3")
     assert status["text"] == f"failed: trial 1: out of restarts after 2 attempts: {CAUSE}"
     (trial,) = status["trials"]
-    assert (trial["attempt"], trial["maxAttempts"], trial["failure"]) == (2, 2, failure)
+    assert (trial["attempt"], trial["maxAttempts"]) == (2, 2)
+    assert trial["failure"] == failure | {"logLine": None}
+    async with failed.master.database.read() as session:
+        line = await session.get_one(LogRow, failure["logLine"])
+    assert line.log.startswith(f"attempt 2 of 2 failed: {CAUSE}")
     timeline = await failed.get("/detent/experiments/1/timeline")
     assert timeline["segments"][-1]["reason"] == CAUSE
     assert [m["text"] for m in timeline["marks"] if m["kind"] == "ended"] == ["error: out of restarts"]

@@ -102,7 +102,7 @@ async def test_many_labels_are_stored_in_small_statements(one: Cluster):
     event.listen(one.master.database.write_engine.sync_engine, "before_cursor_execute", note)
     await one.create(filled("labels:\n", "  - label-{}\n"))
     assert sum(rows) > 50_000
-    assert max(rows) <= experiments.MAX_LABELS_A_STATEMENT
+    assert max(rows) <= 1000
 
 
 async def test_a_list_of_checkpoints_masks_a_configuration_once(one: Cluster, monkeypatch: pytest.MonkeyPatch):

@@ -18,12 +18,14 @@ export function FailureNote({ experimentId, trial, failure }: Props) {
   const isOver = trial.state === "STATE_ERROR";
   return (
     <p className={isOver ? failureStyles.failure : typography.warning} role="status">
-      <strong>
-        {isOver
-          ? `Trial ${trial.trialId} failed on attempt ${trial.attempt} of ${trial.maxAttempts}`
-          : `An earlier attempt failed; this is attempt ${trial.attempt} of ${trial.maxAttempts}`}
-      </strong>
-      : {escapeControl(failure.text)}{" "}
+      <span>
+        <strong>
+          {isOver
+            ? `Trial ${trial.trialId} failed on attempt ${trial.attempt} of ${trial.maxAttempts}`
+            : `An earlier attempt failed; this is attempt ${trial.attempt} of ${trial.maxAttempts}`}
+        </strong>
+        : {escapeControl(failure.text)}
+      </span>{" "}
       <Link to={`${base}/logs?attempt=${encodeURIComponent(failure.allocationId)}${line}`}>Show in log</Link>
     </p>
   );

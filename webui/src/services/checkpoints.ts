@@ -9,9 +9,7 @@ export const checkpointsQuery = (experimentId?: number) =>
     queryKey:
       experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"],
     queryFn: ({ pageParam }) =>
-      got(
-        api.GET("/detent/checkpoints", { params: { query: { limit: 100, before: pageParam, experimentId } as never } }),
-      ),
+      got(api.GET("/detent/checkpoints", { params: { query: { limit: 100, before: pageParam, experimentId } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });

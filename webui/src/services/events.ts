@@ -15,7 +15,7 @@ export const eventsQuery = (filter: EventFilter) =>
   infiniteQueryOptions({
     queryKey: ["events", filter],
     queryFn: ({ pageParam }) =>
-      got(api.GET("/detent/events", { params: { query: { limit: 100, before: pageParam, ...filter } as never } })),
+      got(api.GET("/detent/events", { params: { query: { limit: 100, before: pageParam, ...filter } } })),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });

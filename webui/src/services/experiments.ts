@@ -113,6 +113,6 @@ export async function checkConfig(config: string): Promise<Schemas["ConfigCheck"
 
 /** A new experiment with the parent's context. Answers its id. */
 export async function forkExperiment(parentId: number, config: string, activate: boolean): Promise<number> {
-  const body = { parentId, config, activate } as never;
+  const body = { parentId, config, activate };
   return (await got(api.POST("/api/v1/experiments", { body }))).experiment.id;
 }

@@ -36,7 +36,7 @@ export async function fetchLogPage(
   };
   return got(
     api.GET("/detent/trials/{trial_id}/logs", {
-      params: { path: { trial_id: trialId }, query: query as never },
+      params: { path: { trial_id: trialId }, query: query },
       signal: signal ?? null,
     }),
   );

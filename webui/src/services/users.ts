@@ -28,6 +28,6 @@ export async function addUser({ username, password, admin }: NewUser): Promise<v
 }
 
 export async function changeUser(id: number, change: UserChange): Promise<void> {
-  const body = { ...change, isHashed: false } as never;
+  const body = { ...change, isHashed: false };
   await got(api.PATCH("/api/v1/users/{user_id}", { params: { path: { user_id: id } }, body }));
 }

@@ -110,10 +110,10 @@ async def remove_label(experiment_id: RowId, label: str, user: Owner, services: 
 
 
 @router.get("/experiments/{experiment_id}/model_def")
-async def model_def(
-    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
-) -> schemas.ModelDefAnswer:
-    row = await repository.get(session, experiment_id)
+async def model_def(experiment_id: RowId, _principal: Anyone, services: ServicesDep) -> schemas.ModelDefAnswer:
+    # No session is open while the context is read: many readers would take all connections from others.
+    async with services.database.read() as session:
+        row = await repository.get(session, experiment_id)
     return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services, row.context_hash))
 
 

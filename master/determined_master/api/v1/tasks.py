@@ -82,11 +82,13 @@ async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswe
 
 
 @router.get("/api/v1/tasks/{task_id}/context_directory")
-async def context_directory(task_id: str, principal: TaskOrUser, session: Read, services: ServicesDep) -> ContextAnswer:
+async def context_directory(task_id: str, principal: TaskOrUser, services: ServicesDep) -> ContextAnswer:
     if principal.is_task and principal.task_id != task_id:
         raise Forbidden("this task's token may not read another task's context")
-    trial = await repository.get_by_task(session, task_id)
-    experiment = await experiment_rows.get(session, trial.experiment_id)
+    # No session is open while the context is read, as in model_def.
+    async with services.database.read() as session:
+        trial = await repository.get_by_task(session, task_id)
+        experiment = await experiment_rows.get(session, trial.experiment_id)
     return ContextAnswer(b64_tgz=await as_tgz(services, experiment.context_hash))
 
 
