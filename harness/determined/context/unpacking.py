@@ -72,6 +72,7 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
                 if count > MAX_MEMBERS:
                     raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
                 name = clean(header.name)
+                _filter(header, root)
                 if header.isdir():
                     folders.append((_folder(root, name), header.mode, header.mtime))
                 elif header.issym():
@@ -89,6 +90,14 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
         if folder != root:
             os.chmod(folder, mode & 0o777 | stat.S_IRWXU)
             os.utime(folder, (mtime, mtime))
+
+
+def _filter(header: tarfile.TarInfo, root: Path) -> None:
+    """Refuses what the standard library's filter for data refuses; see docs/decisions/0011-unpacking.md."""
+    try:
+        tarfile.data_filter(header, str(root))
+    except tarfile.FilterError as error:
+        raise ContextError(f"the context holds a member that cannot be unpacked: {error}") from None
 
 
 def _folder(root: Path, name: str) -> Path:
