@@ -11,7 +11,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long wheel-test test official debian mlflow \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian mlflow \
 	pictures bench mutants clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
@@ -56,6 +56,8 @@ check-style:
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/retired_names.py
+	$(BIN)/python scripts/dead_code.py
+	$(BIN)/deptry launch harness master agent cli
 
 check-types:
 	$(BIN)/mypy $(ROOTS)
@@ -83,6 +85,9 @@ e2e: install install-launchers debian official webui ## real master, agents, tas
 
 test-long: install install-launchers debian webui ## longer forms of what make test shows; before an issue is resolved
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
+
+test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows
+	@sh scripts/lowest_versions.sh $(PYTHON) .cache/lowest
 
 wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)

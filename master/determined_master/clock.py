@@ -1,4 +1,4 @@
-"""The clock as an argument, and a test clock that stands still until it is moved."""
+"""The clock, which is passed as an argument."""
 
 import time
 from datetime import UTC, datetime
@@ -16,13 +16,3 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC)
-
-
-class FixedClock:
-    """Stands still until moved."""
-
-    def __init__(self, at: datetime) -> None:
-        self.at = at
-
-    def now(self) -> datetime:
-        return self.at

@@ -83,7 +83,7 @@ SAVES = """
 from determined import core
 
 with core.init() as context:
-    for step, size in ((1, 1000), (2, 1 << 20)):
+    for step, size in ((1, 1000), (2, 8 << 20)):
         context.train.report_training_metrics(step, {"loss": 1.0})
         with context.checkpoint.store_path({"steps_completed": step}) as (path, _):
             (path / "state").write_bytes(bytes(size))
@@ -93,10 +93,10 @@ with core.init() as context:
 @pytest.fixture
 def small_disk(tmp_path):
     if os.geteuid() != 0:
-        pytest.skip("only root may mount a disk of 256 KiB")
+        pytest.skip("only root may mount a disk of 4 MiB")
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True)
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
+from tests.support.clock import FixedClock
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.waiting import eventually
-
-from determined_master.clock import FixedClock
 
 TWO = CONFIG + "resources: {slots_per_trial: 2}\n"
 

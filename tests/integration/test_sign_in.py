@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.support.clock import FixedClock
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
 from determined_master.api.rate_limit import MAX_FAILURES
-from determined_master.clock import FixedClock
 
 
 def joined(one: Cluster) -> dict[str, str]:

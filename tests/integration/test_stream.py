@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.support.clock import FixedClock
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 from tests.support.event_reader import reading
 from tests.support.fake_link_master import serving
@@ -14,7 +15,6 @@ from tests.support.waiting import eventually
 
 from determined_master import notifications
 from determined_master.api.detent import event_stream as stream_module
-from determined_master.clock import FixedClock
 
 
 @pytest.fixture

@@ -132,3 +132,8 @@ def test_no_reason_reads_like_an_identifier():
     assert len(phrases) == len(R)
     assert not any("_" in phrase for phrase in phrases)
     assert not {"impossible", "killed as asked", "errored", "system"} & phrases
+
+
+def test_what_would_act_in_a_terminal_is_shown_as_a_sign():
+    message = "bad \x1b[31m\x08\x07 \u202eright to left\x7f\x00"
+    assert cause_of(R.IMPOSSIBLE, message, []) == "bad \u241b[31m\u2408\u2407 \ufffdright to left\ufffd\u2400"

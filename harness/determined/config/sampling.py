@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -38,17 +38,10 @@ def _between(low: float, high: float, share: float) -> float:
     return float(value) if low <= value < high else float(low)
 
 
-def grid(hparams: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination; the first name in sorted order changes slowest.
-
-    >>> list(grid({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "const", "val": 0}}))
-    [{'a': 1, 'b': 0}, {'a': 2, 'b': 0}]
-    """
-    return (grid_point(hparams, index) for index in range(grid_size(hparams)))
-
-
 def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Returns the point at ``index`` of :func:`grid`, without making the others: a number with one digit for each name.
+    """Returns the point at ``index`` of the grid without making the others.
+
+    The first name in sorted order changes slowest.
 
     >>> grid_point({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "const", "val": 0}}, 1)
     {'a': 2, 'b': 0}

@@ -38,6 +38,3 @@ class Registry:
     def master_seen_at(self) -> dict[str, str]:
         """By agent."""
         return {name: link.master_seen_at for name, link in self.links.items() if link.master_seen_at}
-
-    def is_connected(self, agent_id: str) -> bool:
-        return agent_id in self.links

@@ -104,13 +104,6 @@ async def live_of_task(session: ReadSession, task_id: str) -> AllocationRow | No
     return (await session.scalars(query)).first()
 
 
-async def has_open(session: ReadSession, task_id: str) -> bool:
-    """True if an allocation of the task lives, or has ended and is not settled."""
-    is_open = or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False))
-    query = select(AllocationRow.id).where(AllocationRow.task_id == task_id, is_open).limit(1)
-    return (await session.execute(query)).scalar_one_or_none() is not None
-
-
 async def live_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids), AllocationRow.state.in_(LIVE))
     return (await session.scalars(query)).all()
@@ -214,11 +207,6 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
-async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
-    query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
-    return (await session.scalars(query)).all()
-
-
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
     """Returns the agent of each living container that holds no slot; an agent with several is named several times."""
     query = select(ContainerRow.agent_id).where(
@@ -313,11 +301,6 @@ async def port_blocks(session: ReadSession) -> set[int]:
     """Those of every allocation that lives."""
     query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
     return {block for block in (await session.scalars(query)) if block is not None}
-
-
-async def count_held(session: ReadSession, allocation_id: str) -> int:
-    query = select(func.count()).where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
-    return (await session.execute(query)).scalar_one()
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:

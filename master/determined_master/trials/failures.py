@@ -13,7 +13,8 @@ from determined_master.logs.error_lines import is_error
 from determined_master.trials.states import TrialOutcome
 
 MAX_CHARACTERS = 500
-_NUL_SIGN = "\u2400"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""Would act in a terminal or a page, and not show: control characters and turns of writing direction."""
 _TRACEBACK = "Traceback (most recent call last)"
 _RANK_PREFIX = re.compile(r"^\[rank[= ]?\d+\]:? ?")
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?")
@@ -134,8 +135,14 @@ def _how(end: RankExit | ContainerExit) -> tuple[str, str]:
     return f"signal {end.signal}, {name}", f"was killed by signal {end.signal} ({name})"
 
 
+def _sign(found: re.Match[str]) -> str:
+    """U+2400 for NUL, U+2401 for the next, and so on; U+FFFD for what has no sign."""
+    code = ord(found[0])
+    return chr(0x2400 + code) if code < 0x20 else "\ufffd"
+
+
 def _shown(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    text = " ".join(text.replace("\0", _NUL_SIGN).splitlines()).strip()
+    text = _CONTROL.sub(_sign, " ".join(text.splitlines()).strip())
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -1,3 +1,4 @@
+import { escapeControl } from "@/format/escapeControl";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
@@ -140,7 +141,7 @@ function TrialPage({ first }: { first: Trial }) {
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
             <span className={typography.soft} role="status">
-              {own.text === stateLook(own.state).word ? "for" : `${own.text},`}{" "}
+              {own.text === stateLook(own.state).word ? "for" : `${escapeControl(own.text)},`}{" "}
               {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}

@@ -1,3 +1,4 @@
+import { escapeControl } from "@/format/escapeControl";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
@@ -160,7 +161,7 @@ function Now({ status }: { status: ExperimentStatus }) {
       <StateBadge state={status.state} />
       {status.archived && <span className={typography.tag}>archived</span>}
       <span className={typography.soft}>
-        {status.text === stateLook(status.state).word ? "for" : `${status.text},`}{" "}
+        {status.text === stateLook(status.state).word ? "for" : `${escapeControl(status.text)},`}{" "}
         <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
     </span>
