@@ -269,8 +269,8 @@ def _why(error: Exception) -> str:
 def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
     if response.status != 200:
         error = _error(response.status, data)
-        if response.headers.get("Retry-After"):
-            error.__dict__["unsent"] = True
+        if response.headers.get("Retry-After") and isinstance(error, MasterUnreachable):
+            error.is_unsent = True
         raise error
     if "json" in (response.headers.get("Content-Type") or "json"):
         return json.loads(data) if data else {}
