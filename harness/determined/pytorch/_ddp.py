@@ -1,4 +1,4 @@
-"""torch's DistributedDataParallel, through which the user's model can still be seen."""
+"""A subclass of torch's DistributedDataParallel that exposes the attributes of the wrapped model."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
         return any(name in place for place in places) or hasattr(type(self), name)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's own."""
+        """Returns the state of the wrapped model."""
         return self.module.state_dict(*args, **kwargs)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -57,11 +57,11 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
         return self.module.load_state_dict(state_dict, *args, **kwargs)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
-        """The model's own."""
+        """Yields the names and parameters of the wrapped model."""
         yield from self.module.named_parameters(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.Tensor]]:
-        """The model's own."""
+        """Yields the names and buffers of the wrapped model."""
         yield from self.module.named_buffers(*args, **kwargs)
 
     def _has_child_module(self) -> bool:

@@ -1,4 +1,4 @@
-"""Switches of the trial context that few trials need."""
+"""Rarely used switches of the trial context."""
 
 import logging
 from typing import Any
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 class ExperimentalContext:
-    """``context.experimental``."""
+    """Rarely used switches of a trial context: ``context.experimental``."""
 
     def __init__(self, parent: Any) -> None:
         self._parent = parent
@@ -17,11 +17,11 @@ class ExperimentalContext:
         self.auto_to_device = True
 
     def disable_dataset_reproducibility_checks(self) -> None:
-        """Lets the trial return a torch DataLoader; a resumed epoch is then read again up to its position."""
+        """Allows the trial to return a torch DataLoader; a resumed epoch is then read again up to its position."""
         self.plain_loaders = True
 
     def disable_auto_to_device(self) -> None:
-        """The trial moves its batches itself."""
+        """Leaves it to the trial to move batches to the device."""
         self.auto_to_device = False
 
     def use_amp(self) -> None:
@@ -50,7 +50,7 @@ class ExperimentalContext:
 
 
 def make_scaler(device: torch.device) -> Any:
-    """Returns a gradient scaler; one that does nothing where there is no GPU."""
+    """Returns a gradient scaler; without a GPU it is disabled."""
     enabled = device.type == "cuda"
     if hasattr(torch.amp, "GradScaler"):
         return torch.amp.GradScaler(device.type, enabled=enabled)

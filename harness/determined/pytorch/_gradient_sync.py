@@ -1,7 +1,7 @@
 """Synchronizes gradients between slots: not at all, by torch's DDP, or by horovod.
 
-Buffers follow the chief's: before each forward pass in training, and before a validation. So what the chief keeps in a
-checkpoint is what every slot goes on with.
+Buffers follow the chief's: before each forward pass in training, and before a validation. Every slot therefore
+continues with the buffers that the chief saves in a checkpoint.
 """
 
 import contextlib
@@ -23,35 +23,35 @@ _HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(nn.parallel.Dist
 
 
 class GradientSync(Protocol):
-    """One way; the trial context asks it at each point where slots meet."""
+    """A way to synchronize gradients. The trial context calls it wherever slots exchange data."""
 
     def model(self, model: nn.Module) -> nn.Module:
-        """The model as the trial uses it; all slots have the chief's weights."""
+        """Returns the model to use; all slots then have the chief's weights."""
         ...
 
     def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
-        """The optimizer as the trial uses it, with ``passes`` backward passes to a step."""
+        """Returns the optimizer to use, which expects ``passes`` backward passes per step."""
         ...
 
     def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
-        """Inside, gradients only add up on each slot: no step follows."""
+        """Suspends the exchange inside the block: gradients accumulate on each slot, and no step follows."""
         ...
 
     def before_step(self, optimizer: Any) -> None:
-        """Afterwards gradients are those of all slots."""
+        """Completes the exchange, so that gradients are averages over all slots."""
         ...
 
     def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
-        """Around the optimizer's own step."""
+        """Wraps the optimizer's own step."""
         ...
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
-        """All slots get the chief's buffers."""
+        """Copies the chief's buffers to all slots."""
         ...
 
 
 class NoSync:
-    """One slot, or one whose framework does it all."""
+    """No synchronization: a single slot, or a framework that synchronizes by itself."""
 
     def model(self, model: nn.Module) -> nn.Module:
         return model
@@ -73,7 +73,7 @@ class NoSync:
 
 
 class DDPSync(NoSync):
-    """torch's DistributedDataParallel; the process group is there already."""
+    """Synchronization by torch's DistributedDataParallel; the process group must exist."""
 
     def __init__(self, device: torch.device) -> None:
         self._ids = [device.index] if device.type == "cuda" else None
@@ -103,7 +103,7 @@ class DDPSync(NoSync):
 
 
 class HorovodSync(NoSync):
-    """horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
+    """Synchronization by horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
 
     def __init__(self, hvd: Any) -> None:
         self._hvd = hvd
@@ -144,7 +144,7 @@ class HorovodSync(NoSync):
 
 
 def follow(model: nn.Module, broadcast: Broadcast) -> None:
-    """From here on the chief's buffers are everyone's before each forward pass in training."""
+    """Copies the chief's buffers to all slots before each forward pass in training."""
 
     def before_forward(module: nn.Module, _: Any) -> None:
         if module.training and torch.is_grad_enabled():
@@ -159,7 +159,7 @@ def _by_torch(tensor: torch.Tensor, kind: str) -> None:
 
 
 def share(model: nn.Module, broadcast: Broadcast) -> None:
-    """One exchange for all buffers of a type, as most are small."""
+    """Copies the buffers with one exchange per data type because most buffers are small."""
     kinds: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
     for buffer in model.buffers():
         kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)

@@ -1,4 +1,4 @@
-"""A trial class trained as the experiment configuration of 2022 says."""
+"""Trains a trial class as an experiment configuration of 2022 describes."""
 
 import contextlib
 import logging
@@ -47,7 +47,7 @@ def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
 
 
 def fit_arguments(config: dict[str, Any], hparams: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of ``Trainer.fit`` that a configuration stands for."""
+    """Returns the arguments of ``Trainer.fit`` for a configuration."""
     searcher = config.get("searcher") or {}
     length = searcher.get("max_length")
     if length is None and searcher.get("max_time") is not None:

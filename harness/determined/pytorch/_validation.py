@@ -1,4 +1,4 @@
-"""One validation: may be left between two batches, and leaves the training streams and model modes as they were."""
+"""One validation. It can be left between two batches, and it restores the training streams and model modes."""
 
 import contextlib
 import inspect
@@ -48,7 +48,7 @@ class Validation:
         self._asks = min(context.distributed.allgather(len(batches)))
 
     def run(self, steps: int) -> dict[str, Any] | None:
-        """The metrics, at every rank; ``None`` where it was left."""
+        """Returns the metrics on every rank; None if the validation was interrupted."""
         modules = [module for model in self._context.models for module in model.modules()]
         modes = [module.training for module in modules]
         self._context._averaging.share_buffers(self._context.models)
@@ -63,7 +63,7 @@ class Validation:
                 module.training = mode
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        """Mixed precision after ``context.experimental.use_amp()``."""
+        """Returns the context manager for mixed precision after ``context.experimental.use_amp()``."""
         if getattr(self._context, "_amp_scaler", None) is None:
             return contextlib.nullcontext()
         return torch.autocast(self._context.device.type)
@@ -125,7 +125,7 @@ class Validation:
 
 
 def reduce_all(context: TrialContext, reducers: list[tuple[Any, str | None]]) -> dict[str, Any]:
-    """What the reducers give over all slots, at every rank."""
+    """Returns the metrics of the reducers over all slots, on every rank."""
     result: dict[str, Any] = {}
     for reducer, name in reducers:
         value = reducer.cross_slot_reduce(context.distributed.allgather(reducer.per_slot_reduce()))

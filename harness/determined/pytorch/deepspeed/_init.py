@@ -21,7 +21,16 @@ def init(
     distributed: core.DistributedContext | None = None,
     enable_tensorboard_logging: bool = True,
 ) -> Iterator[DeepSpeedTrialContext]:
-    """The context for a trial; hyperparameters and configuration come from the cluster unless given.
+    """Yields the context for a :class:`DeepSpeedTrial`, on the cluster or off it.
+
+    Args:
+        hparams: hyperparameters by name; by default those of the trial on the cluster.
+        exp_conf: experiment configuration; by default that of the cluster.
+        distributed: ranks of the workers; by default they come from the launcher.
+        enable_tensorboard_logging: accepted for compatibility, without effect.
+
+    Raises:
+        FrameworkMissing: deepspeed is not installed.
 
     >>> with init(hparams={"width": 32}) as context:  # doctest: +SKIP
     ...     trial = MyTrial(context)

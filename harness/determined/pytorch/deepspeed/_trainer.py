@@ -1,4 +1,4 @@
-"""``Trainer.fit`` for a DeepSpeedTrial: the same loop, periods and policies as PyTorch's."""
+"""The trainer of a DeepSpeedTrial: the same loop, periods and policies as PyTorch's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,11 @@ from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 
 class Trainer(BaseTrainer):
-    """Trains a trial; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
+    """Trains a :class:`DeepSpeedTrial`; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
+
+    Args:
+        trial: the trial.
+        context: the context that the trial was made with.
 
     >>> with deepspeed.init() as context:  # doctest: +SKIP
     ...     Trainer(MyTrial(context), context).fit(max_length=Batch(100))
@@ -30,7 +34,7 @@ class Trainer(BaseTrainer):
 
 
 class EngineWork:
-    """A :class:`DeepSpeedTrial`."""
+    """Adapter of a :class:`DeepSpeedTrial`."""
 
     def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
         self.trial = trial
@@ -73,7 +77,7 @@ class EngineWork:
 
 
 def averaged(outputs: list[Any]) -> dict[str, Any]:
-    """Metrics of micro batches as those of a batch; tensors stay on their device.
+    """Averages the metrics of micro batches; tensors stay on their device.
 
     >>> averaged([{"loss": 1.0}, {"loss": 2.0}])
     {'loss': 1.5}
