@@ -100,7 +100,7 @@ async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once
     async with serving(master.app()) as url:
         async with agent_on(url, tmp_path, driver=driver) as daemon:
             await master.wish(wish)
-            await eventually(lambda: daemon.truth.containers)
+            await eventually(lambda: daemon.reported.containers)
         async with agent_on(url, tmp_path, driver=driver):
             await eventually(state_is(master, wish, "RUNNING"))
         async with agent_on(url, tmp_path, driver=driver):
@@ -152,7 +152,7 @@ async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothin
         await master.wish(wish)
         await eventually(lambda: master.text_of(wish.container_id) == ["one"])
     go.touch()
-    await eventually(lambda: daemon.truth.containers[0].state == "TERMINATED")
+    await eventually(lambda: daemon.reported.containers[0].state == "TERMINATED")
     master.epoch = 2
     async with serving(master.app(), port):
         assert (await ended(master, wish)).code == 0

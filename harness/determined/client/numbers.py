@@ -1,4 +1,4 @@
-"""NaN and the infinities as the wire carries them: strings inside metric maps."""
+"""Converts NaN and infinities to the strings that the API uses inside metric maps, and back."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def to_wire(value: Any) -> Any:
-    """A copy in which every float can be written as JSON.
+    """Returns a copy in which every float can be written as JSON.
 
     >>> to_wire({"a": [float("nan"), 1.5]})
     {'a': ['NaN', 1.5]}
@@ -24,7 +24,7 @@ def to_wire(value: Any) -> Any:
 
 
 def from_wire(value: Any) -> Any:
-    """The reverse of :func:`to_wire`.
+    """Reverts :func:`to_wire`.
 
     >>> from_wire({"a": "-Infinity"})
     {'a': -inf}

@@ -1,6 +1,6 @@
-"""One way to talk to the master: a kept connection, a token, a retry policy and the errors as exceptions.
+"""The connection to the master: a persistent connection, a token, a retry policy, and errors as exceptions.
 
-Standard library only and cheap to import: the command line starts with it, and it works in any user's environment.
+Standard library only and fast to import: the command line starts with it, and it works in any user's environment.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ ALLOCATION_HEADER = "Grpc-Metadata-x-allocation-token"
 
 
 class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of its start
-    """How often and how fast a call is tried again while the master is away; ``attempts=None`` is for ever."""
+    """Retry policy while the master does not answer. ``attempts=None`` retries for ever."""
 
     attempts: int | None = 5
     first_delay: float = 0.1
@@ -31,7 +31,7 @@ class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of
     longest_delay: float = 2.0
 
     def delays(self) -> Iterator[float]:
-        """The pauses between the attempts."""
+        """Yields the pauses between the attempts, in seconds."""
         delay, left = self.first_delay, self.attempts
         while left is None or left > 1:
             yield delay
@@ -44,7 +44,7 @@ FOR_EVER = Retry(attempts=None)
 
 
 class Session:
-    """Calls to one master, from any thread; each thread keeps its own connection.
+    """Requests to one master, from any thread; each thread has a connection of its own.
 
     >>> session = Session("http://127.0.0.1:8080/prefix", token="T")
     >>> session.url("/api/v1/me", {"a": [1, 2]})
@@ -89,7 +89,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections of all threads; a call under way in another thread ends with an error at once."""
+        """Closes the connections of all threads; a request in progress in another thread fails immediately."""
         self._closed = True
         with self._lock:
             connections, self._open = self._open, set()
@@ -100,25 +100,25 @@ class Session:
             connection.close()
 
     def url(self, path: str, query: Mapping[str, Any] | None = None) -> str:
-        """Path and query as sent: lists repeat their key, ``None`` is left out."""
+        """Returns path and query as sent: lists repeat their key, None is omitted."""
         pairs = [(key, _plain(value)) for key, value in (query or {}).items() if value is not None]
         text = urlencode(pairs, doseq=True)
         return self._prefix + quote(path, safe="/:@!$&'()*+,;=%") + (f"?{text}" if text else "")
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """The decoded answer of a GET."""
+        """Returns the decoded answer of a GET."""
         return self.request("GET", path, query=query, **options)
 
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
-        """The decoded answer of a POST."""
+        """Returns the decoded answer of a POST."""
         return self.request("POST", path, {} if body is None else body, **options)
 
     def patch(self, path: str, body: Any = None, **options: Any) -> Any:
-        """The decoded answer of a PATCH."""
+        """Returns the decoded answer of a PATCH."""
         return self.request("PATCH", path, {} if body is None else body, **options)
 
     def delete(self, path: str, **options: Any) -> Any:
-        """The decoded answer of a DELETE."""
+        """Returns the decoded answer of a DELETE."""
         return self.request("DELETE", path, **options)
 
     def request(
@@ -132,11 +132,13 @@ class Session:
         timeout: float | None = None,
         retry: Retry | None = None,
     ) -> Any:
-        """The answer, decoded where it is JSON and as bytes otherwise. Raises :class:`ApiError` and its kin.
+        """Returns the answer, decoded if it is JSON and as bytes otherwise.
 
-        Bytes as ``body`` are sent as they are. Without a policy of its own a call is tried again where it cannot
-        have been carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and where it may
-        be repeated (GET, PUT, DELETE) at 502, 503, 504 too.
+        Raises :class:`ApiError` and its subclasses.
+
+        Bytes as ``body`` are sent unchanged. Without a retry policy, a request is retried if it cannot have been
+        carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and if it may be repeated
+        (GET, PUT, DELETE) also after 502, 503 and 504.
         """
         safe = retry is not None or method in ("GET", "HEAD", "PUT", "DELETE")
         delays = (retry or self._retry).delays()
@@ -158,7 +160,10 @@ class Session:
     def stream(
         self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: Any = None
     ) -> Iterator[Any]:
-        """The ``result`` of each JSON line as it arrives; an ``error`` line is raised. One at a time in a thread."""
+        """Yields the ``result`` of each JSON line on arrival and raises an ``error`` line.
+
+        One stream at a time per thread.
+        """
         # a long silence is normal in a stream, and the kept connection must stay free for other calls
         connection = self._connect(None)
         try:
@@ -226,7 +231,7 @@ class Session:
         return result
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
-        """This thread's connection, made anew where the other side has closed it meanwhile."""
+        """Returns this thread's connection; opens a new one if the other side has closed it."""
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if kept is not None and kept.sock is not None and not select.select([kept.sock], [], [], 0)[0]:
             kept.sock.settimeout(timeout)
@@ -278,7 +283,10 @@ def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
 
 
 def _error(status: int, data: bytes) -> ApiError:
-    """The exception for an answer; its whole body stays at ``.answer`` (a bad configuration has diagnostics there)."""
+    """Returns the exception for an answer.
+
+    ``.answer`` has its whole body, such as the diagnostics of a configuration.
+    """
     try:
         answer = json.loads(data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Layers of configuration → one; the first wins, by rules that depend on the kind of field."""
+"""Merges layers of configuration; the first layer wins, by rules that depend on the kind of field."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ FREE_FORM = ("data", "hyperparameters")
 
 
 def without_nulls(value: Any, *, top: bool = True) -> Any:
-    """``null`` means unset everywhere but in free-form fields."""
+    """Removes nulls, which mean "unset" everywhere except in free-form fields."""
     if isinstance(value, dict):
         return {
             key: part if top and key in FREE_FORM else without_nulls(part, top=False)
@@ -24,7 +24,7 @@ def without_nulls(value: Any, *, top: bool = True) -> Any:
 
 
 def merge(high: Layer, low: Layer) -> dict[str, Any]:
-    """``high`` over ``low``. Values of the wrong kind are kept as they are, to be named by the check."""
+    """Merges ``high`` over ``low``. Values of the wrong type stay as they are; the check reports them."""
     merged = dict(high)
     for key, below in low.items():
         if key not in high:
@@ -37,7 +37,7 @@ def merge(high: Layer, low: Layer) -> dict[str, Any]:
 
 
 def _plain(high: Any, low: Any) -> Any:
-    """Mappings key by key, anything else as a whole."""
+    """Merges mappings key by key; replaces any other value completely."""
     if not isinstance(high, dict) or not isinstance(low, dict):
         return high
     merged = dict(high)
@@ -60,7 +60,7 @@ def _label_names(value: Any) -> list[Any] | None:
 
 
 def _hyperparameters(high: Any, low: Any) -> Any:
-    """Groups recursively; a hyperparameter that has a type, or is a bare value, replaces what is below."""
+    """Merges groups recursively; a hyperparameter with a type, or a plain value, replaces the lower one."""
     if not isinstance(high, dict) or not isinstance(low, dict) or "type" in high or "type" in low:
         return high
     merged = dict(high)
@@ -86,7 +86,7 @@ AZURE_CREDENTIALS = {"connection_string", "account_url", "credential"}
 
 
 def _appended(*same: str) -> Callable[[Any, Any], Any]:
-    """Lists end to end, without the lower entries that agree with a higher one in the fields ``same``."""
+    """Concatenates lists, without the lower entries that equal a higher one in the fields ``same``."""
 
     def rule(high: Any, low: Any) -> Any:
         if not isinstance(high, list) or not isinstance(low, list):
@@ -118,7 +118,7 @@ def _policy_identity(policy: Any) -> Any:
 
 
 def _variables(high: Any, low: Any) -> Any:
-    """The lower layer first, since a later entry wins in the environment of a process."""
+    """Puts the lower layer first, since a later entry wins in the environment of a process."""
     if not isinstance(high, (list, dict)) or not isinstance(low, (list, dict)):
         return high
     if isinstance(high, list) and isinstance(low, list):
@@ -151,7 +151,7 @@ def _nested(rules: Mapping[str, Callable[[Any, Any], Any]]) -> Callable[[Any, An
 
 
 def _arguments(field: str) -> Callable[[Any, Any], Any]:
-    """Arguments of the layer below stand before ours."""
+    """Puts the arguments of the lower layer before those of the higher one."""
 
     def rule(high: Any, low: Any) -> Any:
         return low + high if isinstance(high, list) and isinstance(low, list) else high

@@ -15,7 +15,7 @@ MAX_GRID_POINTS = 100_000
 
 
 def check(config: Config) -> Iterator[Finding]:
-    """All rules over a merged configuration."""
+    """Applies all rules to a merged configuration."""
     for rule in _RULES:
         yield from rule(config)
 
@@ -47,7 +47,7 @@ def _hyperparameters(config: Config) -> Iterator[Finding]:
 
 
 def _grid_points(value: Any) -> int:
-    """The number of combinations, where wrong types count as one value."""
+    """Returns the number of combinations; a value of the wrong type counts as one."""
     if is_group(value):
         return math.prod(_grid_points(part) for part in value.values())
     if not isinstance(value, dict):

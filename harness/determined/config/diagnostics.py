@@ -23,7 +23,7 @@ class Diagnostic:
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The form in which the API carries it."""
+        """Returns the diagnostic in the form of the API."""
         return {
             "severity": self.severity,
             "code": self.code,
@@ -36,7 +36,7 @@ class Diagnostic:
 
 
 def render_path(path: Path) -> str:
-    """``("bind_mounts", 0, "host_path")`` as ``bind_mounts[0].host_path``.
+    """Returns ``("bind_mounts", 0, "host_path")`` as ``bind_mounts[0].host_path``.
 
     >>> render_path(("bind_mounts", 0, "host_path"))
     'bind_mounts[0].host_path'
@@ -51,7 +51,7 @@ def render_path(path: Path) -> str:
 
 
 def render(name: str, lines: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
-    """All problems for people: place, code and message, the source line, a caret, and the help."""
+    """Returns all problems as text: position, code and message, the source line, a caret, and the help."""
     return "\n".join(_render_one(name, lines, each) for each in diagnostics)
 
 
@@ -72,7 +72,7 @@ def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape sequences in a file must not reach the terminal."""
+    """Escapes control characters, so that a file cannot send escape sequences to the terminal."""
     return "".join(
         character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in text
     )

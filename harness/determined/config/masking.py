@@ -1,8 +1,8 @@
-"""Masks the secrets of a configuration for output, as data and as the YAML text that it came from; and the reverse.
+"""Masks the secrets of a configuration for output, as data and as YAML text, and restores masked values.
 
-Secret are: everything below ``data.secrets``; the keys, connection string and credential of ``checkpoint_storage``; the
-password and tokens of ``environment.registry_auth``; environment variables (of tasks and of pods) whose names look like
-secrets; and the password in a URL.
+Secrets are: everything below ``data.secrets``; the keys, connection string and credential of ``checkpoint_storage``;
+the password and tokens of ``environment.registry_auth``; environment variables (of tasks and of pods) whose names look
+like secrets; and the password in a URL.
 """
 
 import functools
@@ -40,7 +40,7 @@ _ANCHOR = re.compile(r"&\S+\s+")
 
 
 class StillMasked(ValueError):
-    """A masked value has no known original. ``path`` names it."""
+    """Raised if a masked value has no known original; ``path`` names it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -51,7 +51,7 @@ class StillMasked(ValueError):
 
 
 def is_secret_name(name: str) -> bool:
-    """Tells whether an environment variable of this name is taken for a secret."""
+    """Returns True if an environment variable of this name is considered a secret."""
     return name.upper() not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
 
 

@@ -7,17 +7,17 @@ from pydantic_core import PydanticCustomError
 
 
 class Model(BaseModel):
-    """A part of the configuration. Unknown keys are refused; ``3`` is a number and ``"3"`` is not."""
+    """A part of the configuration. Refuses unknown keys; ``3`` is a number and ``"3"`` is not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Every field under its upstream name."""
+        """Returns every field under its upstream name."""
         return self.model_dump(mode="json")
 
 
 def wrong(code: str, message: str, *at: str | int) -> PydanticCustomError:
-    """An error of ours; ``at`` leads from the validated value to the part that is wrong."""
+    """Returns an error of our own; ``at`` is the path from the validated value to the wrong part."""
     kind: Any = code  # pydantic wants a literal; ours are all in docs/config-errors.md
     return PydanticCustomError(kind, "{message}", {"message": message, "at": at})
 
@@ -51,7 +51,7 @@ Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Length(Model):
-    """How long: exactly one of batches, records, epochs."""
+    """A length of training: exactly one of batches, records, epochs."""
 
     batches: Count | None = None
     records: Count | None = None
@@ -62,7 +62,7 @@ class Length(Model):
 
     @classmethod
     def of(cls, **unit: int) -> "Length":
-        """``Length.of(batches=100)``."""
+        """Returns a length, for example ``Length.of(batches=100)``."""
         return cls.model_validate(unit)
 
 
@@ -94,7 +94,7 @@ def _checked_length(value: Any) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What a person calls a YAML value.
+    """Describes the type of a YAML value in words.
 
     >>> kind_of({}), kind_of(True), kind_of("a")
     ('a mapping', 'a boolean (true)', 'a text ("a")')

@@ -12,7 +12,7 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size with a suffix; as with docker a ``g`` is 2**30 with or without the ``i``.
+    """Returns the bytes of a size with a suffix; as in docker, ``g`` is 2**30 with or without the ``i``.
 
     >>> parse_size("4g"), parse_size("1.5 KiB"), parse_size("128")
     (4294967296, 1536, 128)
@@ -45,7 +45,7 @@ def _device(value: Any) -> Any:
 
 
 class DeviceFile(Model):
-    """A device of the host, made visible inside."""
+    """A device of the host that the task sees."""
 
     host_path: str
     container_path: str
@@ -53,7 +53,7 @@ class DeviceFile(Model):
 
 
 class Resources(Model):
-    """Slots, and where to find them."""
+    """The number of slots, and the pool that provides them."""
 
     slots_per_trial: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     max_slots: Count | None = None

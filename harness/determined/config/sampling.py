@@ -1,4 +1,4 @@
-"""Values for hyperparameters: drawn at random, or every point of a grid. Pure; expects a checked configuration."""
+"""Values of hyperparameters: random samples, or every point of a grid. Pure; expects a checked configuration."""
 
 import math
 import random
@@ -7,7 +7,9 @@ from typing import Any
 
 
 def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """One value for each hyperparameter, drawn in sorted order of the names so that a seed always means the same.
+    """Returns one value for each hyperparameter.
+
+    Draws in sorted order of the names, so that a seed determines the values.
 
     >>> sample({"lr": {"type": "const", "val": 0.1}, "net": {"width": 8}}, random.Random(0))
     {'lr': 0.1, 'net': {'width': 8}}
@@ -33,13 +35,13 @@ def _draw(hparam: Any, rng: random.Random) -> Any:
 
 
 def _between(low: float, high: float, share: float) -> float:
-    """In [low, high): rounding may neither reach the upper end nor overflow for far ends."""
+    """Returns a number in [low, high): rounding must not reach the upper end, and distant ends must not overflow."""
     value = low * (1.0 - share) + high * share
     return float(value) if low <= value < high else float(low)
 
 
 def grid(hparams: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination; the first name in sorted order changes slowest.
+    """Yields every combination; the first name in sorted order changes slowest.
 
     >>> list(grid({"a": {"type": "categorical", "vals": [1, 2]}, "b": {"type": "const", "val": 0}}))
     [{'a': 1, 'b': 0}, {'a': 2, 'b': 0}]
@@ -63,7 +65,7 @@ def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def grid_size(hparams: Mapping[str, Any]) -> int:
-    """How many points :func:`grid` has, without making them."""
+    """Returns the number of points of :func:`grid` without generating them."""
     return math.prod(_axis_size(hparam) for hparam in hparams.values())
 
 
@@ -98,7 +100,7 @@ def _axis_value(hparam: Any, index: int) -> Any:
 
 
 def _point(low: float, high: float, count: int, index: int) -> float:
-    """One of ``count`` evenly spaced points with both ends; a single one is the middle."""
+    """Returns one of ``count`` evenly spaced points that include both ends; a single point is the middle."""
     if count == 1:
         return low / 2 + high / 2
     share = index / (count - 1)
@@ -106,7 +108,7 @@ def _point(low: float, high: float, count: int, index: int) -> float:
 
 
 def _whole_point(low: int, high: int, count: int, index: int) -> int:
-    """As :func:`_point` in whole numbers, halves away from zero; exact beyond what a float can hold."""
+    """Returns :func:`_point` in whole numbers, halves rounded away from zero; exact beyond the range of floats."""
     if count == 1:
         return _rounded(low + high, 2)
     return _rounded(low * (count - 1) + (high - low) * index, count - 1)

@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
-    """Everything wrong in the shape of ``data``; ``merged`` tells what the layers below it fill in."""
+    """Returns all errors of fields and types in ``data``; ``merged`` includes the values of the lower layers."""
     own = {key: value for key, value in data.items() if key not in CHECKED_APART and key not in DEAD_FIELDS}
     yield from (each for each in of_model(ExperimentConfig, own, ()) if not _may_be_below(each))
     yield from _missing_at_top(merged)
@@ -41,7 +41,7 @@ def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Findin
 
 
 def of_model(model: type[BaseModel], value: Any, path: Path) -> Iterator[Finding]:
-    """What pydantic finds wrong with ``value`` as a ``model``."""
+    """Returns the errors that pydantic finds in ``value`` as a ``model``."""
     try:
         model.model_validate(value)
     except ValidationError as error:
@@ -50,7 +50,7 @@ def of_model(model: type[BaseModel], value: Any, path: Path) -> Iterator[Finding
 
 
 def _may_be_below(finding: Finding) -> bool:
-    """A field that is missing here may come from a lower layer, except inside the entries of a list."""
+    """Returns True if a missing field may come from a lower layer; entries of a list are complete by themselves."""
     return finding.code == "E202" and not any(isinstance(step, int) for step in finding.path)
 
 

@@ -1,4 +1,4 @@
-"""YAML text → plain data, and the line and column of each key and value in it."""
+"""Reads YAML text as plain data with the line and column of each key and value."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _EXAMPLE = 'it begins with lines like "name: my-experiment" and "entrypoint: pyt
 
 @dataclass(frozen=True)
 class Place:
-    """Where a key and its value begin, both counted from 1."""
+    """The positions of a key and its value, counted from 1."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass
 class Source:
-    """A document that was read: ``data`` is a mapping, empty where the text could not be used."""
+    """A parsed document: ``data`` is a mapping, empty if the text cannot be used."""
 
     lines: list[str]
     data: dict[str, Any] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class Source:
 
     @property
     def is_readable(self) -> bool:
-        """Whether ``data`` says what the text says; duplicate keys alone do not spoil it."""
+        """Returns True if ``data`` has the content of the text; duplicate keys are allowed."""
         return all(problem.code == CODE_DUPLICATE for problem in self.problems)
 
 
 def read(text: str) -> Source:
-    """Never raises: whatever is wrong stands in ``problems``."""
+    """Parses a document. Never raises: ``problems`` lists all errors."""
     source = Source(lines=text[:MAX_BYTES].split("\n"))
     refuse = _refuser(source)
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
@@ -85,13 +85,13 @@ def read(text: str) -> Source:
 
 
 def read_value(text: str) -> Any:
-    """A value by itself, as it stands in ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
+    """Parses a single value of ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
     node = compose(text)
     return None if node is None else _Unfolding(Source(lines=[text])).value(node)
 
 
 class _Unfolding:
-    """Nodes → data; aliases are followed, within bounds."""
+    """Converts nodes to data and follows aliases, within limits."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -148,7 +148,7 @@ class _Unfolding:
         return result
 
     def _merge(self, node: Node, path: Path, into: dict[str, Any]) -> None:
-        """YAML's ``<<``: keys of the other mapping that are not given here."""
+        """Applies YAML's ``<<``: adds the keys of the other mapping that are missing here."""
         self._left -= 1
         items = node.items if isinstance(node, SequenceNode) else [node]
         parts = [item for item in items if isinstance(item, MappingNode)]

@@ -1,4 +1,4 @@
-"""Members ↔ the bytes that are kept: a tar, zstd-compressed, equal for equal members."""
+"""Writes an archive from its members: a zstd-compressed tar, equal for equal members."""
 
 import hashlib
 import io
@@ -28,7 +28,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Packed:
-    """A context ready to be sent. ``size`` counts file content; ``skipped`` says what was left out and why.
+    """A packed context. ``size`` counts file content; ``skipped`` lists omitted files with the reasons.
 
     ``followed`` names the links whose targets were packed in their place, as ``path -> target``.
     """
@@ -41,7 +41,7 @@ class Packed:
 
 
 def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
-    """Sorted, owned by root, with times kept; folders take the time of the newest file below, which alone matters."""
+    """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file."""
     ordered = _with_folder_times(sorted(members, key=lambda each: each.path.split("/")))
     buffer = io.BytesIO()
     size = 0

@@ -1,4 +1,4 @@
-"""A context → files below a folder, and nowhere else."""
+"""Unpacks a context below a folder and nowhere else."""
 
 import gzip
 import io
@@ -20,10 +20,10 @@ _CHUNK = 1 << 20
 
 
 def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKED) -> None:
-    """Unpacks below ``target``, which is made where it is missing.
+    """Unpacks a context below ``target``, which is created if necessary.
 
-    Links are made after all files, so that nothing is ever written through one. Raises ContextError for a member
-    that escapes, a device, or more than ``limit`` bytes; what was written until then stays.
+    Links are created after all files, so that nothing is written through a link. Raises ContextError for a member
+    outside of the target, a device, or more than ``limit`` bytes; files that were written before stay.
     """
     try:
         _unpack(data_or_path, target, limit)
@@ -34,7 +34,7 @@ def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKE
 
 
 def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
-    """The same tar, gzip-compressed, for those who know no zstd. Equal for equal contexts."""
+    """Returns the same tar compressed with gzip, for clients without zstd. Equal for equal contexts."""
     buffer = io.BytesIO()
     try:
         with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as out:
@@ -46,9 +46,9 @@ def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
 
 
 def check_unpacked_size(file: IO[bytes], limit: int) -> None:
-    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Keeps no more than a piece in memory.
+    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Needs little memory.
 
-    What is no archive at all is not this function's business.
+    Does not report a file that is no archive.
     """
     reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(file)
     try:
@@ -92,7 +92,7 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
 
 
 def _folder(root: Path, name: str) -> Path:
-    """Makes a folder and those above it; each must be a real folder and no link."""
+    """Creates a folder and its parents; each must be a real folder and not a link."""
     at = root
     for part in name.split("/") if name else ():
         at = at / part

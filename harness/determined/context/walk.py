@@ -1,4 +1,4 @@
-"""Lists a folder: files, folders and links, without those that are ignored or cannot be sent.
+"""Lists the files, folders and links of a folder, without those that are ignored or cannot be sent.
 
 A link to something that is sent stays a link. A link that leaves the folder is followed, so that its target is sent in
 its place, if both belong to one git repository or if ``follow_links`` is set; otherwise it is an error.
@@ -19,7 +19,7 @@ MAX_ENTRIES = 500_000
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to send. ``path`` is relative to the walked folder; ``link`` the target of an inner link."""
+    """An entry to send. ``path`` is relative to the walked folder; ``link`` is the target of an inner link."""
 
     path: str
     source: Path
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass
 class Walk:
-    """Entries in sorted order; what was left out although no pattern asked for it; links that were followed."""
+    """The entries in sorted order, the entries omitted without a pattern, and the followed links."""
 
     entries: list[Entry] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -77,7 +77,10 @@ class _Walker:
         return result
 
     def _entries(self) -> Iterator[Entry]:
-        """Folders are listed with the regions that enclose them, innermost last; a followed folder is a region."""
+        """Yields entries.
+
+        Each folder comes with its enclosing regions, innermost last; a followed folder is a region.
+        """
         regions: tuple[Region, ...] = (Region(str(self._root), ""),)
         pending: list[tuple[str, Path, tuple[Region, ...]]] = [("", self._root, regions)]
         while pending:
@@ -116,7 +119,7 @@ class _Walker:
     def _entry(
         self, path: str, child: "os.DirEntry[str]", regions: tuple[Region, ...]
     ) -> tuple[Entry | None, Region | None]:
-        """The entry, and the region that it begins if it is a followed link to a folder."""
+        """Returns the entry, and the region that it begins if it is a followed link to a folder."""
         if child.is_symlink():
             return self._link(path, child.path, regions)
         try:

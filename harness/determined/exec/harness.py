@@ -18,11 +18,11 @@ _FRAMEWORKS = ("torch", "deepspeed", "horovod")
 
 
 class WrongKind(DeterminedError):
-    """A class that cannot be trained here."""
+    """Raised for a class that cannot be trained here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 when trained to the end or preempted; a user's exception leaves with its own traceback."""
+    """Returns 0 after complete training or preemption; an exception of the user's code propagates."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = environment.current()
     test_mode = "--test-mode" in words or bool(environ.get(environment.TEST_MODE))
@@ -49,8 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """For imports: nothing of torch is garbage. To look for some takes a fifth of its import, and then a while at each
-    full collection of the training."""
+    """Suspends garbage collection during imports and freezes their objects.
+
+    Nothing of torch is garbage. Collecting costs a fifth of its import, and then time at each full collection in
+    training.
+    """
     gc.disable()
     try:
         yield
@@ -60,7 +63,7 @@ def uncollected() -> Iterator[None]:
 
 
 def check_kind(found: Any, spec: str, environ: Mapping[str, str]) -> None:
-    """Raises WrongKind where the launch layer cannot run what was found."""
+    """Raises WrongKind if the launch layer cannot run the class."""
     from determined.pytorch import PyTorchTrial
     from determined.pytorch.deepspeed import DeepSpeedTrial
 

@@ -12,13 +12,15 @@ from determined.errors import DeterminedError
 
 
 class NoSuchClass(DeterminedError):
-    """A trial class that is not where its name says."""
+    """Raised if a trial class is not where its name says."""
 
 
 def find(spec: str) -> Any:
-    """What ``spec`` names; the class may be nested. Folders need not be packages and begin at the current folder.
+    """Returns the class that ``spec`` names; it may be nested.
 
-    Raises NoSuchClass; an exception inside the user's module passes as it is.
+    Folders begin at the current folder and need no package file.
+
+    Raises NoSuchClass; an exception inside the user's module propagates.
     """
     where, _, name = spec.rpartition(":")
     if not where or not name:
@@ -71,7 +73,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _others(module: ModuleType) -> str:
-    """The classes that the module itself defines, as a hint."""
+    """Returns the classes that the module itself defines, as a hint."""
     own = [
         name
         for name, value in vars(module).items()

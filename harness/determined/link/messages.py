@@ -1,12 +1,12 @@
 """Messages between master and agent over the websocket, as JSON text frames.
 
-Level-triggered: the master sends the *whole* wish for an agent, the agent answers with the *whole* truth. A lost
-message is repaired by the next one; a restart of either side is no special case. See docs/agent-protocol.md.
+Level-triggered: the master sends the *whole* desired state of an agent, the agent answers with its *whole* reported
+state. The next message repairs a lost one; a restart of either side is no special case. See docs/agent-protocol.md.
 
-Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>``, sends
-:class:`Hello`; the master answers :class:`Welcome` or :class:`Refuse` and closes. Then the agent sends :class:`Truth`
-whenever something changed (and at least every ``heartbeat_seconds``), the master sends :class:`Wish` whenever the wish
-changed and once after each Welcome.
+Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>`` and sends
+:class:`Hello`; the master answers :class:`Welcome`, or :class:`Refuse` and closes. Then the agent sends
+:class:`ReportedState` after every change (and at least every ``heartbeat_seconds``), and the master sends
+:class:`DesiredState` after every change and once after each Welcome.
 """
 
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ class _Message(BaseModel):
 
 
 class SlotFacts(_Message):
-    """One slot of an agent. ``id`` is the device index, stable over restarts."""
+    """One slot of an agent. ``id`` is the device index, which is stable over restarts."""
 
     id: int
     type: Literal["cpu", "cuda", "rocm"] = "cpu"
@@ -33,7 +33,7 @@ class SlotFacts(_Message):
 
 
 class RankExit(_Message):
-    """How one worker process inside a container ended, as its wrapper wrote it down."""
+    """The end of one worker process inside a container, as its wrapper recorded it."""
 
     rank: int
     code: int | None = None
@@ -47,10 +47,10 @@ class RankExit(_Message):
 
 
 class ContainerExit(_Message):
-    """How a container ended.
+    """The end of a container.
 
-    ``kind``: ``exited`` (by itself, ``code`` or ``signal`` say how), ``killed`` (because the master wished it stopped),
-    ``failed_to_start`` (the task's or user's fault: bad context, bad mount, no such environment; ``message`` says),
+    ``kind``: ``exited`` (by itself, with ``code`` or ``signal``), ``killed`` (because the master wanted it stopped),
+    ``failed_to_start`` (caused by the task or its user: bad context, bad mount, no such environment; see ``message``),
     ``system`` (agent, engine or shim failed; not the task's fault).
     """
 
@@ -62,7 +62,7 @@ class ContainerExit(_Message):
 
 
 class ReportedContainer(_Message):
-    """One container as its agent sees it."""
+    """The state of one container as its agent sees it."""
 
     container_id: str
     allocation_id: str
@@ -104,7 +104,7 @@ class ContextRef(_Message):
 
 
 class ContainerSpec(_Message):
-    """All that an agent needs to start a container; it asks for nothing else but the context's bytes."""
+    """All data that an agent needs to start a container, except for the content of the context."""
 
     task_id: str
     task_type: str = "TRIAL"
@@ -131,7 +131,7 @@ class ContainerSpec(_Message):
 
 
 class DesiredContainer(_Message):
-    """One container as the master wants it. ``stopped`` kills at once; a graceful end is asked of the task itself."""
+    """One container as the master wants it. ``stopped`` kills immediately; the task itself handles a graceful end."""
 
     container_id: str
     allocation_id: str
@@ -157,8 +157,11 @@ class Refuse(_Message):
 
 
 class DesiredState(_Message):
-    """Every container that the master knows on this agent. One that the agent has and the wish lacks is to be
-    stopped if it runs, and forgotten once it has ended and its output was acknowledged."""
+    """All containers that the master knows on this agent.
+
+    A container that only the agent has is stopped if it runs, and forgotten once it has ended and its output was
+    acknowledged.
+    """
 
     kind: Literal["wish"] = "wish"
     master_epoch: int
@@ -188,8 +191,8 @@ class OutputLine(_Message):
 class OutputBatch(_Message):
     """``POST /detent/agents/{agent_id}/output``: lines of one container from byte ``start`` to byte ``end``.
 
-    The master stores lines and offset in one transaction and answers :class:`OutputAck`. Where ``start`` is not what it
-    has committed, nothing is stored and the answer says where to go on.
+    The master stores lines and offset in one transaction and answers :class:`OutputAck`. If ``start`` is not the
+    committed offset, nothing is stored, and the answer has the offset to continue from.
     """
 
     container_id: str

@@ -1,4 +1,4 @@
-"""Chooses what a clean-up removes: what is too old, and the oldest of what is too much."""
+"""Selects the files that a clean-up removes: those that are too old, and the oldest beyond a total size."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ MIN_AGE_SECONDS = 600.0
 
 
 class Entry(NamedTuple):
-    """A file or folder that nothing names. ``changed`` in seconds since the epoch."""
+    """A file or folder without a reference. ``changed`` in seconds since the epoch."""
 
     name: str
     changed: float

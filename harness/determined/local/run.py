@@ -1,4 +1,4 @@
-"""``det experiment create --local``: the same configuration and context, run here without a master."""
+"""``det experiment create --local``: runs the same configuration and context here without a master."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def run_local(
     follow_links: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
-    """0 where the trial ended well, 1 where it did not. Raises ConfigError and ContextError before anything runs."""
+    """Returns 0 if the trial succeeded, else 1. Raises ConfigError and ContextError before the trial starts."""
     with tempfile.TemporaryDirectory(prefix="det-local-") as scratch:
         config = _checked(check(text, name=name, defaults=[_storage(Path(scratch), test_mode)]))
         packed = pack(context, includes, follow_links=follow_links)
@@ -145,7 +145,7 @@ def _variables(
 
 
 def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path) -> tuple[int, str | None]:
-    """Exit code and, where it can be told, the user's own line at fault."""
+    """Returns the exit code and, if it is known, the line of the user's code that failed."""
     shown = str(context).rstrip("/") or "/"
 
     def rename(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The protocol of checkpoint storage, and the storage that a configuration names."""
+"""The protocol of checkpoint storage, and the choice of the storage for a configuration."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ Finish = Callable[[Path], None]
 
 
 def is_checkpoint_id(text: str) -> bool:
-    """True for a UUID as ``str(uuid.uuid4())`` writes it. Nothing else names a checkpoint."""
+    """Returns True for a UUID as ``str(uuid.uuid4())`` writes it, the only form of a checkpoint id."""
     return re.fullmatch(CHECKPOINT_ID_PATTERN, text) is not None
 
 
 def checkpoint_folder(root: Path, uuid: str) -> Path:
     """Returns the folder of a checkpoint below ``root``. Raises StorageError if ``uuid`` is not a UUID.
 
-    Every path that contains a checkpoint's id is made here, in tasks and in the master.
+    All code, in tasks and in the master, builds paths from checkpoint ids with this function.
     """
     if not is_checkpoint_id(uuid):
         raise StorageError(f"{uuid[:80]!r} is not the id of a checkpoint, which is a UUID in lower case")
