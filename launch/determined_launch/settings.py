@@ -45,7 +45,7 @@ def read(environ: Mapping[str, str]) -> LaunchSettings:
     )
 
 
-def seconds(value: Any, name: str) -> float:
+def seconds(value: object, name: str) -> float:
     """Returns a duration of the configuration in seconds, 0 if it is empty.
 
     Raises LaunchError with the setting's name.
@@ -58,12 +58,12 @@ def seconds(value: Any, name: str) -> float:
         raise LaunchError(f"{name}: {error}") from None
 
 
-def _mapping(config: Any, name: str) -> Mapping[str, Any]:
+def _mapping(config: object, name: str) -> Mapping[str, Any]:
     value = config.get(name) if isinstance(config, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(shlex.split(value))
     return tuple(str(word) for word in value) if isinstance(value, list) else ()

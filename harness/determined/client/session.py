@@ -125,7 +125,7 @@ class Session:
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -158,7 +158,7 @@ class Session:
                 self._sleep(delay)
 
     def stream(
-        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: Any = None
+        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: object = None
     ) -> Iterator[Any]:
         """Yields the ``result`` of each JSON line on arrival and raises an ``error`` line.
 
@@ -187,7 +187,7 @@ class Session:
         self,
         method: str,
         path: str,
-        body: Any,
+        body: object,
         query: Mapping[str, Any] | None,
         headers: Mapping[str, str] | None,
         timeout: float | None,
@@ -200,7 +200,7 @@ class Session:
             raise self._unreachable(error, unsent=connection.sock is None) from None
 
     def _exchange(
-        self, connection: http.client.HTTPConnection, method: str, url: str, body: Any, headers: Mapping[str, str]
+        self, connection: http.client.HTTPConnection, method: str, url: str, body: object, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         if connection.sock is None:
             try:
@@ -257,7 +257,7 @@ class Session:
         connection.close()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

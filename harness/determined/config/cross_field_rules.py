@@ -177,13 +177,13 @@ def _int(config: Config, section: str, field: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _entries(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
     for index, entry in enumerate(value if isinstance(value, list) else []):
         if isinstance(entry, dict):
             yield index, entry
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

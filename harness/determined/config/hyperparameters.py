@@ -60,7 +60,7 @@ TYPES: dict[str, type[Model]] = {
 }
 
 
-def is_group(value: Any) -> bool:
+def is_group(value: object) -> bool:
     """Returns True for a mapping without ``type``, which contains further hyperparameters."""
     return isinstance(value, dict) and "type" not in value
 

@@ -8,7 +8,7 @@ from determined.config.model import Model, kind_of, wrong
 from determined_launch.durations import parse_duration
 
 
-def _seconds(value: Any) -> Any:
+def _seconds(value: object) -> Any:
     if isinstance(value, str):
         try:
             return parse_duration(value)

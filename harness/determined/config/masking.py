@@ -115,7 +115,7 @@ def unmasked_text(text: str, config: Mapping[str, Any], original: str) -> str:
             if path[:2] == _VARIABLES:
                 variables.setdefault(shown, value)
 
-    def real(path: Path, value: Any, name: str | None) -> Any:
+    def real(path: Path, value: object, name: str | None) -> Any:
         if not isinstance(value, str) or MASK not in value or _masked_leaf(path, value, name, again=True) is None:
             return None
         found = by_path.get((path, value))
@@ -159,7 +159,7 @@ _cached_text = functools.lru_cache(maxsize=512)(_masked_text)
 _cached_long_text = functools.lru_cache(maxsize=8)(_masked_text)
 
 
-def _masked_leaf(path: Path, value: Any, name: str | None, *, again: bool = False) -> str | None:
+def _masked_leaf(path: Path, value: object, name: str | None, *, again: bool = False) -> str | None:
     """Returns what is shown in place of a secret, or None where the value is none.
 
     ``name`` is the field ``name`` beside the value, as pods have it for their variables. ``again``: a value that is
@@ -189,7 +189,7 @@ def _is_secret_field(path: Path) -> bool:
     return path[:2] == ("data", "secrets")
 
 
-def _masked_value(path: Path, value: Any, name: str | None) -> Any:
+def _masked_value(path: Path, value: object, name: str | None) -> Any:
     if isinstance(value, dict):
         beside = value.get("name")
         return {
@@ -202,7 +202,7 @@ def _masked_value(path: Path, value: Any, name: str | None) -> Any:
     return value if shown is None else shown
 
 
-def _leaves(path: Path, value: Any, name: str | None) -> Iterator[tuple[Path, Any, str | None]]:
+def _leaves(path: Path, value: object, name: str | None) -> Iterator[tuple[Path, Any, str | None]]:
     if isinstance(value, dict):
         beside = value.get("name")
         for key, each in value.items():

@@ -17,7 +17,7 @@ def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     return {name: _draw(hparams[name], rng) for name in sorted(hparams)}
 
 
-def _draw(hparam: Any, rng: random.Random) -> Any:
+def _draw(hparam: object, rng: random.Random) -> Any:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:
@@ -69,7 +69,7 @@ def grid_size(hparams: Mapping[str, Any]) -> int:
     return math.prod(_axis_size(hparam) for hparam in hparams.values())
 
 
-def _axis_size(hparam: Any) -> int:
+def _axis_size(hparam: object) -> int:
     if not isinstance(hparam, Mapping):
         return 1
     if "type" not in hparam:
@@ -82,7 +82,7 @@ def _axis_size(hparam: Any) -> int:
     return int(hparam["count"]) if kind in ("double", "log") else 1
 
 
-def _axis_value(hparam: Any, index: int) -> Any:
+def _axis_value(hparam: object, index: int) -> Any:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:

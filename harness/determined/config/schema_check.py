@@ -40,7 +40,7 @@ def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Findin
         yield from _group(data["hyperparameters"], ("hyperparameters",))
 
 
-def of_model(model: type[BaseModel], value: Any, path: Path) -> Iterator[Finding]:
+def of_model(model: type[BaseModel], value: object, path: Path) -> Iterator[Finding]:
     """Returns the errors that pydantic finds in ``value`` as a ``model``."""
     try:
         model.model_validate(value)
@@ -65,7 +65,7 @@ def _missing_at_top(merged: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("E202", (), f'missing field "{field}"', hint)
 
 
-def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: Any, merged: Any) -> Iterator[Finding]:
+def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: object, merged: object) -> Iterator[Finding]:
     if not isinstance(merged, dict):
         yield Finding("E201", (field,), f'"{field}" is {kind_of(merged)}, expected a mapping')
         return
@@ -99,7 +99,7 @@ def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: Any, m
     yield from (each for each in of_model(model, merged, (field,)) if each.code == "E202" and len(each.path) <= 2)
 
 
-def _group(value: Any, path: Path) -> Iterator[Finding]:
+def _group(value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, dict):
         yield Finding("E201", path, f'"{render_path(path)}" is {kind_of(value)}, expected a mapping')
         return
@@ -212,7 +212,7 @@ def _fields_at(model: type[BaseModel], loc: Path) -> list[str]:
     return names + list(DEAD_FIELDS) if model is ExperimentConfig else names
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _model_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

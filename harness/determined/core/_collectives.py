@@ -23,10 +23,10 @@ _RANK = struct.Struct("!I")
 class Collectives(Protocol):
     """Collective operations of a group of workers. All members call the same operations in the same order."""
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         """Returns the values of all members in rank order on the chief, None elsewhere."""
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:
         """Returns the chief's value on every member."""
 
     def close(self) -> None:
@@ -36,10 +36,10 @@ class Collectives(Protocol):
 class SingleProcessCollectives:
     """Collective operations of a group with one member."""
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         return [value]
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:
         return value
 
     def close(self) -> None:
@@ -66,10 +66,10 @@ class ChiefCollectives:
                 else:
                     self._workers[rank] = peer
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         return [value, *(pickle.loads(_receive(self._workers[rank], rank)) for rank in sorted(self._workers))]
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:
         data = pickle.dumps(value)
         for rank in sorted(self._workers):
             _send(self._workers[rank], data, rank)
@@ -96,11 +96,11 @@ class WorkerCollectives:
         # the chief may still be busy with others
         handshake.prove(self._chief, key, _RANK.pack(rank), ends=_ENDS, patience=PATIENCE_SECONDS)
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         _send(self._chief, pickle.dumps(value), 0)
         return None
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:
         return pickle.loads(_receive(self._chief, 0))
 
     def close(self) -> None:

@@ -143,7 +143,7 @@ class DistributedContext:
         """Returns the number of machines, like :meth:`get_cross_size`."""
         return self.cross_size
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         """Returns the values of all workers in rank order on the chief, None on the other workers.
 
         Args:
@@ -151,7 +151,7 @@ class DistributedContext:
         """
         return self._collectives.gather(value)
 
-    def allgather(self, value: Any) -> list[Any]:
+    def allgather(self, value: object) -> list[Any]:
         """Returns the values of all workers in rank order, on every worker.
 
         Args:
@@ -159,7 +159,7 @@ class DistributedContext:
         """
         return list(self._collectives.broadcast(self._collectives.gather(value)))
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:
         """Returns the chief's value on every worker.
 
         Args:
@@ -167,7 +167,7 @@ class DistributedContext:
         """
         return self._collectives.broadcast(value)
 
-    def gather_local(self, value: Any) -> list[Any] | None:
+    def gather_local(self, value: object) -> list[Any] | None:
         """Returns the values of this machine's workers on its first worker, None on the others.
 
         Args:
@@ -175,7 +175,7 @@ class DistributedContext:
         """
         return self._local.gather(value)
 
-    def allgather_local(self, value: Any) -> list[Any]:
+    def allgather_local(self, value: object) -> list[Any]:
         """Returns the values of this machine's workers in rank order, on each of them.
 
         Args:
@@ -183,7 +183,7 @@ class DistributedContext:
         """
         return list(self._local.broadcast(self._local.gather(value)))
 
-    def broadcast_local(self, value: Any) -> Any:
+    def broadcast_local(self, value: object) -> Any:
         """Returns the value of this machine's first worker on each worker of the machine.
 
         Args:

@@ -57,7 +57,7 @@ def check_sendable(metrics: Mapping[str, Any]) -> None:
             )
 
 
-def _unsendable(value: Any) -> Any:
+def _unsendable(value: object) -> Any:
     if isinstance(value, dict):
         return next((found for item in value.values() if (found := _unsendable(item)) is not None), None)
     if isinstance(value, list):
@@ -65,7 +65,7 @@ def _unsendable(value: Any) -> Any:
     return None if value is None or isinstance(value, (bool, int, float, str)) else value
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     """Returns the number of elements: ``numel()`` of torch tensors, ``size`` of numpy arrays and similar types."""
     numel = getattr(value, "numel", None)
     count = numel() if callable(numel) else getattr(value, "size", None)

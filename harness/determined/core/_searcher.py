@@ -70,7 +70,7 @@ class SearcherContext:
         self._train = train
         self._is_chief = is_chief
 
-    def operations(self, *_: Any, **__: Any) -> Iterator[SearcherOperation]:
+    def operations(self, *_: object, **__: object) -> Iterator[SearcherOperation]:
         """Yields one operation of length ``searcher.max_length``, or none if the configuration has no such length.
 
         All arguments are accepted for compatibility and ignored.

@@ -62,7 +62,7 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def check_kind(found: Any, spec: str, environ: Mapping[str, str]) -> None:
+def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
     """Raises WrongKind if the launch layer cannot run the class."""
     from determined.pytorch import PyTorchTrial
     from determined.pytorch.deepspeed import DeepSpeedTrial

@@ -39,7 +39,7 @@ def main() -> int:
         return process.start_failure(argv, error)
 
 
-def build(entrypoint: Any, peers: RendezvousFacts, python: str, wanted: str | None = None) -> list[str]:
+def build(entrypoint: object, peers: RendezvousFacts, python: str, wanted: str | None = None) -> list[str]:
     """Returns the argv of a configured entrypoint.
 
     A trial class runs under the launch layer for its slots; the log says so.

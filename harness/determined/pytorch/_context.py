@@ -73,7 +73,7 @@ class PyTorchTrialContext(TrialContext):
         self.optimizers.append(wrapped)
         return wrapped
 
-    def wrap_lr_scheduler(self, lr_scheduler: Any, step_mode: LRScheduler.StepMode, frequency: int = 1) -> LRScheduler:
+    def wrap_lr_scheduler(self, lr_scheduler: object, step_mode: LRScheduler.StepMode, frequency: int = 1) -> LRScheduler:
         """Makes the scheduler's state part of checkpoints; the trainer steps the scheduler.
 
         Args:
@@ -88,7 +88,7 @@ class PyTorchTrialContext(TrialContext):
         self.lr_schedulers.append(wrapped)
         return wrapped
 
-    def wrap_scaler(self, scaler: Any) -> Any:
+    def wrap_scaler(self, scaler: object) -> Any:
         """Makes a gradient scaler's state part of checkpoints and returns the scaler.
 
         Args:
@@ -104,7 +104,7 @@ class PyTorchTrialContext(TrialContext):
         return scaler
 
     def configure_apex_amp(
-        self, models: Any, optimizers: Any = None, enabled: bool = True, opt_level: str = "O1", **_: Any
+        self, models: object, optimizers: object = None, enabled: bool = True, opt_level: str = "O1", **_: object
     ) -> Any:
         """Raises NotImplementedError because NVIDIA no longer maintains ``apex.amp``; use torch's mixed precision.
 
@@ -207,7 +207,7 @@ class PyTorchTrialContext(TrialContext):
         """
         inner = to_wrap.forward
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(*args: object, **kwargs: object) -> Any:
             with torch.autocast(self.device.type):
                 return inner(*args, **kwargs)
 

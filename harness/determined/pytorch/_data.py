@@ -298,5 +298,5 @@ class PlainBatches:
             yield batch
 
 
-def _as_is(batch: Any) -> Any:
+def _as_is(batch: object) -> Any:
     return batch

@@ -56,11 +56,11 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
             state_dict = {key.removeprefix(_PREFIX): value for key, value in state_dict.items()}
         return self.module.load_state_dict(state_dict, *args, **kwargs)
 
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
+    def named_parameters(self, *args: object, **kwargs: object) -> Iterator[tuple[str, nn.Parameter]]:
         """Yields the names and parameters of the wrapped model."""
         yield from self.module.named_parameters(*args, **kwargs)
 
-    def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    def named_buffers(self, *args: object, **kwargs: object) -> Iterator[tuple[str, torch.Tensor]]:
         """Yields the names and buffers of the wrapped model."""
         yield from self.module.named_buffers(*args, **kwargs)
 

@@ -29,7 +29,7 @@ class GradientSync(Protocol):
         """Returns the model to use; all slots then have the chief's weights."""
         ...
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:
         """Returns the optimizer to use, which expects ``passes`` backward passes per step."""
         ...
 
@@ -37,11 +37,11 @@ class GradientSync(Protocol):
         """Suspends the exchange inside the block: gradients accumulate on each slot, and no step follows."""
         ...
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: object) -> None:
         """Completes the exchange, so that gradients are averages over all slots."""
         ...
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+    def stepping(self, optimizer: object) -> contextlib.AbstractContextManager[Any]:
         """Wraps the optimizer's own step."""
         ...
 
@@ -56,16 +56,16 @@ class NoSync:
     def model(self, model: nn.Module) -> nn.Module:
         return model
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:
         return optimizer
 
     def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: object) -> None:
         pass
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+    def stepping(self, optimizer: object) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
@@ -146,7 +146,7 @@ class HorovodSync(NoSync):
 def follow(model: nn.Module, broadcast: Broadcast) -> None:
     """Copies the chief's buffers to all slots before each forward pass in training."""
 
-    def before_forward(module: nn.Module, _: Any) -> None:
+    def before_forward(module: nn.Module, _: object) -> None:
         if module.training and torch.is_grad_enabled():
             share(module, broadcast)
 

@@ -53,7 +53,7 @@ def fit_arguments(config: dict[str, Any], hparams: dict[str, Any]) -> dict[str, 
     if length is None and searcher.get("max_time") is not None:
         length = {"epochs" if searcher.get("time_metric") == "epochs" else "batches": searcher["max_time"]}
 
-    def unit(value: Any) -> TrainUnit | None:
+    def unit(value: object) -> TrainUnit | None:
         return from_config(
             value,
             records_per_epoch=int(config.get("records_per_epoch") or 0),

@@ -239,7 +239,7 @@ class Loop:
 class _Closing:
     """Iterates over a loader and stops its workers at the end of the block."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: object) -> None:
         self._source = source
 
     def __iter__(self) -> Any:

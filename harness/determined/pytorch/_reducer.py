@@ -62,7 +62,7 @@ class SimpleMetricReducer(MetricReducer):
         self._function = function
         self.values: list[Any] = []
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         """Adds one value.
 
         Args:
@@ -123,7 +123,7 @@ def load_reducer_state(reducer: MetricReducer, state: dict[str, Any]) -> None:
         vars(reducer).update(state)
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     """Returns False for contexts, models and functions; they belong to the code and are not saved with a reducer."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.Tensor)):
         return True

@@ -16,7 +16,7 @@ class TrainingMetrics:
         self._pending: list[dict[str, Any]] = []
         self._values: dict[str, list[Any]] = {}
 
-    def add(self, output: Any) -> None:
+    def add(self, output: object) -> None:
         """Adds what ``train_batch`` returned."""
         if isinstance(output, torch.Tensor):
             output = {"loss": output}

@@ -30,11 +30,11 @@ class TrialAdapter(Protocol):
         """Returns the trial's context."""
         ...
 
-    def training_data(self, loader: Any) -> Data:
+    def training_data(self, loader: object) -> Data:
         """Returns the data of the training loop; an epoch has one item for each batch."""
         ...
 
-    def validation_data(self, loader: Any) -> Data:
+    def validation_data(self, loader: object) -> Data:
         """Returns the data of a validation, one item for each call of ``evaluate_batch``."""
         ...
 
@@ -58,10 +58,10 @@ class PyTorchAdapter:
         self.trial = trial
         self.context = context
 
-    def training_data(self, loader: Any) -> Data:
+    def training_data(self, loader: object) -> Data:
         return batches(self.context, loader, TRAINING_DATA, repeat=True)
 
-    def validation_data(self, loader: Any) -> Data:
+    def validation_data(self, loader: object) -> Data:
         return batches(self.context, loader, VALIDATION_DATA, repeat=False)
 
     def global_batch_size(self) -> int | None:
@@ -74,7 +74,7 @@ class PyTorchAdapter:
         if not move and not pauses:
             return plain
 
-        def train(batch: Any, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:
             data = context.to_device(batch) if move else batch
             if not pauses or (steps + 1) % aggregation == 0:
                 return plain(data, epoch, steps)
@@ -89,7 +89,7 @@ class PyTorchAdapter:
         if context._amp_scaler is None:
             return plain
 
-        def train(batch: Any, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:
             with torch.autocast(context.device.type):
                 metrics = plain(batch, epoch, steps)
             context._update_amp_scaler()
@@ -102,7 +102,7 @@ class PyTorchAdapter:
         return state, Checkpointer(self.trial, self.context, callbacks, state)
 
 
-def batches(context: TrialContext, loader: Any, purpose: int, *, repeat: bool) -> Data:
+def batches(context: TrialContext, loader: object, purpose: int, *, repeat: bool) -> Data:
     """Returns this slot's share of a loader; with ``repeat`` all slots get equally many batches."""
     own = _rng.mix(context.get_trial_seed(), purpose)
     if isinstance(loader, DataLoader):

@@ -68,7 +68,7 @@ class TrialContext:
         self._reducers.append((made, name, for_training, for_validation))
         return made
 
-    def to_device(self, data: Any) -> Any:
+    def to_device(self, data: object) -> Any:
         """Moves tensors and arrays to this slot's device and returns the result.
 
         Args:
@@ -148,7 +148,7 @@ class TrialContext:
         """Returns True if the end of training was requested."""
         return self._stop_requested
 
-    def set_profiler(self, *args: Any, **kwargs: Any) -> None:
+    def set_profiler(self, *args: object, **kwargs: object) -> None:
         """Does nothing but log a warning; all arguments are ignored. Use ``torch.profiler`` in the trial."""
         logger.warning("set_profiler has no effect; use torch.profiler in the trial")
 

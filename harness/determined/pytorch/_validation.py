@@ -28,7 +28,7 @@ class Validation:
         context: TrialContext,
         callbacks: dict[str, PyTorchCallback],
         batches: Data,
-        loader: Any,
+        loader: object,
         *,
         leave: Callable[[], bool],
         limit: int | None = None,
@@ -112,7 +112,7 @@ class Validation:
             for key in every
         }
 
-    def _plain_call(self, data: Any) -> Any:
+    def _plain_call(self, data: object) -> Any:
         return self._trial.evaluate_batch(data)  # type: ignore[call-arg]
 
     def _full(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Connection:
         except OSError as error:
             raise Closed(str(error)) from None
 
-    def send_json(self, kind: int, value: Any) -> None:
+    def send_json(self, kind: int, value: object) -> None:
         self.send(kind, json.dumps(value).encode())
 
     def receive(self) -> tuple[int, bytes]:

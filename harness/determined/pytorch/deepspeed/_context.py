@@ -34,7 +34,7 @@ class DeepSpeedTrialContext(TrialContext):
         self.models.append(model)
         return model
 
-    def set_mpu(self, mpu: Any) -> None:
+    def set_mpu(self, mpu: object) -> None:
         """Raises NotImplementedError: model parallel units are not supported.
 
         Args:

@@ -48,12 +48,12 @@ class EngineWork:
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
             )
 
-    def training_data(self, loader: Any) -> Data:
+    def training_data(self, loader: object) -> Data:
         data = batches(self.context, loader, TRAINING_DATA, repeat=True)
         self._training = TrainingData(data, self.context.get_num_micro_batches_per_slot())
         return self._training
 
-    def validation_data(self, loader: Any) -> Data:
+    def validation_data(self, loader: object) -> Data:
         return ValidationData(batches(self.context, loader, VALIDATION_DATA, repeat=False))
 
     def global_batch_size(self) -> int | None:
@@ -65,7 +65,7 @@ class EngineWork:
         if count == 1:
             return one
 
-        def train(stream: Any, epoch: int, steps: int) -> Any:
+        def train(stream: object, epoch: int, steps: int) -> Any:
             return averaged([one(stream, epoch, steps) for _ in range(count)])
 
         return train
