@@ -32,7 +32,7 @@ _FOLDERS = ("client", "core", "errors", "experimental", "launch", "pytorch")
 _FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # the parts of the package have several types
     """Loads a part when it is first named: ``import determined`` alone stays as cheap as its version number."""
     import importlib
 

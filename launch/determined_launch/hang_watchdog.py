@@ -109,7 +109,7 @@ class HangWatch:
         facts = self._context.facts
         return list(zip(facts.addresses, containers.ports(facts, self._context.environ), strict=True))[1:]
 
-    def _ask(self, address: str, port: int, verb: str) -> Any:
+    def _ask(self, address: str, port: int, verb: str) -> object:
         try:
             key = containers.key(self._context.environ)
             return client.ask(address, port, key, {"verb": verb}, patience=_ASK_SECONDS)

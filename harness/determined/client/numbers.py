@@ -6,7 +6,7 @@ from typing import Any
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def to_wire(value: object) -> Any:
+def to_wire(value: object) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
     """Returns a copy in which every float can be written as JSON.
 
     >>> to_wire({"a": [float("nan"), 1.5]})
@@ -23,7 +23,7 @@ def to_wire(value: object) -> Any:
     return value
 
 
-def from_wire(value: object) -> Any:
+def from_wire(value: object) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
     """Reverts :func:`to_wire`.
 
     >>> from_wire({"a": "-Infinity"})

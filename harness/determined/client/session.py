@@ -105,19 +105,19 @@ class Session:
         text = urlencode(pairs, doseq=True)
         return self._prefix + quote(path, safe="/:@!$&'()*+,;=%") + (f"?{text}" if text else "")
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
         """Returns the decoded answer of a GET."""
         return self.request("GET", path, query=query, **options)
 
-    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
         """Returns the decoded answer of a POST."""
         return self.request("POST", path, {} if body is None else body, **options)
 
-    def patch(self, path: str, body: Any = None, **options: Any) -> Any:
+    def patch(self, path: str, body: Any = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
         """Returns the decoded answer of a PATCH."""
         return self.request("PATCH", path, {} if body is None else body, **options)
 
-    def delete(self, path: str, **options: Any) -> Any:
+    def delete(self, path: str, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
         """Returns the decoded answer of a DELETE."""
         return self.request("DELETE", path, **options)
 
@@ -131,7 +131,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry: Retry | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
         """Returns the answer, decoded if it is JSON and as bytes otherwise.
 
         Raises :class:`ApiError` and its subclasses.
@@ -257,7 +257,7 @@ class Session:
         connection.close()
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -271,7 +271,7 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
+def _decode(response: http.client.HTTPResponse, data: bytes) -> object:
     if response.status != 200:
         error = _error(response.status, data)
         if response.headers.get("Retry-After"):

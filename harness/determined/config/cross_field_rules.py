@@ -46,7 +46,7 @@ def _hyperparameters(config: Config) -> Iterator[Finding]:
         yield Finding("E310", ("hyperparameters",), message, hint, "key")
 
 
-def _grid_points(value: Any) -> int:
+def _grid_points(value: Any) -> int:  # noqa: ANN401  # a value of a YAML document
     """Returns the number of combinations; a value of the wrong type counts as one."""
     if is_group(value):
         return math.prod(_grid_points(part) for part in value.values())
@@ -63,7 +63,7 @@ def _grid_points(value: Any) -> int:
     return count
 
 
-def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:
+def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:  # noqa: ANN401  # a value of a YAML document
     if is_group(value):
         for name, part in value.items():
             yield from _ranges(part, (*path, name), is_grid)

@@ -11,7 +11,7 @@ DEVICES = ("cpu", "cuda", "rocm")
 _VARIABLE = re.compile(r"[^=\0]+(=.*)?\Z", re.DOTALL)
 
 
-def per_device(value: object) -> Any:
+def per_device(value: object) -> Any:  # noqa: ANN401  # a value of a YAML document
     """Returns one value for all devices, or a mapping by device; accepts the old name ``gpu`` for ``cuda``."""
     if isinstance(value, dict):
         if "gpu" in value and "cuda" not in value:
@@ -20,13 +20,13 @@ def per_device(value: object) -> Any:
     return dict.fromkeys(DEVICES, value)
 
 
-def _image(value: object) -> Any:
+def _image(value: object) -> object:
     if not isinstance(value, (str, dict)):
         raise wrong("E201", f"expected an image name or a mapping by device, got {kind_of(value)}")
     return per_device(value)
 
 
-def _variables(value: object) -> Any:
+def _variables(value: object) -> object:
     if not isinstance(value, (list, dict)):
         raise wrong("E201", f"expected a list of NAME=VALUE or a mapping by device, got {kind_of(value)}")
     if isinstance(value, dict):

@@ -19,13 +19,13 @@ MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
 """What a 32-bit column holds; 68 years, so that adding it to a date never overflows."""
 
 
-def _labels(value: object) -> Any:
+def _labels(value: object) -> object:
     if isinstance(value, dict):
         return [name for name, is_set in value.items() if is_set]
     return value
 
 
-def _pattern(value: object) -> Any:
+def _pattern(value: object) -> object:
     if isinstance(value, str):
         try:
             with warnings.catch_warnings():
@@ -36,7 +36,7 @@ def _pattern(value: object) -> Any:
     return value
 
 
-def _action(value: object) -> Any:
+def _action(value: object) -> object:
     if isinstance(value, dict) and set(value) == {"type"}:
         return value["type"]
     if not isinstance(value, str):

@@ -65,7 +65,7 @@ def is_group(value: object) -> bool:
     return isinstance(value, dict) and "type" not in value
 
 
-def normalise(value: Any) -> Any:
+def normalise(value: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
     """Returns every field of every hyperparameter; a plain value becomes a constant. Expects a checked value.
 
     >>> normalise({"lr": 0.1})

@@ -1,6 +1,6 @@
 """The ``launch`` section: how launch layers start and watch workers."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -8,7 +8,7 @@ from determined.config.model import Model, kind_of, wrong
 from determined_launch.durations import parse_duration
 
 
-def _seconds(value: object) -> Any:
+def _seconds(value: object) -> object:
     if isinstance(value, str):
         try:
             return parse_duration(value)

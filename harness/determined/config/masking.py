@@ -115,7 +115,7 @@ def unmasked_text(text: str, config: Mapping[str, Any], original: str) -> str:
             if path[:2] == _VARIABLES:
                 variables.setdefault(shown, value)
 
-    def real(path: Path, value: object, name: str | None) -> Any:
+    def real(path: Path, value: object, name: str | None) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(value, str) or MASK not in value or _masked_leaf(path, value, name, again=True) is None:
             return None
         found = by_path.get((path, value))
@@ -189,7 +189,7 @@ def _is_secret_field(path: Path) -> bool:
     return path[:2] == ("data", "secrets")
 
 
-def _masked_value(path: Path, value: object, name: str | None) -> Any:
+def _masked_value(path: Path, value: object, name: str | None) -> object:
     if isinstance(value, dict):
         beside = value.get("name")
         return {

@@ -22,7 +22,7 @@ def wrong(code: str, message: str, *at: str | int) -> PydanticCustomError:
     return PydanticCustomError(kind, "{message}", {"message": message, "at": at})
 
 
-def _one_length(value: object) -> Any:
+def _one_length(value: object) -> object:
     if isinstance(value, Length):
         return value
     if not isinstance(value, dict):
@@ -38,7 +38,7 @@ def _one_length(value: object) -> Any:
     return value
 
 
-def _one_length_or_int(value: object) -> Any:
+def _one_length_or_int(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
             raise wrong("E205", "a length is 0 or more")
@@ -69,7 +69,7 @@ class Length(Model):
 OneLength = Annotated[Length, BeforeValidator(_one_length)]
 
 
-def _text_or_texts(value: object) -> Any:
+def _text_or_texts(value: object) -> object:
     if isinstance(value, str):
         if not value.strip():
             raise wrong("E206", "the entrypoint is empty")
@@ -88,7 +88,7 @@ Entrypoint = Annotated[Any, BeforeValidator(_text_or_texts)]
 SearchLength = Annotated[Any, BeforeValidator(lambda value: _checked_length(value))]
 
 
-def _checked_length(value: object) -> Any:
+def _checked_length(value: object) -> object:
     value = _one_length_or_int(value)
     return Length.model_validate(value) if isinstance(value, dict) else value
 

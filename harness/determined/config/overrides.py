@@ -46,7 +46,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
     at[keys[-1]] = value
 
 
-def _value(change: str, text: str) -> Any:
+def _value(change: str, text: str) -> object:
     try:
         if "," in text and not text.lstrip().startswith(("[", "{")):
             return [yaml_source.read_value(part) for part in text.split(",")]

@@ -1,7 +1,7 @@
 """The ``resources`` section: slots, pool, priority, devices."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -23,7 +23,7 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * 1024 ** _POWER[match[2].lower()])
 
 
-def _size(value: object) -> Any:
+def _size(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise wrong("E201", f"expected a size such as 4GiB, got {kind_of(value)}")
     try:
@@ -35,7 +35,7 @@ def _size(value: object) -> Any:
     return size
 
 
-def _device(value: object) -> Any:
+def _device(value: object) -> object:
     if not isinstance(value, str):
         return value
     parts = value.split(":")

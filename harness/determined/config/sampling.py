@@ -17,7 +17,7 @@ def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     return {name: _draw(hparams[name], rng) for name in sorted(hparams)}
 
 
-def _draw(hparam: object, rng: random.Random) -> Any:
+def _draw(hparam: object, rng: random.Random) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:
@@ -82,7 +82,7 @@ def _axis_size(hparam: object) -> int:
     return int(hparam["count"]) if kind in ("double", "log") else 1
 
 
-def _axis_value(hparam: object, index: int) -> Any:
+def _axis_value(hparam: object, index: int) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:

@@ -17,7 +17,7 @@ class Searcher(Model):
     max_length: SearchLength = None
 
     @model_serializer(mode="wrap")
-    def _short_length(self, handler: Any) -> dict[str, Any]:
+    def _short_length(self, handler: Any) -> dict[str, Any]:  # noqa: ANN401  # a value of a YAML document
         values: dict[str, Any] = handler(self)
         if isinstance(self.max_length, Length):
             values["max_length"] = self.max_length.to_json()

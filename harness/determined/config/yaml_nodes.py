@@ -78,7 +78,7 @@ def compose(text: str) -> Node | None:
     return root
 
 
-def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:
+def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:  # noqa: ANN401  # a value of a YAML document
     if isinstance(event, yaml.AliasEvent):
         found = anchors.get(event.anchor)
         if found is None:

@@ -84,7 +84,7 @@ def read(text: str) -> Source:
     return source
 
 
-def read_value(text: str) -> Any:
+def read_value(text: str) -> Any:  # noqa: ANN401  # a value of a YAML document
     """Parses a single value of ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
     node = compose(text)
     return None if node is None else _Unfolding(Source(lines=[text])).value(node)
@@ -101,10 +101,10 @@ class _Unfolding:
         _refuse_tag(root)
         self._source.data = self._mapping(root, ())
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Any:  # noqa: ANN401  # a value of a YAML document
         return self._value(node, ())
 
-    def _value(self, node: Node, path: Path) -> Any:
+    def _value(self, node: Node, path: Path) -> object:
         self._left -= 1
         if self._left < 0 or len(path) > MAX_DEPTH:
             raise Problem(CODE_UNSUPPORTED, node.line, node.column, "aliases unfold to far too many values", None)
@@ -173,7 +173,7 @@ def _refuse_tag(node: Node) -> None:
         raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)
 
 
-def _scalar(node: ScalarNode) -> Any:
+def _scalar(node: ScalarNode) -> object:
     kind = node.tag.removeprefix("tag:yaml.org,2002:") if node.tag else None
     try:
         if kind is None:

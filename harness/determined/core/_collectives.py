@@ -26,7 +26,7 @@ class Collectives(Protocol):
     def gather(self, value: object) -> list[Any] | None:
         """Returns the values of all members in rank order on the chief, None elsewhere."""
 
-    def broadcast(self, value: object) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         """Returns the chief's value on every member."""
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class SingleProcessCollectives:
     def gather(self, value: object) -> list[Any] | None:
         return [value]
 
-    def broadcast(self, value: object) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         return value
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class ChiefCollectives:
     def gather(self, value: object) -> list[Any] | None:
         return [value, *(pickle.loads(_receive(self._workers[rank], rank)) for rank in sorted(self._workers))]
 
-    def broadcast(self, value: object) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         data = pickle.dumps(value)
         for rank in sorted(self._workers):
             _send(self._workers[rank], data, rank)
@@ -100,7 +100,7 @@ class WorkerCollectives:
         _send(self._chief, pickle.dumps(value), 0)
         return None
 
-    def broadcast(self, value: object) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         return pickle.loads(_receive(self._chief, 0))
 
     def close(self) -> None:

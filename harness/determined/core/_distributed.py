@@ -98,7 +98,7 @@ class DistributedContext:
         return _from_variables(cls, chief_ip, "deepspeed")
 
     @classmethod
-    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
+    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":  # noqa: ANN401  # any picklable object of the caller
         """Returns the context for a horovod module whose ``init()`` was called.
 
         Args:
@@ -159,7 +159,7 @@ class DistributedContext:
         """
         return list(self._collectives.broadcast(self._collectives.gather(value)))
 
-    def broadcast(self, value: object) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         """Returns the chief's value on every worker.
 
         Args:
@@ -183,7 +183,7 @@ class DistributedContext:
         """
         return list(self._local.broadcast(self._local.gather(value)))
 
-    def broadcast_local(self, value: object) -> Any:
+    def broadcast_local(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         """Returns the value of this machine's first worker on each worker of the machine.
 
         Args:

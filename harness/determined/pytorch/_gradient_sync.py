@@ -29,7 +29,7 @@ class GradientSync(Protocol):
         """Returns the model to use; all slots then have the chief's weights."""
         ...
 
-    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
         """Returns the optimizer to use, which expects ``passes`` backward passes per step."""
         ...
 
@@ -56,7 +56,7 @@ class NoSync:
     def model(self, model: nn.Module) -> nn.Module:
         return model
 
-    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
         return optimizer
 
     def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
@@ -105,7 +105,7 @@ class DDPSync(NoSync):
 class HorovodSync(NoSync):
     """Synchronization by horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
 
-    def __init__(self, hvd: Any) -> None:
+    def __init__(self, hvd: Any) -> None:  # noqa: ANN401  # horovod has no types
         self._hvd = hvd
         self._models = 0
 
@@ -115,7 +115,7 @@ class HorovodSync(NoSync):
         self._models += 1
         return model
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
         # broadcast_optimizer_state would take a step to make the state first, and a fresh optimizer has none to share
         state = self._hvd.broadcast_object(optimizer.state_dict(), root_rank=0, name=f"optimizer.{number}")
         names = [
@@ -129,10 +129,10 @@ class HorovodSync(NoSync):
         wrapped.load_state_dict(state)
         return wrapped
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: Any) -> None:  # noqa: ANN401  # horovod has no types
         optimizer.synchronize()
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401  # horovod has no types
         return optimizer.skip_synchronize()  # type: ignore[no-any-return]
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:

@@ -29,7 +29,7 @@ def run(trial_class: type[Trial], spec: str, *, test_mode: bool = False) -> None
 
 
 @contextlib.contextmanager
-def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
+def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:  # noqa: ANN401  # only the trial's author knows this type
     optimizations = config.get("optimizations") or {}
     frequency = int(optimizations.get("aggregation_frequency") or 1)
     if issubclass(trial_class, deepspeed.DeepSpeedTrial):

@@ -242,7 +242,7 @@ class _Closing:
     def __init__(self, source: object) -> None:
         self._source = source
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         return self._source
 
     def close(self) -> None:

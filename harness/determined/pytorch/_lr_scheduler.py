@@ -26,14 +26,14 @@ class LRScheduler:
         MANUAL_STEP = 3
         STEP_EVERY_OPTIMIZER_STEP = 4
 
-    def __init__(self, scheduler: Any, step_mode: "LRScheduler.StepMode", frequency: int = 1) -> None:
+    def __init__(self, scheduler: Any, step_mode: "LRScheduler.StepMode", frequency: int = 1) -> None:  # noqa: ANN401  # attributes of any scheduler
         if frequency < 1:
             raise ValueError("frequency is at least 1")
         self._scheduler = scheduler
         self.step_mode = step_mode
         self.frequency = frequency
 
-    def step(self, *args: Any, **kwargs: Any) -> None:
+    def step(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # attributes of any scheduler
         """Steps the wrapped scheduler; all arguments are passed to it."""
         self._scheduler.step(*args, **kwargs)
 
@@ -53,7 +53,7 @@ class LRScheduler:
         """
         self._scheduler.load_state_dict(state_dict)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # attributes of any scheduler
         return getattr(self.__dict__["_scheduler"], name)
 
     def after_batch(self, steps: int, *, aggregation: int, epoch_length: int) -> None:

@@ -32,11 +32,11 @@ class MetricReducer(abc.ABC):
         """Clears the collected values; runs before each training period and each validation."""
 
     @abc.abstractmethod
-    def per_slot_reduce(self) -> Any:
+    def per_slot_reduce(self) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
         """Returns the values of this slot as a picklable object."""
 
     @abc.abstractmethod
-    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
         """Returns the metric for the values of all slots; a dictionary of metrics if the reducer has no name.
 
         Args:
@@ -74,11 +74,11 @@ class SimpleMetricReducer(MetricReducer):
         """Removes all values."""
         self.values = []
 
-    def per_slot_reduce(self) -> Any:
+    def per_slot_reduce(self) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
         """Returns the values of this slot."""
         return self.values
 
-    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
         """Returns the function of all values.
 
         Args:
@@ -144,7 +144,7 @@ def plain_values(values: list[Any]) -> list[Any]:
     return [plain_value(value) if hasattr(value, "tolist") else value for value in values]
 
 
-def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:
+def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
     """Reduces values to one.
 
     Averages and sums are exact to rounding, so that the partition of the values has no effect.

@@ -46,7 +46,7 @@ def read_rank(data: bytes, *, trusted: bool) -> dict[str, Any]:
     return dict(load(io.BytesIO(data), trusted=trusted))
 
 
-def load(source: Any, *, trusted: bool, **options: Any) -> Any:
+def load(source: Any, *, trusted: bool, **options: Any) -> Any:  # noqa: ANN401  # content of a file
     """Calls ``torch.load`` without running code; with ``trusted``, for the experiment's own files, code may run."""
     options.setdefault("map_location", "cpu")
     try:

@@ -14,7 +14,7 @@ from determined.pytorch import _rng
 from determined_launch import environment
 
 
-def framework(name: str) -> Any:
+def framework(name: str) -> Any:  # noqa: ANN401  # an optional framework without types
     """Imports a framework that only some trials need. Raises FrameworkMissing if it is not installed."""
     try:
         return importlib.import_module(name)
@@ -90,7 +90,7 @@ def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> 
     return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 
-def _local_storage(config: Mapping[str, Any]) -> Any:
+def _local_storage(config: Mapping[str, Any]) -> Any:  # noqa: ANN401  # an optional framework without types
     """Returns the storage off the cluster: the configured one only if it is a plain folder.
 
     The other kinds of storage rarely exist there.

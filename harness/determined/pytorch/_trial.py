@@ -19,7 +19,7 @@ class Trial(abc.ABC):
     """The name under which errors and checkpoints know it."""
 
     @abc.abstractmethod
-    def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:
+    def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Trains one batch and returns a loss or a dictionary of metrics.
 
         Args:
@@ -29,18 +29,18 @@ class Trial(abc.ABC):
         """
 
     @abc.abstractmethod
-    def build_training_data_loader(self) -> Any:
+    def build_training_data_loader(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Returns a :class:`determined.pytorch.DataLoader` of the training data."""
 
     @abc.abstractmethod
-    def build_validation_data_loader(self) -> Any:
+    def build_validation_data_loader(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Returns a :class:`determined.pytorch.DataLoader` of the validation data."""
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
         """Returns callbacks by name; checkpoints contain the state of each under its name."""
         return {}
 
-    def evaluate_batch(self, batch: Any, /, batch_idx: int) -> dict[str, Any]:
+    def evaluate_batch(self, batch: Any, /, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401  # only the trial's author knows this type
         """Returns the metrics of one batch of validation data, by name.
 
         Args:
@@ -49,7 +49,7 @@ class Trial(abc.ABC):
         """
         raise NotImplementedError
 
-    def evaluate_full_dataset(self, data_loader: Any) -> dict[str, Any]:
+    def evaluate_full_dataset(self, data_loader: Any) -> dict[str, Any]:  # noqa: ANN401  # only the trial's author knows this type
         """Returns the metrics of the whole validation data, by name; runs on the chief only.
 
         Args:
@@ -80,7 +80,7 @@ class PyTorchTrial(Trial):
             context: wraps models, optimizers and schedulers.
         """
 
-    def get_batch_length(self, batch: Any) -> int:
+    def get_batch_length(self, batch: Any) -> int:  # noqa: ANN401  # only the trial's author knows this type
         """Returns the number of records in a batch.
 
         Args:

@@ -74,7 +74,7 @@ class PyTorchAdapter:
         if not move and not pauses:
             return plain
 
-        def train(batch: object, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
             data = context.to_device(batch) if move else batch
             if not pauses or (steps + 1) % aggregation == 0:
                 return plain(data, epoch, steps)
@@ -89,7 +89,7 @@ class PyTorchAdapter:
         if context._amp_scaler is None:
             return plain
 
-        def train(batch: object, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
             with torch.autocast(context.device.type):
                 metrics = plain(batch, epoch, steps)
             context._update_amp_scaler()

@@ -68,7 +68,7 @@ class TrialContext:
         self._reducers.append((made, name, for_training, for_validation))
         return made
 
-    def to_device(self, data: object) -> Any:
+    def to_device(self, data: object) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Moves tensors and arrays to this slot's device and returns the result.
 
         Args:
@@ -80,7 +80,7 @@ class TrialContext:
         """Returns all hyperparameters by name."""
         return self._hparams
 
-    def get_hparam(self, name: str) -> Any:
+    def get_hparam(self, name: str) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Returns one hyperparameter.
 
         Args:
@@ -156,7 +156,7 @@ class TrialContext:
         """Returns the folder for event files."""
         return self._core.train.get_tensorboard_path()
 
-    def get_tensorboard_writer(self) -> Any:
+    def get_tensorboard_writer(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         """Returns a ``SummaryWriter`` for that folder. The environment must have tensorboard.
 
         Raises:

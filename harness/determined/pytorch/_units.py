@@ -76,7 +76,7 @@ def next_due(
     return min((point for point in points if point > steps), default=None)
 
 
-def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:
+def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:  # noqa: ANN401  # only the trial's author knows this type
     """Returns a length of the 2022 dialect: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or batches alone."""
     if value is None:
         return None

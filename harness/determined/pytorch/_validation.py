@@ -112,7 +112,7 @@ class Validation:
             for key in every
         }
 
-    def _plain_call(self, data: object) -> Any:
+    def _plain_call(self, data: object) -> object:
         return self._trial.evaluate_batch(data)  # type: ignore[call-arg]
 
     def _full(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def connect(address: str, port: int, key: bytes, request: Mapping[str, Any], *, 
     return connection
 
 
-def ask(address: str, port: int, key: bytes, request: Mapping[str, Any], *, patience: float) -> Any:
+def ask(address: str, port: int, key: bytes, request: Mapping[str, Any], *, patience: float) -> Any:  # noqa: ANN401  # decoded JSON
     """Returns the answer to a request that has a single answer."""
     connection = connect(address, port, key, request, patience=patience)
     try:

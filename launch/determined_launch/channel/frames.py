@@ -42,7 +42,7 @@ class Connection:
             raise Closed(f"a frame of {length} bytes is over the limit")
         return kind, self._exactly(length)
 
-    def receive_json(self, wanted: int) -> Any:
+    def receive_json(self, wanted: int) -> Any:  # noqa: ANN401  # decoded JSON
         """Returns the value of the next frame, which must be of the wanted kind."""
         kind, body = self.receive()
         if kind == REFUSED:

@@ -13,7 +13,7 @@ class DeepSpeedTrialContext(TrialContext):
 
     _one_call = False
 
-    def wrap_model_engine(self, model: Any) -> Any:
+    def wrap_model_engine(self, model: Any) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         """Makes an engine part of checkpoints and returns it.
 
         Args:
@@ -63,7 +63,7 @@ class DeepSpeedTrialContext(TrialContext):
         """Returns the number of micro batches of one slot per batch: the engine's gradient accumulation steps."""
         return int(self._engine().gradient_accumulation_steps())
 
-    def _engine(self) -> Any:
+    def _engine(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         if not self.models:
             raise RuntimeError("no engine is wrapped yet: call context.wrap_model_engine in the trial's __init__ first")
         return self.models[0]

@@ -50,7 +50,7 @@ def init(
         )
 
 
-def _connect(engine_maker: Any, peers: core.DistributedContext, device: torch.device) -> None:
+def _connect(engine_maker: Any, peers: core.DistributedContext, device: torch.device) -> None:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
     if device.type == "cpu":
         # it would be compiled at every first start, fail without a compiler, and leave 66 MiB a rank in /dev/shm
         engine_maker.ops.__compatible_ops__["deepspeed_shm_comm"] = False

@@ -17,7 +17,7 @@ class Stream:
     def __iter__(self) -> "Stream":
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         batch = next(self._opened(), self)
         if batch is self:
             self.close()  # the epoch's end
@@ -85,7 +85,7 @@ class ValidationData:
 class _Pass(Stream):
     """Raises an error at the end of the data. Slots with different numbers of batches would wait for each other."""
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         if self.taken >= len(self._data):
             raise RuntimeError("evaluate_batch took more than one batch a call, and the validation data is at its end")
         return super().__next__()

@@ -65,7 +65,7 @@ class EngineWork:
         if count == 1:
             return one
 
-        def train(stream: object, epoch: int, steps: int) -> Any:
+        def train(stream: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
             return averaged([one(stream, epoch, steps) for _ in range(count)])
 
         return train

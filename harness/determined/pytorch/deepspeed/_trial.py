@@ -26,7 +26,7 @@ class DeepSpeedTrial(Trial):
         """
 
     @abc.abstractmethod
-    def train_batch(self, dataloader_iter: Any, epoch_idx: int, batch_idx: int) -> Any:
+    def train_batch(self, dataloader_iter: Any, epoch_idx: int, batch_idx: int) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         """Trains one micro batch with ``engine.backward`` and ``engine.step``; returns a loss or metrics by name.
 
         The trainer calls this once for each micro batch of a batch and averages the metrics; after
@@ -39,7 +39,7 @@ class DeepSpeedTrial(Trial):
         """
 
     @abc.abstractmethod
-    def evaluate_batch(self, dataloader_iter: Any, batch_idx: int) -> dict[str, Any]:
+    def evaluate_batch(self, dataloader_iter: Any, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         """Takes one batch from the iterator and returns its metrics by name.
 
         Args:
