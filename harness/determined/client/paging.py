@@ -20,6 +20,6 @@ def items(
         yield from page
         offset += len(page)
         left = None if left is None else left - len(page)
-        # A page without items ends it too: a wrong total must not become an endless loop.
+        # A page without items ends the loop too, so that a wrong total cannot make it endless.
         if not page or offset >= int((answer.get("pagination") or {}).get("total") or 0):
             return

@@ -17,12 +17,12 @@ from urllib.parse import quote, urlencode, urlsplit
 from determined.errors import ApiError, MasterUnreachable, from_answer
 
 AWAY = frozenset({502, 503, 504})
-"""Answers that mean: nobody is there just now."""
+"""HTTP statuses that mean that the master does not answer at the moment."""
 
 ALLOCATION_HEADER = "Grpc-Metadata-x-allocation-token"
 
 
-class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of its start
+class Retry(NamedTuple):  # no dataclass, which would add an eighth to the start of the command line
     """Retry policy while the master does not answer. ``attempts=None`` retries for ever."""
 
     attempts: int | None = 5
@@ -96,7 +96,7 @@ class Session:
         for connection in connections:
             if connection.sock is not None:
                 with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake who is reading
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake a reading thread
             connection.close()
 
     def url(self, path: str, query: Mapping[str, Any] | None = None) -> str:
@@ -147,7 +147,7 @@ class Session:
                 response = self._send(method, path, body, query, headers, timeout)
                 return _decode(response, self._read(response))
             except (AttributeError, ValueError, OSError) as error:
-                # http.client's own way to say that another thread has closed its socket under it
+                # http.client raises these if another thread has closed its socket
                 if not self._closed:
                     raise
                 raise MasterUnreachable("the session is closed") from error
@@ -164,7 +164,7 @@ class Session:
 
         One stream at a time per thread.
         """
-        # a long silence is normal in a stream, and the kept connection must stay free for other calls
+        # streams may be silent for long, and the persistent connection must stay free for other calls
         connection = self._connect(None)
         try:
             response = self._exchange(connection, method, self.url(path, query), body, {})
@@ -247,7 +247,7 @@ class Session:
     def _connect(self, timeout: float | None) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=timeout)
-        connection.auto_open = 0  # one that another thread has closed must not come back by itself
+        connection.auto_open = 0  # a connection that another thread has closed must not reconnect by itself
         return connection
 
     def _forget(self, connection: http.client.HTTPConnection) -> None:

@@ -99,7 +99,7 @@ def _appended(*same: str) -> Callable[[Any, Any], Any]:
 
 def _identity(entry: Any, fields: tuple[str, ...]) -> object:  # noqa: ANN401  # a value of a YAML document
     if isinstance(entry, str):
-        # A device in docker's form: host:container[:mode].
+        # A device as docker writes it: host:container[:mode].
         return (entry.split(":")[1],) if entry.count(":") else (entry,)
     return tuple(entry.get(field) for field in fields) if isinstance(entry, dict) else entry
 

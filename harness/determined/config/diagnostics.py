@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a document: keys and list indexes from the root."""
+"""Path of a value in a document: keys and list indexes from the root."""
 
 MAX_LINE_WIDTH = 160  # a minified document must not flood the terminal
 
@@ -63,7 +63,7 @@ def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
         start = max(0, problem.column - 1 - MAX_LINE_WIDTH // 2) if len(line) > MAX_LINE_WIDTH else 0
         shown = _printable(line[start : start + MAX_LINE_WIDTH])
         before = shown[: max(0, problem.column - 1 - start)]
-        # A tab stays a tab so that the caret stands below its character at any tab width.
+        # A tab stays a tab, so that the caret is below its character at any tab width.
         pad = "".join("\t" if character == "\t" else " " for character in before)
         parts += [f"  {shown}", f"  {pad}^"]
     if problem.hint:

@@ -16,7 +16,7 @@ from determined.config.storage import AbsolutePath, AnyStorage
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
 MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
-"""What a 32-bit column holds; 68 years, so that adding it to a date never overflows."""
+"""Maximum of a 32-bit column; 68 years, so that adding it to a date never overflows."""
 
 
 def _labels(value: object) -> object:
@@ -29,7 +29,7 @@ def _pattern(value: object) -> object:
     if isinstance(value, str):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what the wording of a pattern might mean one day is no error
+                warnings.simplefilter("ignore")  # ignores warnings about future meanings of a pattern
                 re.compile(value)
         except (re.error, RecursionError, OverflowError) as error:
             raise wrong("E206", f"not a regular expression: {error}") from None
@@ -176,4 +176,4 @@ class ExperimentConfig(Model):
 
 
 DEAD_FIELDS = ("security", "tensorboard_storage", "data_layer", "internal")
-"""Accepted in old configurations and without effect."""
+"""Fields that old configurations may have; without effect."""

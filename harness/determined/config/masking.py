@@ -35,7 +35,7 @@ MIN_SECRET_LENGTH = 4
 _HINT = re.compile(
     r"secrets|access_key|secret_key|connection_string|credential|registry_auth|environment_variables|pod_spec|://\S*@|\\"
 )
-"""A text without any of these has nothing to mask, and is not parsed. A backslash may hide one of them."""
+"""A text without any of these has no secrets and is not parsed. A backslash may hide one of them."""
 _ANCHOR = re.compile(r"&\S+\s+")
 
 
@@ -266,7 +266,7 @@ def _replaced(text: str, change: Change) -> str:
     for (start, end), value in sorted(replacement.spans.items()):
         written = text[start:end]
         anchor = _ANCHOR.match(written)
-        tail = written[len(written.rstrip()) :]  # a block's last line break
+        tail = written[len(written.rstrip()) :]  # the last line break of a block
         parts += [text[done:start], anchor.group() if anchor else "", json.dumps(value, ensure_ascii=False), tail]
         done = end
     return "".join([*parts, text[done:]])

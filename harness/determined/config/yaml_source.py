@@ -13,7 +13,7 @@ from determined.config.yaml_nodes import MAX_DEPTH, MappingNode, Node, Problem, 
 
 _TAB_INDENT = re.compile(" *\t")
 MAX_BYTES = 1 << 20  # the largest configurations seen are a few kilobytes
-MAX_VALUES = 100_000  # what aliases may unfold to; stops "billion laughs"
+MAX_VALUES = 100_000  # maximum number of nodes after unfolding aliases; stops "billion laughs"
 
 CODE_BINARY = "E101"
 CODE_HUGE = "E102"

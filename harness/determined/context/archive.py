@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import zstandard
 
 LIMIT = 99_614_720
-"""Bytes of file content: what fits in 128 MiB of base64, less a mebibyte for the rest."""
+"""Maximum file content in bytes: 128 MiB of base64, less a mebibyte for headers."""
 
 _LEVEL = 3  # higher levels cost seconds and save little on sources
 

@@ -14,7 +14,7 @@ from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
 from determined.errors import ContextError
 
 SNIFFED = 1024
-"""Bytes of a file that tell what it is."""
+"""Number of first bytes that determine whether a file is text."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
     for count, header in enumerate(tar):
         if count >= MAX_MEMBERS:
             raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
-        # A streamed archive remembers every member that it has passed.
+        # A streamed archive keeps every member that it has read in memory.
         tar.members = []  # type: ignore[attr-defined]
         name = clean(header.name)
         if name and (header.isreg() or header.issym() or header.isdir()):

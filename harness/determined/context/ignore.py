@@ -27,9 +27,9 @@ ALWAYS = (
     "/shared_fs",
     f"/{FILE_NAME}",
 )
-"""Stays out whatever the user's patterns say."""
+"""Left out whatever the user's patterns say."""
 
-_BELOW = "ps_d"  # pathspec's name for the slash at which a match turns from an entry to what lies below it
+_BELOW = "ps_d"  # pathspec's name for the slash after which a match is below the entry itself
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",

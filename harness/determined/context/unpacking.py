@@ -14,7 +14,7 @@ import zstandard
 from determined.context.path_safety import check_link, clean
 from determined.errors import ContextError
 
-MAX_UNPACKED = 1 << 30  # ten times what a context may hold; a bomb is far beyond
+MAX_UNPACKED = 1 << 30  # ten times the limit of a context; a decompression bomb exceeds it
 MAX_MEMBERS = 500_000
 _CHUNK = 1 << 20
 
@@ -124,7 +124,7 @@ def _link(root: Path, name: str, link: str) -> None:
     above, _, last = name.rpartition("/")
     path = _folder(root, above) / last
     os.symlink(link, path)
-    # Lexically it stays inside; by way of another link it might not.
+    # The path is inside lexically, but another link could lead it outside.
     if not Path(os.path.realpath(path)).is_relative_to(root):
         path.unlink()
         raise ContextError(f"the context holds a link that escapes: {name!r} to {link[:200]!r}")

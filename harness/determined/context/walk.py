@@ -108,7 +108,7 @@ class _Walker:
     def _is_left_out(self, path: str, child: "os.DirEntry[str]", region: Region) -> bool:
         is_folder = child.is_dir(follow_symlinks=False)
         leads_to_folder = child.is_symlink() and os.path.isdir(child.path)
-        # a pattern for a folder, "data/", also leaves out a link that would become one
+        # a pattern for a folder, "data/", also leaves out a link that would become a folder
         if any(self._ignore.excludes(path, is_folder=each) for each in {is_folder, is_folder or leads_to_folder}):
             return True
         if region.is_hidden_left_out and child.name.startswith("."):
@@ -155,7 +155,7 @@ class _Walker:
         for region in reversed(regions):
             inner = region.inside(target)
             if inner is not None:
-                # chains and absolute targets become one relative step, which means the same wherever it is unpacked
+                # chains and absolute targets become one relative link, which is valid wherever it is unpacked
                 link = os.path.relpath(inner or ".", os.path.dirname(path) or ".")
                 return Entry(path, Path(source), 0o777, 0, link=link), None
         is_near = is_in_same_repository(target, self._repository)

@@ -97,7 +97,7 @@ def _train(found: Any, spec: str, *, test_mode: bool) -> int:  # noqa: ANN401  #
         logger.error("%s", error)
         return 1
     except DeterminedError as error:
-        # ours says what is wrong by itself; where it stands in the user's code still helps
+        # our own error explains itself, but its place in the user's code helps
         logger.error("%s", error, exc_info=error.__traceback__ is not None)
         return 1
     return 0

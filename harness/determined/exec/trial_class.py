@@ -53,7 +53,7 @@ def _from_name(name: str) -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise NoSuchClass(f"there is no file {path}{'' if path.is_absolute() else f' in {os.getcwd()}'}")
-    # named as an import would name it: so a loader's workers, and who reads a checkpoint, find it again
+    # has the name of an import, so that a loader's workers and readers of a checkpoint find the class
     inside = Path(os.path.relpath(path)).with_suffix("")
     name = ".".join(inside.parts) if all(part.isidentifier() for part in inside.parts) else path.stem
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
@@ -63,7 +63,7 @@ def _from_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as for `python folder/file.py`
+    sys.path.insert(0, str(path.resolve().parent))  # modules of the same folder, as for `python folder/file.py`
     try:
         spec.loader.exec_module(module)
     except BaseException:

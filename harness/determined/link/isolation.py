@@ -73,7 +73,7 @@ class Isolation:
     def seconds_left(self) -> float | None:
         """Returns the seconds until the next failed item is retried; None if there is none."""
         now = self._clock()
-        # An item that was not tried again for long is gone, or its loop has nothing more to do for it.
+        # An item without recent attempts no longer exists, or its loop has nothing to do for it.
         self._failures = {key: f for key, f in self._failures.items() if now - f.retry_at < FORGET_SECONDS}
         left = [f.retry_at - now for f in self._failures.values() if f.retry_at > now]
         return min(left, default=None)

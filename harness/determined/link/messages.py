@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from determined.states import ContainerState
 
 PROTOCOL = 1
-"""The version spoken here; a master speaks this one and the one before."""
+"""Protocol version; a master supports this one and the one before."""
 
 
 class _Message(BaseModel):
@@ -41,9 +41,9 @@ class RankExit(_Message):
     host: str = ""
     last_lines: list[str] = Field(default_factory=list)
     time: float = 0.0
-    """When it ended, in seconds since the epoch; 0 from a wrapper that did not note it."""
+    """End time in seconds since the epoch; 0 if the wrapper did not record it."""
     cause: str = ""
-    """``out_of_memory`` or ``hang`` where the wrapper could tell."""
+    """``out_of_memory`` or ``hang`` if the wrapper detected one of them."""
 
 
 class ContainerExit(_Message):
@@ -70,7 +70,7 @@ class ReportedContainer(_Message):
     address: str = "127.0.0.1"
     exit: ContainerExit | None = None
     output_done: bool = False
-    """True when the container has ended and every byte of its output was acknowledged."""
+    """True after the container has ended and every byte of its output was acknowledged."""
 
 
 class Hello(_Message):
@@ -83,16 +83,16 @@ class Hello(_Message):
     slots: list[SlotFacts]
     containers: list[ReportedContainer] = Field(default_factory=list)
     master_epoch: int = 0
-    """The newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
+    """Newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
     cluster_id: str = ""
-    """The cluster whose epoch that is; empty where the agent has obeyed none yet."""
+    """Cluster of that epoch; empty if the agent has obeyed none yet."""
     draining: str = ""
 
 
 class ReportedState(_Message):
     kind: Literal["truth"] = "truth"
     wish_sequence: int = 0
-    """The newest wish that this truth has taken into account."""
+    """Sequence number of the newest desired state that this report takes into account."""
     containers: list[ReportedContainer]
 
 
@@ -112,22 +112,22 @@ class ContainerSpec(_Message):
     rank: int = 0
     slots: list[int]
     environment: dict[str, str]
-    """Set by the master: ``DET_*`` and the ports; wins over everything."""
+    """Variables of the master: ``DET_*`` and the ports; they override all others."""
     user_environment: list[str] = Field(default_factory=list)
     """``NAME=VALUE`` in order; may not override ``environment``."""
     entrypoint: str | list[str]
     image: str | None = None
-    """``venv:PATH`` chooses a Python environment; anything else is ignored with a warning by the process driver."""
+    """``venv:PATH`` selects a Python environment; the process driver ignores other values with a warning."""
     harness: Literal["auto", "ours", "installed"] = "auto"
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     proxy_ports: list[int] = Field(default_factory=list)
-    """Ports at which the task is to be reached."""
+    """Ports at which the task is reachable."""
     startup_hook: str = ""
     """Text of the pool's hook; sourced before the user's."""
     ignored: list[str] = Field(default_factory=list)
-    """Names of configured things that this driver ignores; each one warning line in the log."""
+    """Settings that this driver ignores; the log has a warning for each."""
 
 
 class DesiredContainer(_Message):
@@ -153,7 +153,7 @@ class Refuse(_Message):
     kind: Literal["refuse"] = "refuse"
     reason: str
     final: bool = False
-    """True: do not try again with these settings."""
+    """True if another attempt with these settings is useless."""
 
 
 class DesiredState(_Message):
@@ -182,7 +182,7 @@ class OutputLine(_Message):
     timestamp: float
     log: str
     level: str = ""
-    """``INFO`` … without prefix; empty when the line named none."""
+    """``INFO`` … without prefix; empty if the line has none."""
     rank_id: int | None = None
     stdtype: Literal["stdout", "stderr"] = "stdout"
     source: Literal["task", "agent"] = "task"

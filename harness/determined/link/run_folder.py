@@ -14,7 +14,7 @@ from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
 FORMAT = 1
-"""Raised when a name or a meaning below changes."""
+"""Format number; increased after every change of a name or a meaning below."""
 
 READABLE = frozenset({1})
 MAX_RECORD_BYTES = 64 << 20

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 MIN_AGE_SECONDS = 600.0
-"""Nothing younger is removed, however much there is: its user may just be about to name it."""
+"""Minimum age in seconds of removed files: a younger one may be about to get a reference."""
 
 
 class Entry(NamedTuple):

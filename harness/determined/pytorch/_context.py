@@ -147,7 +147,7 @@ class PyTorchTrialContext(TrialContext):
         if self._amp_scaler is None:
             torch.autograd.backward(loss, gradient, retain_graph=retain_graph, create_graph=create_graph)
             return
-        with torch.autocast(self.device.type, enabled=False):  # backward uses the types that forward has chosen
+        with torch.autocast(self.device.type, enabled=False):  # backward uses the data types of the forward pass
             torch.autograd.backward(
                 self._amp_scaler.scale(loss), gradient, retain_graph=retain_graph, create_graph=create_graph
             )
@@ -237,7 +237,7 @@ def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:  # noqa: AN
     try:
         scaler.unscale_(optimizer)
     except RuntimeError as error:
-        # the scaler has no public way to ask; after a step without update() it raises another text
+        # the scaler has no public query; after a step without update() its text differs
         if "has already been called" not in str(error):
             raise
 

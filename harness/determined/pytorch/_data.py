@@ -141,7 +141,7 @@ class _Plan:
     def __post_init__(self) -> None:
         total = len(self.loader)
         if self.repeat:
-            # every slot trains equally often: the last round takes batches from the beginning again
+            # every slot trains equally many batches: the last round repeats batches from the beginning
             self._length = math.ceil(total / self.size)
         else:
             self._length = len(range(self.rank, total, self.size))
@@ -185,7 +185,7 @@ class _Seeded(torch_data.Dataset[Any]):
         self._dataset = loader.dataset
         self._collate = loader.collate_fn
         self._seed = seed
-        # tensors are cut at once: nothing is drawn there, and the result is that of collating row by row
+        # slices tensors at once: no random draws, and the same result as collating rows
         self._tensors: tuple[torch.Tensor, ...] | None = None
         if type(self._dataset) is torch_data.TensorDataset and self._collate is torch_data.default_collate:
             self._tensors = self._dataset.tensors
@@ -218,7 +218,7 @@ class _Seeded(torch_data.Dataset[Any]):
                     if time.monotonic() > until:
                         break
             except Exception as error:
-                failure = error  # shown where its batch would stand, after those that were made before it
+                failure = error  # raised in the place of its batch, after the batches made before it
             finally:
                 _rng.restore_host(kept)
             if not made and failure is None:
@@ -244,7 +244,7 @@ class Batches:
                 num_workers=loader.num_workers,
                 collate_fn=_as_is,
                 pin_memory=loader.pin_memory,
-                generator=torch.Generator(),  # else each epoch would draw from the training stream
+                generator=torch.Generator(),  # otherwise each epoch would draw from the training stream
                 **loader.worker_options,
             )
 

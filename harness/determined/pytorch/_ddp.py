@@ -24,7 +24,7 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
 
     def __init__(self, module: nn.Module, **options: Any) -> None:  # noqa: ANN401  # arguments and results of the user's model
         super().__init__(module, **options)
-        # from here on: what DDP sets while it is made are its own attributes, whatever the model calls its
+        # set last: attributes that DDP sets during construction are its own, even if the model has the same names
         object.__setattr__(self, "_passes_through", True)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # arguments and results of the user's model

@@ -15,10 +15,10 @@ from torch import nn
 from determined.pytorch._ddp import TransparentDDP
 
 Broadcast = Callable[[torch.Tensor, str], Any]
-"""Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
+"""Fills a tensor with the chief's values; the text identifies the tensor in one exchange."""
 
 
-# Torch 2.13 gave the argument another name.
+# Torch 2.13 renamed the argument.
 _HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
 
 
@@ -81,7 +81,7 @@ class DDPSync(NoSync):
     def model(self, model: nn.Module) -> nn.Module:
         if not any(p.requires_grad for p in model.parameters()):
             return model
-        # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
+        # DDP's own exchange of buffers skips the batch after one without a step, which would change a resumed trial
         if _HAS_FORWARD_SYNC:
             wrapped = TransparentDDP(model, device_ids=self._ids, forward_sync_buffers=False)
         else:
@@ -116,7 +116,7 @@ class HorovodSync(NoSync):
         return model
 
     def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
-        # broadcast_optimizer_state would take a step to make the state first, and a fresh optimizer has none to share
+        # broadcast_optimizer_state would step once to create the state, and a new optimizer has none
         state = self._hvd.broadcast_object(optimizer.state_dict(), root_rank=0, name=f"optimizer.{number}")
         names = [
             (f"optimizer.{number}.{group}.{index}", parameter)
@@ -169,4 +169,4 @@ def share(model: nn.Module, broadcast: Broadcast) -> None:
             broadcast(flat, str(dtype))
             parts = torch.split(flat, [buffer.numel() for buffer in buffers])
             for buffer, part in zip(buffers, parts, strict=True):
-                buffer.data.copy_(part.view_as(buffer))  # not a change that autograd need know of
+                buffer.data.copy_(part.view_as(buffer))  # autograd must not see this change

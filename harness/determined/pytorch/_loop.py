@@ -66,7 +66,9 @@ class Loop:
             self._keeper.load(checkpoint)
         progress = state.progress
         context._batch = progress.steps - 1
-        context._stop_requested = context._stop_requested or progress.stop_requested  # a trial may ask in __init__
+        context._stop_requested = (
+            context._stop_requested or progress.stop_requested
+        )  # a trial may request the end in __init__
         if step_zero_validation and progress.steps == 0 and progress.validated_at is None:
             progress.validation_due = True
         for model in context.models:
@@ -126,7 +128,7 @@ class Loop:
                     self._at_boundary(epoch)
                     boundary = plan.boundary_after(progress.steps)
                 if progress.steps >= plan.max_steps or progress.stop_requested or progress.batch_in_epoch == 0:
-                    # the end of training is never left: what remains is a validation, which asks for itself
+                    # no preemption at the end of training: only a validation remains, which checks by itself
                     if progress.steps < plan.max_steps and not progress.stop_requested and poll():
                         self._leave()
                     return

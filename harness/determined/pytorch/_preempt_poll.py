@@ -27,7 +27,7 @@ class PreemptPoll:
             self._left -= 1
             return False
         answer = self._preempt.should_preempt(auto_ack=False) if self._distributed.rank == 0 else False
-        # the chief's clock says after how many steps all ask again, so that no step pays for an exchange of its own
+        # the chief's clock determines after how many steps all ask again, so that few steps need an exchange
         answer, self._every = self._distributed.broadcast((answer, self._pace()))
         self._left = self._every - 1
         return bool(answer)

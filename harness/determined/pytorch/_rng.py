@@ -31,7 +31,7 @@ def seed_host(seed: int) -> None:
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(seed & 0xFFFFFFFF)  # an array of numbers takes five times as long
+        numpy.random.seed(seed & 0xFFFFFFFF)  # five times as fast as an array of numbers
 
 
 def seed_all(seed: int) -> None:

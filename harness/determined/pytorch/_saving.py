@@ -26,7 +26,7 @@ def write(folder: Path, checkpoint: dict[str, Any], load_data: dict[str, Any], c
     try:
         torch.save(checkpoint, folder / STATE_FILE)
     except RuntimeError as error:
-        # torch's archive writer forgets the reason; a full disk is the likely one
+        # torch's archive writer hides the reason, which probably is a full disk
         free = os.statvfs(folder)
         if free.f_bavail * free.f_frsize < _SPARE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error

@@ -27,7 +27,7 @@ class Progress:
     steps: int = 0
     epoch: int = 0
     batch_in_epoch: int = 0
-    validation_due: bool = False  # a validation belongs between this step and the next and is not done
+    validation_due: bool = False  # a validation between this step and the next is due and not done
     validated_at: int | None = None
     reported_at: int = 0
     best_validation: float | None = None

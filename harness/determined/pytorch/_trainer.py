@@ -69,7 +69,7 @@ class BaseTrainer:
             reporting_period=reporting_period,
             validation_period=validation_period,
             checkpoint_period=checkpoint_period,
-            # off the cluster nobody knows the best of other trials
+            # off the cluster the best value of other trials is unknown
             checkpoint_policy="all" if info is None and checkpoint_policy == "best" else checkpoint_policy,
             validation_limit=1 if test_mode else None,
         )

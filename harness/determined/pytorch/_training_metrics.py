@@ -6,7 +6,7 @@ import torch
 
 from determined.pytorch._reducer import plain_values, reduce_values
 
-_FOLD_AT = 512  # bounds the number of small tensors that are held
+_FOLD_AT = 512  # limits the number of small tensors in memory
 
 
 class TrainingMetrics:

@@ -16,7 +16,7 @@ class Trial(abc.ABC):
     """Base class of all kinds of trial; users subclass one of the kinds."""
 
     kind: ClassVar[str]
-    """The name under which errors and checkpoints know it."""
+    """Name of the kind of trial in errors and checkpoints."""
 
     @abc.abstractmethod
     def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type

@@ -84,7 +84,7 @@ def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | 
         return Batch(value)
     name, number = next((name, number) for name, number in value.items() if number is not None)
     if name == "epochs" and records_per_epoch and global_batch_size:
-        # there the configuration, not the data, says what an epoch is
+        # in that dialect the configuration, not the data, defines an epoch
         return Batch(max(1, number * records_per_epoch // global_batch_size) if number else 0)
     kind: type[TrainUnit] = {"batches": Batch, "records": Record, "epochs": Epoch}[name]
     return kind(int(number))

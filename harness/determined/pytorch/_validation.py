@@ -44,7 +44,7 @@ class Validation:
         if self._whole == _overrides(trial, "evaluate_batch"):
             raise TypeError("a trial has exactly one of evaluate_batch and evaluate_full_dataset")
         self._takes_index = len(inspect.signature(trial.evaluate_batch).parameters) > 1
-        # all ranks must ask together, so nobody asks beyond the fewest batches that a rank has
+        # all ranks must ask together: no rank asks after the smallest number of batches of a rank
         self._asks = min(context.distributed.allgather(len(batches)))
 
     def run(self, steps: int) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from determined_launch.out_of_space import is_out_of_space
 logger = logging.getLogger(__name__)
 
 MIN_FREE_BYTES = 1 << 20
-"""A checkpoint is not begun while the disk has less free space than this."""
+"""Minimum free space in bytes for starting a checkpoint."""
 RETRY_SECONDS = 2.0
 _FULL = {
     errno.ENOSPC: "is full",

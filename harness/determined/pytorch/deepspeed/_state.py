@@ -30,7 +30,7 @@ class EngineState(TrainingState):
         return {
             **super().rank_values(extras),
             "taken": self._training.stream.taken,
-            # an engine keeps the chief's buffers alone, and does not share them while it trains
+            # an engine saves only the chief's buffers and does not share them in training
             "buffers": [list(engine.buffers()) for engine in self._context.models],
         }
 

@@ -40,7 +40,7 @@ class EngineWork:
         self.trial = trial
         self.context = context
         self._training: TrainingData | None = None
-        context.experimental.auto_to_device = False  # the trial takes its batches itself
+        context.experimental.auto_to_device = False  # the trial reads its batches itself
         counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}  # type: ignore[operator]
         if len(counts) > 1 and not context._one_call:
             raise ValueError(
