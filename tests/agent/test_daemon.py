@@ -33,7 +33,7 @@ def state_is(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Call
     return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
 
 
-async def test_a_container_is_started_its_output_shipped_its_exit_told_and_then_forgotten(tmp_path: Path) -> None:
+async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_then_forgotten(tmp_path: Path) -> None:
     master, wish = FakeLinkMaster(), make_wish("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)
