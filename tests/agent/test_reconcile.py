@@ -99,7 +99,7 @@ def test_an_older_master_moves_nothing(wish: DesiredState, known: dict[str, Know
 
 
 @given(history=st.lists(wishes, min_size=1, max_size=8), known=truths, data=st.data())
-def test_whatever_is_lost_or_repeated_no_container_is_started_twice_while_it_is_wished(
+def test_lost_or_repeated_messages_never_start_a_desired_container_twice(
     history: list[DesiredState], known: dict[str, Known], data: st.DataObject
 ) -> None:
     started: dict[str, int] = {}
