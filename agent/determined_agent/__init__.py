@@ -1,1 +1,1 @@
-"""The agent: one per machine; it has slots and starts containers."""
+"""The agent: runs once per machine, has slots and starts containers."""

@@ -1,7 +1,7 @@
 """``det-agent``: reads the settings and runs the daemon and its connection until SIGTERM.
 
-The end of the agent ends no task: the next agent on the same data folder takes them up. Whoever wants tasks ended asks
-the master for it (``det up`` does).
+The end of the agent ends no task: the next agent on the same data folder adopts them. To end tasks, ask the master
+(``det up`` does).
 """
 
 import determined_agent.distribution_guard  # noqa: F401  # before all that may have been overwritten
@@ -41,7 +41,7 @@ PRIVATE_UMASK = 0o077
 
 
 def main() -> int:
-    """Runs an agent; the exit code is 0 after SIGTERM or SIGINT, 3 where the master refuses it for good."""
+    """Runs an agent. Returns 0 after SIGTERM or SIGINT, 3 if the master refuses the agent permanently."""
     try:
         settings = read_settings(sys.argv[1:], os.environ)
         configure(settings.log_level)
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _close_folder(data: Path) -> None:
-    """The folder holds the tasks' tokens: an earlier version or another umask may have left it open."""
+    """Makes the data folder private: it contains the tasks' tokens, and an earlier version may have left it open."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         data.chmod(0o700)
@@ -68,7 +68,7 @@ def _close_folder(data: Path) -> None:
 
 
 async def run(settings: Settings, umask: int) -> int:
-    """One agent from start to signal. ``umask`` is for tasks."""
+    """Runs one agent from start to signal. ``umask`` is for tasks."""
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,7 +107,7 @@ async def run(settings: Settings, umask: int) -> int:
 
 
 async def _warm(hook: EnvironmentHook) -> None:
-    """Does before the first trial what would make it wait. A problem shows again, with its text, in the trial."""
+    """Prepares slow steps before the first trial. Ignores problems because the trial reports them with their text."""
     with contextlib.suppress(Exception):
         await asyncio.to_thread(can_mount)
         await hook.warm()

@@ -11,15 +11,15 @@ from determined_launch.atomic_file import write_atomic
 from determined_launch.pid_lock import LockHeld, PidLock
 
 GONE = ".gone-"
-"""Prefix of run folders that are being removed."""
+"""Name prefix of run folders that are being removed."""
 
 
 class FolderInUse(DeterminedError):
-    """Another agent uses this data folder."""
+    """Raised if another agent uses this data folder."""
 
 
 class AgentState:
-    """The agent's data folder, held by one agent at a time."""
+    """The agent's data folder; one agent at a time holds it."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -39,13 +39,13 @@ class AgentState:
         self.master_epoch = int(kept.get("master_epoch", 0))
 
     def name(self, agent_id: str) -> None:
-        """Takes this id from now on."""
+        """Sets the agent's id."""
         if agent_id != self.agent_id:
             self.agent_id = agent_id
             self._keep()
 
     def obey(self, cluster_id: str, master_epoch: int) -> bool:
-        """Notes a master; False for one older than another of the same cluster that was seen."""
+        """Records a master's epoch. Returns False if a newer epoch of the same cluster was seen."""
         if cluster_id == self.cluster_id and master_epoch < self.master_epoch:
             return False
         if (cluster_id, master_epoch) != (self.cluster_id, self.master_epoch):
@@ -54,13 +54,13 @@ class AgentState:
         return True
 
     def folder(self, container_id: str) -> RunFolder:
-        """The run folder for a container. Raises ValueError for an id that is no plain name."""
+        """Returns the run folder of a container. Raises ValueError for an id that is not a plain name."""
         if not container_id or container_id.startswith(".") or "/" in container_id or "\0" in container_id:
             raise ValueError(f"not a container id: {container_id!r}")
         return RunFolder(self.runs / container_id)
 
     def folders(self) -> Iterator[RunFolder]:
-        """Every run folder with a record; what broke off before its record was written is removed."""
+        """Returns every run folder with a record; removes folders whose creation stopped before the record."""
         for path in sorted(self.runs.iterdir()):
             folder = RunFolder(path)
             if folder.record.exists() and not path.name.startswith(GONE):
@@ -69,7 +69,7 @@ class AgentState:
                 shutil.rmtree(path, ignore_errors=True)
 
     def discard(self, folder: RunFolder) -> Path:
-        """Takes a run folder out of sight, whole and at once; what it is called then is left to be removed."""
+        """Renames a run folder atomically to a trash name; returns the new path, which is still to be removed."""
         grave = folder.path.with_name(f"{GONE}{folder.path.name}")
         folder.path.rename(grave)
         return grave

@@ -1,6 +1,6 @@
-"""The virtual environment of one attempt: empty at first, over a task base, deleted with the run folder.
+"""The virtual environment of one attempt: initially empty, based on a task base, deleted with the run folder.
 
-Written file by file, because ``python -m venv`` takes seconds with pip and the base's own pip serves as well.
+It is written file by file because ``python -m venv`` with pip takes seconds and the base's pip works as well.
 """
 
 import os
@@ -12,9 +12,9 @@ from pathlib import Path
 from determined_agent.task_base import TaskBase
 
 FOLDER = "venv"
-"""Name in the task's run folder."""
+"""Folder of the environment in the task's run folder."""
 BASE_FILE = "zzz_task_base.pth"
-"""Read last, so that whatever is installed into the attempt comes before the base."""
+"""Python reads this file last, so that packages installed into the attempt precede the base."""
 
 _PIP = b"""import importlib.util, sys
 if importlib.util.find_spec("pip") is None:
@@ -25,8 +25,8 @@ sys.exit(main())
 
 
 def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:
-    """Makes the environment in ``folder``, which the task sees at ``seen_as``. Blocking, a few milliseconds."""
-    shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed meanwhile may have begun one
+    """Creates the environment in ``folder``, which the task sees at ``seen_as``. Blocking, a few milliseconds."""
+    shutil.rmtree(folder, ignore_errors=True)  # a killed agent may have left an incomplete one
     number = f"{base.version[0]}.{base.version[1]}"
     site = folder / "lib" / f"python{number}" / "site-packages"
     programs = folder / "bin"
@@ -48,13 +48,13 @@ def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:
 
 
 def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase) -> Path:
-    """Makes the attempt's environment the active one in ``environment``; returns its Python as the task sees it."""
+    """Activates the attempt's environment in ``environment``; returns its Python as the task sees it."""
     python = seen_as / "bin" / "python"
     rest = environment.get("PATH") or os.defpath
     # Programs of the base that are not written in Python are run from where they are.
     environment["PATH"] = os.pathsep.join([str(python.parent), str(base.scripts_folder), rest])
     environment["VIRTUAL_ENV"] = str(seen_as)
-    environment["PIP_USER"] = "0"  # a pip.conf that says otherwise would install beside the attempt
+    environment["PIP_USER"] = "0"  # a pip.conf with another target would install outside of the attempt
     environment.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     environment.pop("PYTHONHOME", None)
     environment["DET_PYTHON_EXECUTABLE"] = environment["DET_TASK_PYTHON"] = str(python)
@@ -62,7 +62,7 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase)
 
 
 def _write_scripts(folder: Path, python: Path, scripts: Mapping[str, bytes]) -> None:
-    # Shell and Python at once: a first line that names the Python has a limit, and may hold no space.
+    # Valid as shell and as Python: a first line with the path of the Python is limited and may hold no space.
     head = f"#!/bin/sh\n'''exec' {shlex.quote(str(python))} \"$0\" \"$@\"\n' '''\n".encode()
     for name, body in scripts.items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""Connection to the master: handshake, reports out, desired state in, and reconnecting after every loss."""
+"""The connection to the master: handshake, reports, desired state, and reconnection after every loss."""
 
 import asyncio
 import logging
@@ -22,15 +22,15 @@ _LARGEST = 64 << 20
 
 
 class Refused(DeterminedError):
-    """The master does not take this agent with these settings."""
+    """Raised if the master refuses this agent with its present settings."""
 
 
 class LinkLost(Exception):
-    """The link broke; it is tried again."""
+    """Raised if the connection broke; the agent connects again."""
 
 
 class Agent(Protocol):
-    """The part of the agent that the link speaks for."""
+    """The interface of the agent that the connection needs."""
 
     changed: asyncio.Event
 
@@ -38,17 +38,17 @@ class Agent(Protocol):
     def hello(self) -> Hello: ...
 
     @property
-    def truth(self) -> ReportedState: ...
+    def reported(self) -> ReportedState: ...
 
     def welcome(self, welcome: Welcome, address: str) -> bool: ...
 
-    def obey(self, wish: DesiredState) -> None: ...
+    def obey(self, desired: DesiredState) -> None: ...
 
     def cut_off(self) -> None: ...
 
 
 class Connection:
-    """Keeps the link up for ever."""
+    """Keeps the agent connected for ever."""
 
     def __init__(self, master: str, token: Callable[[], str], agent: Agent) -> None:
         self._master = master
@@ -59,7 +59,7 @@ class Connection:
         """The last unexpected exception, which is logged once."""
 
     async def run(self) -> None:
-        """Ends only with Refused, when the master says that trying again is of no use."""
+        """Runs until Refused is raised, when the master says that another attempt is useless."""
         wait = _FIRST_WAIT
         while True:
             try:
@@ -86,7 +86,7 @@ class Connection:
             except Refused:
                 raise
             except Exception as problem:
-                # Whatever one message or one container breaks, the agent's other containers need the link.
+                # The other containers need the connection, whatever fails for one message or container.
                 if self._broken_by != repr(problem):
                     self._broken_by = repr(problem)
                     logger.exception("the link to %s broke; it is made again", self._master)
@@ -112,7 +112,7 @@ class Connection:
             case Refuse(reason=reason):
                 raise LinkLost(f"it refuses for now: {reason}")
             case DesiredState():
-                raise LinkLost("it sent a wish before its welcome")
+                raise LinkLost("it sent a desired state before its welcome")
         if not self._agent.welcome(answer, _address(link)):
             raise LinkLost(f"its epoch {answer.master_epoch} is older than one that was obeyed before")
         logger.info("connected to %s", self._master)
@@ -122,7 +122,7 @@ class Connection:
     async def _talk(self, link: ClientConnection, welcome: Welcome) -> None:
         sending = asyncio.create_task(self._send(link, welcome.heartbeat_seconds))
         try:
-            # What ends the sending ends the link: a master that hears nothing more would wait for its time-out.
+            # An error of the sender ends the connection: otherwise the master would wait for its timeout.
             sending.add_done_callback(lambda done: None if done.cancelled() else link.transport.close())
             async for text in link:
                 message = MASTER_MESSAGE.validate_json(text)
@@ -142,7 +142,7 @@ class Connection:
     async def _send(self, link: ClientConnection, heartbeat: float) -> None:
         while True:
             self._agent.changed.clear()
-            await link.send(self._agent.truth.model_dump_json())
+            await link.send(self._agent.reported.model_dump_json())
             try:
                 async with asyncio.timeout(heartbeat):
                     await self._agent.changed.wait()
@@ -150,13 +150,13 @@ class Connection:
                 pass
 
     def _complain(self, why: str) -> None:
-        # Once an outage, else a master that is away for a night fills the disk.
+        # Once per outage: otherwise the log fills the disk while the master does not answer.
         logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, "no link to %s: %s", self._master, why)
         self._is_quiet = True
 
 
 def _address(link: ClientConnection) -> str:
-    """Under which address this machine reaches its master, and so probably its peers."""
+    """Returns the address with which this machine reaches its master, and probably its peers."""
     if link.transport.get_extra_info("socket").family not in (socket.AF_INET, socket.AF_INET6):
         return "127.0.0.1"
     return str(link.local_address[0])

@@ -1,4 +1,7 @@
-"""Life cycle of one container: hooks, start, running, exit. From a desired container or a found run folder."""
+"""Life cycle of one container: hooks, start, running, exit.
+
+Begins from a desired container or an existing run folder.
+"""
 
 import asyncio
 import contextlib
@@ -23,7 +26,7 @@ Boot = Callable[[Draft], tuple[str, ...]]
 
 
 class Container:
-    """Knows its state at any time; ``run`` moves it forward, ``stop`` ends it."""
+    """One container and its state. ``run`` advances it, ``stop`` ends it."""
 
     def __init__(
         self,
@@ -37,7 +40,7 @@ class Container:
         on_change: Callable[[], None],
         send_reports: Callable[[], Awaitable[object]],
     ) -> None:
-        """``send_reports`` sends what the task left unsent, once it has ended."""
+        """Creates the container. ``send_reports`` sends the reports that the task left when it ended."""
         self.container_id = folder.path.name
         self.folder = folder
         self._record = record
@@ -64,7 +67,7 @@ class Container:
         return Known(self.state.is_terminal, self._is_stopping, self._shipper.is_done)
 
     @property
-    def truth(self) -> ReportedContainer:
+    def reported(self) -> ReportedContainer:
         return ReportedContainer(
             container_id=self.container_id,
             allocation_id=self._record["allocation_id"],
@@ -75,15 +78,15 @@ class Container:
         )
 
     async def run(self) -> None:
-        """From wherever the folder says it stands to its end, and on until the last line is acknowledged."""
+        """Continues from the state of the run folder to the end, until the last line is acknowledged."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._shipper.run())
             await self._live()
 
     def stop(self) -> None:
-        """Ends the container at once; its end is seen in ``state``."""
+        """Ends the container immediately; ``state`` shows its end."""
         self._is_stopping = True
-        with contextlib.suppress(OSError):  # a full disk must not keep a task alive
+        with contextlib.suppress(OSError):  # a full disk must not prevent the end of a task
             self.folder.stop.touch()
         if self._preparing is not None:
             self._preparing.cancel()
@@ -130,7 +133,7 @@ class Container:
             return Ended("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
 
     async def _start(self, launch: Launch) -> bool:
-        """Starts the process; on a full disk again and again until there is space. False if it was stopped before."""
+        """Starts the process; retries while the disk is full. Returns False if the container was stopped before."""
         while not self._is_stopping:
             try:
                 await self._driver.start(launch)
@@ -143,7 +146,7 @@ class Container:
         return False
 
     async def _prepare(self) -> Launch | None:
-        """The launch, or None where it was stopped before there was one."""
+        """Returns the launch; None if the container was stopped before."""
         if self._is_stopping:
             return None
         self._move(ContainerState.PULLING)
@@ -153,14 +156,14 @@ class Container:
         except asyncio.CancelledError:
             if not self._is_stopping:
                 self._preparing.cancel()
-                raise  # the agent ends; the next one prepares anew
+                raise  # the agent ends; the next agent prepares again
             return None
         finally:
             self._preparing = None
         return None if self._is_stopping else launch
 
     async def _run_hooks(self) -> Launch:
-        """Runs the hooks; on a full disk again and again until there is space."""
+        """Runs the hooks; retries while the disk is full."""
         while True:
             try:
                 return await self._run_hooks_once()

@@ -1,4 +1,4 @@
-"""The agent as a whole: holds the containers, follows the desired state and reports its own."""
+"""The agent as a whole: holds the containers, follows the desired state and reports the actual state."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class Daemon:
-    """The agent's containers and what it has heard from its master."""
+    """The agent's containers and the latest messages of its master."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Daemon:
         self._hooks = tuple(hooks)
         self._boot = boot
         self._containers: dict[str, Container] = {}
-        self._buried: dict[str, ReportedContainer] = {}
+        self._terminated: dict[str, ReportedContainer] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._removals: set[asyncio.Task[None]] = set()
-        self._wish: DesiredState | None = None
+        self._desired: DesiredState | None = None
         self._sequence = 0
         self._items = Isolation("reconcile", logger)
         self._retry: asyncio.TimerHandle | None = None
         self._address = settings.host_address or "127.0.0.1"
         self.changed = asyncio.Event()
-        """Set whenever the truth is another than before; who sends it clears it."""
+        """Set after every change of the reported state; the sender clears it."""
 
     @property
     def hello(self) -> Hello:
@@ -77,50 +77,50 @@ class Daemon:
             version=DETENT_VERSION,
             hostname=socket.gethostname(),
             slots=self._slots,
-            containers=self.truth.containers,
+            containers=self.reported.containers,
             master_epoch=self._memory.master_epoch,
             cluster_id=self._memory.cluster_id,
         )
 
     @property
-    def truth(self) -> ReportedState:
-        containers = [container.truth for container in self._containers.values()]
-        return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._buried.values()])
+    def reported(self) -> ReportedState:
+        containers = [container.reported for container in self._containers.values()]
+        return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._terminated.values()])
 
     @property
     def container_ids(self) -> Set[str]:
-        """Containers whose run folders are in use."""
+        """Returns the containers whose run folders are in use."""
         return self._containers.keys()
 
     def adopt(self) -> None:
-        """Takes up every container whose run folder is there."""
+        """Adopts every container that has a run folder."""
         for folder in self._memory.folders():
             try:
                 self._take(self._container(folder, folder.read_record()))
-            except Exception as problem:  # one that is broken keeps no other from being taken up
+            except Exception as problem:  # a broken container must not prevent the adoption of others
                 logger.error("run folder %s cannot be read and is left alone: %r", folder.path, problem)
 
     def welcome(self, welcome: Welcome, address: str) -> bool:
-        """A master has answered; False where it is older than one that was obeyed before."""
+        """Handles the welcome of a master. Returns False if the master is older than one that was obeyed before."""
         if not self._settings.host_address:
             self._address = address
         return self._memory.obey(welcome.cluster_id, welcome.master_epoch)
 
-    def obey(self, wish: DesiredState) -> None:
-        if wish.master_epoch < self._memory.master_epoch:
-            logger.warning("a wish of an older master was ignored")
+    def obey(self, desired: DesiredState) -> None:
+        if desired.master_epoch < self._memory.master_epoch:
+            logger.warning("ignored the desired state of an older master")
             return
-        self._wish = wish
-        self._sequence = wish.sequence
+        self._desired = desired
+        self._sequence = desired.sequence
         self._reconcile()
         self.changed.set()
 
     def cut_off(self) -> None:
-        """The link is down: nothing is changed until the next wish."""
-        self._wish = None
+        """Handles the loss of the connection: nothing changes until the next desired state."""
+        self._desired = None
 
     async def close(self) -> None:
-        """Ends the agent and none of its containers."""
+        """Ends the agent but none of its containers."""
         if self._retry is not None:
             self._retry.cancel()
         for life in self._lives.values():
@@ -129,11 +129,11 @@ class Daemon:
         self._memory.close()
 
     def _reconcile(self) -> None:
-        if self._wish is None:
+        if self._desired is None:
             return
         known = {name: container.known for name, container in self._containers.items()}
-        known |= {name: reconcile.Known(True, False, True) for name in self._buried}
-        for step in reconcile.reconcile(self._wish, known, newest_epoch=self._memory.master_epoch):
+        known |= {name: reconcile.Known(True, False, True) for name in self._terminated}
+        for step in reconcile.reconcile(self._desired, known, newest_epoch=self._memory.master_epoch):
             self._items.run_now("container", _container_of(step), partial(self._apply, step))
         left = self._items.seconds_left()
         if self._retry is not None:
@@ -142,33 +142,35 @@ class Daemon:
 
     def _apply(self, step: reconcile.Step) -> None:
         match step:
-            case reconcile.Start(wish):
-                self._start(wish)
+            case reconcile.Start(desired):
+                self._start(desired)
             case reconcile.Stop(container_id):
                 self._containers[container_id].stop()
-            case reconcile.MarkTerminated(wish):
-                self._bury(wish, ContainerExit(kind="killed", message="stopped before it was started"))
+            case reconcile.MarkTerminated(desired):
+                self._mark_terminated(desired, ContainerExit(kind="killed", message="stopped before it was started"))
             case reconcile.Forget(container_id):
                 self._forget(container_id)
 
-    def _start(self, wish: DesiredContainer) -> None:
-        assert wish.spec is not None
+    def _start(self, desired: DesiredContainer) -> None:
+        assert desired.spec is not None
         record = {
-            "container_id": wish.container_id,
-            "allocation_id": wish.allocation_id,
+            "container_id": desired.container_id,
+            "allocation_id": desired.allocation_id,
             "address": self._address,
-            "spec": wish.spec.model_dump(),
+            "spec": desired.spec.model_dump(),
         }
         try:
-            folder = self._memory.folder(wish.container_id)
+            folder = self._memory.folder(desired.container_id)
             folder.make()
             folder.write_record(record)
             container = self._container(folder, record)
         except Exception as problem:
             if is_out_of_space(problem):
-                raise  # it is tried again, and the master sees it as assigned until then
-            logger.error("container %s cannot be started: %s", wish.container_id, problem)
-            self._bury(wish, ContainerExit(kind="system", message=f"no run folder could be made: {problem}"))
+                raise  # the start is retried; until then the master sees the container as assigned
+            logger.error("container %s cannot be started: %s", desired.container_id, problem)
+            self._mark_terminated(
+                desired, ContainerExit(kind="system", message=f"no run folder could be made: {problem}")
+            )
             return
         self._take(container)
 
@@ -178,10 +180,10 @@ class Daemon:
         life.add_done_callback(self._report)
         self._lives[container.container_id] = life
 
-    def _bury(self, wish: DesiredContainer, ended: ContainerExit) -> None:
-        self._buried[wish.container_id] = ReportedContainer(
-            container_id=wish.container_id,
-            allocation_id=wish.allocation_id,
+    def _mark_terminated(self, desired: DesiredContainer, ended: ContainerExit) -> None:
+        self._terminated[desired.container_id] = ReportedContainer(
+            container_id=desired.container_id,
+            allocation_id=desired.allocation_id,
             state=ContainerState.TERMINATED,
             address=self._address,
             exit=ended,
@@ -190,19 +192,19 @@ class Daemon:
         self.changed.set()
 
     def _forget(self, container_id: str) -> None:
-        self._buried.pop(container_id, None)
+        self._terminated.pop(container_id, None)
         container = self._containers.pop(container_id, None)
         self._lives.pop(container_id, None)
         if container is not None:
-            grave = self._memory.discard(container.folder)
-            removal = asyncio.create_task(asyncio.to_thread(shutil.rmtree, grave, True))
+            trash = self._memory.discard(container.folder)
+            removal = asyncio.create_task(asyncio.to_thread(shutil.rmtree, trash, True))
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)
         self.changed.set()
 
     def _note(self) -> None:
         self.changed.set()
-        # Not at once: a change may come from inside a step.
+        # Deferred, because a change may happen inside a step.
         asyncio.get_running_loop().call_soon(self._reconcile)
 
     def _report(self, life: asyncio.Task[None]) -> None:
@@ -232,7 +234,7 @@ class Daemon:
 
 def _container_of(step: reconcile.Step) -> str:
     match step:
-        case reconcile.Start(wish) | reconcile.MarkTerminated(wish):
-            return wish.container_id
+        case reconcile.Start(desired) | reconcile.MarkTerminated(desired):
+            return desired.container_id
         case reconcile.Stop(container_id) | reconcile.Forget(container_id):
             return container_id

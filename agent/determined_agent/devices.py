@@ -16,7 +16,7 @@ Ask = Callable[[Sequence[str]], str]
 
 
 def find_slots(cpu_slots: int | None, ask: Ask | None = None) -> list[SlotFacts]:
-    """``cpu_slots`` CPU slots where a number is given; else the accelerators; else one CPU slot."""
+    """Returns ``cpu_slots`` CPU slots if the number is given; else the accelerators; else one CPU slot."""
     if cpu_slots is not None:
         return [SlotFacts(id=number, type="cpu", brand="CPU") for number in range(cpu_slots)]
     asked = ask or _ask
@@ -24,7 +24,7 @@ def find_slots(cpu_slots: int | None, ask: Ask | None = None) -> list[SlotFacts]
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

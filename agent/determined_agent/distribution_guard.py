@@ -1,4 +1,4 @@
-"""Imported first by the program, and by it alone: the shim imports this package without the others beside it."""
+"""Refuses an older distribution at import. Only the program imports it first; the shim imports other modules alone."""
 
 from determined_launch.distribution_guard import stop
 

@@ -1,8 +1,8 @@
 """Ends every task of an agent's data folder without master and agent.
 
-Run as ``python -m determined_agent.end_tasks --data DIR`` by `det down`, when the master cannot be asked. Prints the
+`det down` runs ``python -m determined_agent.end_tasks --data DIR`` if the master does not answer. It prints the
 container id of each task that still runs afterwards, and exits with 1 if there is one. The next agent on the folder
-reports the others as killed, so their trials go on from their checkpoints.
+reports the others as killed, so their trials continue from their checkpoints.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from determined_agent.drivers.process import open_shim
 from determined_launch.environment import CONTAINER_ID
 
 SHIM_SECONDS = 8.0
-"""For the shims to end their tasks; then both are killed."""
+"""Time for the shims to end their tasks; then both are killed."""
 EXIT_LEFT, EXIT_IN_USE = 1, 2
 
 
 def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> list[str]:
-    """Ends the tasks with these run folders. Returns the container ids of those that still run. Blocking."""
+    """Ends the tasks of these run folders. Returns the container ids of those that still run. Blocking."""
     found = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
     try:
         for folder, (_pid, descriptor) in found.items():
-            with contextlib.suppress(OSError):  # a full disk must not keep a task alive
+            with contextlib.suppress(OSError):  # a full disk must not prevent the end of a task
                 folder.stop.touch()
             _send(descriptor, signal.SIGTERM)
         deadline = time.monotonic() + seconds

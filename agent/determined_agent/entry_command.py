@@ -1,4 +1,4 @@
-"""Builds the command of a container: start-up hooks, if any, then ``determined.exec.run_task``."""
+"""Builds the command of a container: the start-up hooks, if any, then ``determined.exec.run_task``."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from determined_agent.hooks.hook import Draft
 from determined_agent.settings import task_python_of_agent
 from determined_launch.atomic_file import write_atomic
 
-# Run by path rather than by PYTHONPATH, so that nothing of it is left in the task's environment.
+# Run by path instead of PYTHONPATH, so that the task's environment stays unchanged.
 _RUN_TASK = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
     "runpy.run_module('determined.exec.run_task', run_name='__main__', alter_sys=True)"
@@ -19,13 +19,13 @@ _HOOK = "startup-hook.sh"
 
 
 def boot_command(draft: Draft) -> tuple[str, ...]:
-    """The argv of a container."""
+    """Returns the argv of a container."""
     run_task = (str(task_python_of_agent()), "-I", "-c", _RUN_TASK, str(draft.harness_copy))
     return with_hooks(draft, run_task)
 
 
 def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
-    """``command`` after the pool's and the user's hook, which may export variables and whose failure aborts."""
+    """Returns ``command`` after the pool's and the user's hook. Hooks may export variables; a failed hook aborts."""
     sourced = []
     if draft.spec.startup_hook:
         write_atomic(draft.folder.run / "pool-startup-hook.sh", draft.spec.startup_hook)
@@ -43,6 +43,6 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
 
 def _script(sourced: list[Path], workdir: Path, command: tuple[str, ...]) -> str:
     lines = ["set -e -x", *(f"source {shlex.quote(str(path))}" for path in sourced)]
-    # The shell's own switches and folder are not the task's business.
+    # The task does not inherit the options and the folder of the shell.
     lines += [f"{{ cd {shlex.quote(str(workdir))}; set +e +x; }} 2>/dev/null", f"exec {shlex.join(command)}"]
     return "\n".join(lines) + "\n"

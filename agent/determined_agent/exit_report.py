@@ -1,6 +1,6 @@
-"""Describes how a container ended, from the shim's and the ranks' exit records.
+"""Describes how a container ended, from the exit records of the shim and the ranks.
 
-A task can write anything where its ranks' exit records lie, so everything that is read there is bounded.
+A task can write anything into the ranks' exit records, so all data read from them is bounded.
 """
 
 import itertools
@@ -27,14 +27,14 @@ MAX_NAME_CHARACTERS = 255
 MAX_LINES = 50
 MAX_LINE_CHARACTERS = 4096
 MAX_TEXT_CHARACTERS = 256 << 10
-"""Of the last lines of all ranks together: they travel with every report to the master."""
+"""Maximum size of the last lines of all ranks, which every report to the master contains."""
 MAX_NUMBER = 2**31 - 1
 
 _CAUSES = {"out_of_memory": "out of memory", "hang": "no rank had made a step for too long"}
 
 
 def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
-    """The exit for the master. The first rank that failed, if one wrote it down, is named in the message. Blocking."""
+    """Returns the exit for the master. Its message names the first failed rank if that rank has a record. Blocking."""
     try:
         ranks = _ranks(folder)
     except Exception:
@@ -60,7 +60,7 @@ def log_text(exit_: ContainerExit) -> str:
 
 
 def bounded(exit_: ContainerExit) -> ContainerExit:
-    """The same exit with nothing in it that a link message or a database column cannot hold."""
+    """Returns the exit without anything that a message or a database column cannot hold."""
     return exit_.model_copy(
         update={
             "code": _number(exit_.code),
@@ -95,7 +95,7 @@ def _number(value: int | None) -> int | None:
 
 
 def _text(text: str, limit: int) -> str:
-    # A lone surrogate cannot be sent as JSON.
+    # JSON cannot contain a lone surrogate.
     return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -110,7 +110,7 @@ def _last_output(folder: RunFolder) -> list[str]:
 def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
     if ended.code == 0:
         return ""
-    # The first is the cause: its peers fail for want of it, or are ended for it.
+    # The first failure is the cause: the other ranks fail without it or are ended.
     cause = next((rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)), None)
     if cause is None:
         text = f"the container {_how(ended.code, ended.signal)}"
@@ -142,14 +142,14 @@ def _how(code: int | None, number: int | None) -> str:
 
 
 def _ranks(folder: RunFolder) -> list[RankExit]:
-    """In the order in which they ended, so that the first failure comes first."""
+    """Returns the ranks in the order in which they ended, so that the first failure comes first."""
     found = []
     for path in itertools.islice(_records(folder.exits), MAX_RECORDS):
         try:
             rank = RankExit.model_validate_json(read_regular(path, MAX_RECORD_BYTES))
             time = rank.time if rank.time and math.isfinite(rank.time) else path.stat().st_mtime
         except (OSError, ValueError) as problem:
-            # One may be cut off by the very end that it tells of; or it is no record at all.
+            # A record may be cut off by the end of the rank, or be no record at all.
             logger.info("an exit record is left out: %s: %s", path.name, str(problem)[:200])
             continue
         found.append((time, rank))

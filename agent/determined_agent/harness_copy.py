@@ -15,7 +15,7 @@ _lock = threading.Lock()
 
 
 def keep_harness(data: Path) -> Path:
-    """The folder ``DATA/harness/HASH`` with ``determined`` and ``determined_launch`` alone; made once."""
+    """Returns the folder ``DATA/harness/HASH`` with ``determined`` and ``determined_launch`` only; creates it once."""
     packages = [_folder(determined.__file__), _folder(determined_launch.__file__)]
     with _lock:
         target = data / "harness" / _hash(*packages)
@@ -26,7 +26,7 @@ def keep_harness(data: Path) -> Path:
                 shutil.copytree(package, draft / package.name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
             try:
                 draft.rename(target)
-            except OSError:  # another agent on the same data was faster
+            except OSError:  # another agent on the same data folder created it first
                 shutil.rmtree(draft, ignore_errors=True)
     return target
 
@@ -39,7 +39,7 @@ def _folder(file: str | None) -> Path:
 
 @functools.cache
 def _hash(*packages: Path) -> str:
-    """Taken once: what this agent was started with is what its tasks get."""
+    """Computes the hash once: tasks get the version with which this agent was started."""
     digest = hashlib.sha256()
     for package in packages:
         for path in sorted(package.rglob("*")):

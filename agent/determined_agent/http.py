@@ -1,4 +1,4 @@
-"""The agent's HTTP requests to its master: contexts and output, over one kept connection for each caller."""
+"""The agent's HTTP requests to its master: contexts and output, over one persistent connection per caller."""
 
 import functools
 import ssl
@@ -11,7 +11,7 @@ _PIECE_BYTES = 1 << 18
 
 
 class HttpError(Exception):
-    """No answer, or one that cannot be read."""
+    """Raised if there is no answer, or one that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Answer:
 
 
 class HttpClient:
-    """One connection to the master, used by one caller at a time, opened anew if it is gone.
+    """One connection to the master for one caller at a time; opened again if it is closed.
 
-    ``timeout`` limits each wait, in seconds: for the connection, for sending, and for each piece of an answer. Proxies
-    of the environment are not used: they are the tasks'.
+    ``timeout`` limits each wait, in seconds: for the connection, for sending, and for each chunk of an answer. Proxies
+    of the environment are not used; they are meant for tasks.
     """
 
     def __init__(self, base: str, token: str, *, timeout: float = 30.0) -> None:
@@ -33,7 +33,7 @@ class HttpClient:
             headers={"Authorization": f"Bearer {token}"},
             timeout=timeout,
             trust_env=False,
-            verify=_tls() if base.startswith("https:") else False,  # a context costs milliseconds to make
+            verify=_tls() if base.startswith("https:") else False,  # creating an SSL context takes milliseconds
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None),
         )
         self._has_connected = False
@@ -41,8 +41,8 @@ class HttpClient:
     async def request(
         self, method: str, path: str, body: bytes = b"", *, sink: Callable[[bytes], object] | None = None
     ) -> Answer:
-        """Sends one request. With ``sink`` the body of a 200 goes there piece by piece. Raises HttpError."""
-        # A kept connection may have been closed by the master in between; that is no failure yet.
+        """Sends one request. ``sink`` receives the body of a 200 in chunks. Raises HttpError."""
+        # The master may have closed an idle connection; a second attempt follows.
         is_retried = self._has_connected and sink is None
         while True:
             try:

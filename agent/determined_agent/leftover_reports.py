@@ -1,7 +1,7 @@
-"""Sends the metric reports that a task left unsent on disk when it ended.
+"""Sends the metric reports that a task left on disk when it ended.
 
-This happens before the master hears of the end: afterwards the task's token is void, and the next attempt reports the
-later steps. Everything in the spool was written by the task, so it is bounded and sent with the task's own token.
+This happens before the agent reports the end to the master: afterwards the task's token is void, and the next attempt
+reports the later steps. The task wrote everything in the spool, so it is bounded and sent with the task's own token.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 MAX_BYTES = 64 << 20
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _OVER = (401, 403, 404, 409)
-"""Answers that mean: this attempt may report no more."""
+"""HTTP statuses that mean that this attempt may no longer report."""
 MAX_FAILURES = 10
-"""So often a report is tried again that the master fails at."""
+"""Number of retries of a report after errors of the master."""
 
 
 async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str], master: str) -> int:
-    """Sends them in order, until the master answers. Returns how many it has accepted."""
+    """Sends the reports in order; waits until the master answers. Returns how many the master has accepted."""
     trial_id, token = environment.get(names.TRIAL_ID, ""), environment.get(names.SESSION_TOKEN, "")
     if not trial_id.isdecimal() or not token:
         return 0
@@ -48,7 +48,7 @@ async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str
 
 
 async def _send(client: HttpClient, path: str, report: bytes) -> int:
-    """Returns the status of the answer. Waits while the master is away or its disk is full."""
+    """Returns the status of the answer. Waits while the master does not answer or its disk is full."""
     wait, failures = _FIRST_WAIT, 0
     while True:
         try:
@@ -63,7 +63,7 @@ async def _send(client: HttpClient, path: str, report: bytes) -> int:
 
 
 def _unsent(folder: RunFolder) -> Iterator[tuple[bytes, int]]:
-    """Each unsent report and the offset behind it. Blocking."""
+    """Yields each unsent report with the offset after it. Blocking."""
     try:
         data = read_regular(folder.reports, MAX_BYTES)
     except FileNotFoundError:
@@ -78,5 +78,5 @@ def _unsent(folder: RunFolder) -> Iterator[tuple[bytes, int]]:
     at = int(sent) if sent.isdigit() and int(sent) <= len(data) else 0
     for line in data[at:].splitlines(keepends=True):
         at += len(line)
-        if line.endswith(b"\n"):  # a process that was killed while it wrote leaves half a line
+        if line.endswith(b"\n"):  # a process that was killed while writing leaves a partial line
             yield line, at

@@ -1,4 +1,4 @@
-"""Parses frames of output into log lines; takes rank prefix and level out of the text."""
+"""Parses frames of output into log lines; separates rank prefix and level from the text."""
 
 import re
 
@@ -10,7 +10,7 @@ _LEVEL = re.compile(r"(TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): ?")
 
 
 def parse(frame: Frame) -> OutputLine:
-    """One line. An unreadable byte becomes U+FFFD, and a NUL, which no database takes, too."""
+    """Returns the line of a frame. Undecodable bytes and NUL, which databases refuse, become U+FFFD."""
     text = frame.line.decode("utf-8", "replace").replace("\0", "\ufffd")
     rank: int | None = None
     level = ""
@@ -29,7 +29,7 @@ def parse(frame: Frame) -> OutputLine:
 
 
 def lines_of(chunk: Chunk) -> list[OutputLine]:
-    """The lines of a chunk, after one that says what was cut away before it."""
+    """Returns the lines of a chunk; a first line says how many bytes before it were dropped."""
     lines = [parse(frame) for frame in chunk.frames]
     if chunk.missing:
         gap = OutputLine(

@@ -1,4 +1,4 @@
-"""Splits the bytes of a pipe into lines; cuts long lines and thins progress bars. Standard library only."""
+"""Splits the bytes of a pipe into lines; shortens long lines and thins progress bars. Standard library only."""
 
 import re
 
@@ -6,10 +6,10 @@ _ENDINGS = re.compile(rb"\r*\n|\r+")
 
 
 class LineSplitter:
-    """Splits one stream.
+    """Splits one stream into lines.
 
-    A line longer than ``limit`` keeps its head and its tail, and says how much is missing. A piece ended by a carriage
-    return alone is one that the next piece paints over: at most one of those is kept in ``interval`` seconds.
+    A line longer than ``limit`` keeps its head and tail and the number of bytes between. A piece that ends with a
+    single carriage return is overwritten by the next piece: at most one of those is kept per ``interval`` seconds.
     """
 
     def __init__(self, limit: int = 32768, interval: float = 1.0) -> None:
@@ -21,7 +21,7 @@ class LineSplitter:
         self._painted_at = float("-inf")
 
     def feed(self, data: bytes, now: float) -> list[bytes]:
-        """The lines that ``data`` completes."""
+        """Returns the lines that ``data`` completes."""
         self._rest += data
         lines: list[bytes] = []
         if b"\r" in self._rest:
@@ -37,18 +37,18 @@ class LineSplitter:
 
     @property
     def deadline(self) -> float | None:
-        """When :meth:`due` has something to give."""
+        """Returns the time at which :meth:`due` has a line; None if there is none."""
         return None if self._painted is None else self._painted_at + self._interval
 
     def due(self, now: float) -> list[bytes]:
-        """The newest painted-over piece, once its time has come."""
+        """Returns the newest overwritten piece if its interval is over."""
         if self._painted is None or now < self._painted_at + self._interval:
             return []
         line, self._painted, self._painted_at = self._painted, None, now
         return [line]
 
     def finish(self) -> list[bytes]:
-        """What is left at the end of the stream."""
+        """Returns the rest at the end of the stream."""
         rest = bytes(self._rest).rstrip(b"\r")
         self._rest.clear()
         if rest:
@@ -61,7 +61,7 @@ class LineSplitter:
         for ending in _ENDINGS.finditer(data):
             is_line = ending.group().endswith(b"\n")
             if not is_line and ending.end() == len(data):
-                break  # a newline may follow
+                break  # a newline may follow the carriage return
             piece = self._finished(data[at : ending.start()])
             at = ending.end()
             if is_line:

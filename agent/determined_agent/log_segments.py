@@ -1,8 +1,8 @@
 """Container output on disk: framed lines in segment files, each named by the offset of its first byte.
 
-Standard library only, and of it what loads quickly: the shim writes with it, the agent reads with it. There is one
-writer at a time (the agent before the shim starts and after it has ended), so an offset, once written, never changes
-its meaning.
+Imports only quickly loading modules of the standard library: the shim writes with it, the agent reads with it. There
+is one writer at a time (the agent before the shim starts and after it has ended), so the meaning of an offset never
+changes.
 """
 
 import errno
@@ -24,7 +24,7 @@ StrPath = str | os.PathLike[str]
 
 
 class Frame(NamedTuple):
-    """One line: when, on which stream, its bytes."""
+    """One line of output: time, stream and bytes."""
 
     time: float
     stream: int
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Frames from ``start`` to ``end``; ``missing`` bytes before the first of them were cut away."""
+    """Frames from ``start`` to ``end``; ``missing`` bytes before the first frame were dropped."""
 
     start: int
     end: int
@@ -41,9 +41,9 @@ class Chunk(NamedTuple):
 
 
 class SegmentWriter:
-    """Appends lines; at ``limit`` bytes that nobody has fetched the segments in the middle are dropped.
+    """Appends lines. If ``limit`` bytes wait for the agent, the segments in the middle are dropped.
 
-    On a full disk lines are kept in memory until there is space: ``is_blocked`` is True, and the next flush retries.
+    On a full disk lines stay in memory until there is space: ``is_blocked`` is True, and the next flush retries.
     """
 
     def __init__(self, folder: StrPath, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
@@ -55,7 +55,7 @@ class SegmentWriter:
         segments = list(_segments(folder))
         self._start = segments[-1][0] if segments else 0
         self._file = os.open(_path(folder, self._start), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        # A shim that was killed may have left half a frame.
+        # A killed shim may have left a partial frame.
         self._size = _whole(self._file)
         os.ftruncate(self._file, self._size)
 
@@ -67,7 +67,10 @@ class SegmentWriter:
         self._pending.append(_HEADER.pack(time.time() if when is None else when, stream, len(line)) + line)
 
     def flush(self) -> None:
-        """Writes what was added. A burst is spread over segments, else the newest lines would go with the middle."""
+        """Writes the added lines.
+
+        Spreads a burst over segments, so that dropping the middle keeps the newest lines.
+        """
         pending, self._pending = self._pending, []
         self.is_blocked = False
         batch: list[bytes] = []
@@ -83,7 +86,7 @@ class SegmentWriter:
         self._append(batch)
 
     def _append(self, batch: list[bytes]) -> None:
-        """Writes all or nothing. What the disk has no space for waits; what it fails at otherwise is lost."""
+        """Writes the batch completely or not at all. Keeps it if the disk is full; drops it after any other error."""
         if self.is_blocked:
             self._pending += batch
             return
@@ -108,7 +111,7 @@ class SegmentWriter:
         try:
             file = os.open(_path(self._folder, start), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError:
-            return  # goes on in the old segment
+            return  # continues in the old segment
         os.close(self._file)
         self._file, self._start, self._size = file, start, 0
         self._cut()
@@ -129,7 +132,7 @@ class SegmentWriter:
 
 
 def read(folder: StrPath, position: int, *, lines: int = 1000, size: int = 1 << 20) -> Chunk:
-    """The next frames from ``position`` on, at most ``lines`` of them and about ``size`` bytes of one segment."""
+    """Returns frames from ``position`` on, at most ``lines`` of them and about ``size`` bytes, of one segment."""
     here = position
     segments = list(_segments(folder))
     for index, (start, length) in enumerate(segments):
@@ -140,12 +143,12 @@ def read(folder: StrPath, position: int, *, lines: int = 1000, size: int = 1 << 
         frames, end = _frames(_path(folder, start), here - start, lines, size)
         if frames or is_last:
             return Chunk(position, start + end, frames, here - position)
-        here = start + length  # half a frame before a later segment is what a crash left
+        here = start + length  # a crash leaves a partial frame before a later segment
     return Chunk(position, position)
 
 
 def end_of(folder: StrPath) -> int:
-    """The offset after the last whole frame."""
+    """Returns the offset after the last complete frame."""
     segments = list(_segments(folder))
     if not segments:
         return 0
@@ -154,7 +157,7 @@ def end_of(folder: StrPath) -> int:
 
 
 def drop(folder: StrPath, position: int) -> None:
-    """Removes segments that end at or before ``position``; the newest stays, since it tells where the stream ends."""
+    """Removes segments that end at or before ``position``, except the newest, which defines the end of the stream."""
     for start, size in list(_segments(folder))[:-1]:
         if start + size <= position:
             _remove(_path(folder, start))
@@ -169,7 +172,7 @@ def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Fram
                 needed = _HEADER.size + _HEADER.unpack_from(data)[2]
                 if needed > len(data):
                     data += file.read(needed - len(data))
-    except FileNotFoundError:  # cut away between the listing and now
+    except FileNotFoundError:  # dropped after the listing
         return (), skip
     frames: list[Frame] = []
     at = 0
@@ -184,7 +187,7 @@ def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Fram
 
 
 def _open(path: StrPath) -> BinaryIO:
-    """For reading; never waits for a writer, whatever a task has put in a segment's place."""
+    """Opens a file for reading without waiting for a writer, because a task may have put a fifo there."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -203,7 +206,7 @@ def _whole(file: int) -> int:
 
 
 def _segments(folder: StrPath) -> Iterator[tuple[int, int]]:
-    """Start and size of every segment, in order."""
+    """Returns start and size of every segment, in order."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal() and name.isascii():
             try:

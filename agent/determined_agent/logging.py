@@ -1,4 +1,4 @@
-"""Configures the agent's own log: one line per event on standard error, with the ids that belong to it."""
+"""Configures the agent's own log: one line per event on standard error, with the related ids."""
 
 import logging
 import sys

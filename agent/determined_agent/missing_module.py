@@ -11,10 +11,10 @@ from determined_agent.log_segments import AGENT
 
 ADVICE_START = "there is no module"
 LAST_LINES = 40
-"""An import error further up was caught, or was not the end."""
+"""Number of last lines to examine; the program survived earlier import errors."""
 
 _ERROR = re.compile(r"(?:ModuleNotFoundError: No module named '|\bpython[\d.]*: No module named '?)([A-Za-z_][\w.]*)")
-# Packages whose name is not that of their module.
+# Packages whose name differs from that of their module.
 _DISTRIBUTIONS = {
     "PIL": "pillow",
     "bs4": "beautifulsoup4",
@@ -32,13 +32,13 @@ _NOT_BY_PIP = frozenset({"determined", "determined_launch", "pip"})
 
 
 def advice(lines: Iterable[str], workdir: Path) -> str:
-    """One line that names the command, or nothing if the last lines show no missing package."""
+    """Returns a line with the install command; empty if the last lines show no missing package."""
     found = [match[1] for line in lines if (match := _ERROR.search(line))]
     if not found:
         return ""
     module = found[-1]
     top = module.partition(".")[0]
-    # A module of the context itself is not to be had from an index.
+    # A module of the context itself is in no index.
     if top in _NOT_BY_PIP or (workdir / top).exists() or (workdir / f"{top}.py").exists():
         return ""
     name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
@@ -49,7 +49,7 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
 
 
 def last_lines(folder: RunFolder) -> list[str]:
-    """The end of the task's output, as far as it is still on disk. Blocking."""
+    """Returns the end of the task's output that is still on disk. Blocking."""
     kept: deque[str] = deque(maxlen=LAST_LINES)
     position = 0
     while True:

@@ -1,4 +1,4 @@
-"""Finds out, by trying, whether tasks of this agent can have mounts of their own."""
+"""Probes whether tasks of this agent can have mounts of their own."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).ent
 
 @functools.cache
 def can_mount() -> bool:
-    """Tries once, in a child, with a folder of its own."""
+    """Returns True if a child process could mount a folder."""
     with tempfile.TemporaryDirectory(prefix="detent-") as folder:
         root = Path(folder) / "root"
         root.mkdir()

@@ -1,9 +1,8 @@
 """Private mounts and pids for a task, as root or not. Standard library only; runs in the shim's child.
 
-If all targets exist, the mounts are laid over them. Otherwise a new root file system is put together on a tmpfs from
-everything that the machine's root holds, each entry bound where it was, and the task's own mounts are laid into it; a
-plain tmpfs over /run would hide what else is there. Tried as root (mount namespace) and as an ordinary user (user and
-mount namespace).
+If all targets exist, the mounts are placed over them. Otherwise a new root file system is assembled on a tmpfs: each
+entry of the machine's root is bound to its place, and the task's mounts are added. A plain tmpfs over /run would hide
+the other entries of /run. Works as root (mount namespace) and as an ordinary user (user and mount namespace).
 """
 
 import ctypes
@@ -22,7 +21,7 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
 class Mount(NamedTuple):
-    """``source`` of the machine seen at ``target`` by the task."""
+    """A mount: the task sees ``source`` of the machine at ``target``."""
 
     source: str
     target: str
@@ -30,12 +29,12 @@ class Mount(NamedTuple):
 
 
 class Namespace(NamedTuple):
-    """What a task gets for itself. With no mounts and no pids it shares everything."""
+    """The private mounts and pids of a task. Without either, the task shares everything."""
 
     pids: bool = False
     mounts: tuple[Mount, ...] = ()
     root: str = ""
-    """An empty folder of the task's own, on which the new root is put together."""
+    """Empty folder of the task, in which the new root is assembled."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Namespace":
@@ -43,7 +42,10 @@ class Namespace(NamedTuple):
         return cls(bool(value.get("pids")), mounts, str(value.get("root", "")))
 
     def enter(self, *, proc: bool) -> None:
-        """Moves this process in; ``proc`` when its pid namespace is new and /proc has to follow. Raises OSError."""
+        """Moves this process into the namespace; ``proc`` if its pid namespace is new and needs a new /proc.
+
+        Raises OSError.
+        """
         if not self.mounts and not proc:
             return
         _new_mounts()
@@ -56,13 +58,13 @@ class Namespace(NamedTuple):
 
 
 def new_pids() -> bool:
-    """Puts the children to come into a new pid namespace; False where that is not allowed."""
+    """Puts future children into a new pid namespace; returns False if that is not allowed."""
     return bool(libc.unshare(_CLONE_NEWPID) == 0)
 
 
 def _new_mounts() -> None:
     if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNS) == 0:
-        # Mounts that the machine gets later, a network drive say, still reach the task; none of its own get out.
+        # Later mounts of the machine, such as a network drive, reach the task; its own do not reach the machine.
         _mount(None, "/", None, _MS_REC | _MS_SLAVE)
         return
     user, group = os.geteuid(), os.getegid()
@@ -101,7 +103,7 @@ def _build(root: str, mounts: tuple[Mount, ...]) -> None:
             _protect(root + path)
         os.close(source)
     for mirror in mirrors:
-        # What a task wrote beside the entries of a mirror would be lost with it; so it may not.
+        # Read-only: files that a task wrote beside the entries of a mirror would be lost.
         _protect(mirror)
     os.chdir(root)
     machine = os.uname().machine
@@ -133,10 +135,10 @@ def _mirror(folder: str, copy: str) -> None:
 
 
 def _make_place(root: str, target: str, mirrors: list[str], *, is_folder: bool) -> None:
-    """Makes ``target`` exist under ``root``.
+    """Creates ``target`` below ``root`` if it does not exist.
 
-    In a folder in which this user may make it, it is made for good, as container engines do; in any other, and in
-    the machine's / and /run, the folder is replaced by a mirror of itself that holds the new name as well.
+    If this user may create it in its folder, it is created permanently, as container engines do. Otherwise, and in the
+    machine's / and /run, a mirror of the folder with the additional name replaces the folder.
     """
     if os.path.lexists(root + target):
         return
@@ -162,7 +164,7 @@ def _protect(path: str) -> None:
 
 
 def _kept_flags(path: str) -> int:
-    """Flags that an unprivileged remount may not take away."""
+    """Returns the flags that an unprivileged remount may not remove."""
     flags = os.statvfs(path).f_flag
     return flags & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME)
 

@@ -23,15 +23,15 @@ _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _GONE = (404, 410)
 POLL_SECONDS = 1.0
 MAX_UNREADABLE = 30
-"""So often output that cannot be read is tried again after the container's end, before it is given up."""
+"""Number of retries for unreadable output after the container's end."""
 
 
 class _Forgotten(Exception):
-    """The master knows no such container."""
+    """Raised if the master does not know the container."""
 
 
 class OutputShipper:
-    """Ships one container's output. Sleeps until the shim rings; tries for ever while the master is away."""
+    """Ships one container's output. Sleeps until the shim rings; retries for ever while the master does not answer."""
 
     def __init__(
         self,
@@ -54,16 +54,16 @@ class OutputShipper:
         self._position = _read_position(folder)
 
     def ring(self) -> None:
-        """There may be something new."""
+        """Wakes the shipper because there may be new output."""
         self._rung.set()
 
     def finish(self) -> None:
-        """Nothing will be added any more."""
+        """Declares that no output will be added."""
         self._is_last = True
         self._rung.set()
 
     async def run(self) -> None:
-        """Ships until all is acknowledged after :meth:`finish`."""
+        """Ships until all output is acknowledged after :meth:`finish`."""
         async with contextlib.aclosing(self._client):
             with self._listening() as has_bell:
                 await self._ship_all(poll=None if has_bell else POLL_SECONDS)
@@ -72,7 +72,7 @@ class OutputShipper:
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[bool]:
-        """Listens to the shim's fifo; False if a task has put something else in its place."""
+        """Listens to the shim's fifo; returns False if a task has replaced it by something else."""
         loop = asyncio.get_running_loop()
         try:
             bell = os.open(self._folder.wake, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -109,7 +109,7 @@ class OutputShipper:
                     return
                 moved = None
             except (HttpError, ValidationError) as problem:
-                level = logging.DEBUG if is_kept else logging.WARNING  # once an outage
+                level = logging.DEBUG if is_kept else logging.WARNING  # once per outage
                 logger.log(level, "output is kept: %s", problem, extra=self._names)
                 moved, is_kept = None, True
             except Exception as problem:
@@ -133,7 +133,7 @@ class OutputShipper:
                         await self._rung.wait()
 
     async def _ship_some(self) -> bool:
-        """One batch; False where there is nothing to ship."""
+        """Ships one batch; returns False if there is none."""
         chunk = log_segments.read(self._folder.output, self._position)
         if chunk.end == self._position:
             return False

@@ -18,26 +18,26 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants of this process become its children, however they left their session."""
+    """Makes orphaned descendants children of this process, even if they left the session."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
-    """The kernel kills this process when its parent ends; ``parent`` is the pid seen before the fork, 0 if unseen."""
+    """Makes the kernel kill this process when its parent ends. ``parent`` is the pid before the fork, 0 if unknown."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent and os.getppid() != parent:
         os._exit(1)
 
 
 def marked(name: str, value: str) -> set[int]:
-    """Living processes, other than this one, that were started with ``name=value`` in their environment."""
+    """Returns living processes other than this one whose initial environment has ``name=value``."""
     found = {pid for pid in process_table.pids() if process_table.environment(pid).get(name) == value}
     living = ((pid, process_table.find(pid)) for pid in found - {os.getpid()})
     return {pid for pid, process in living if process is not None and process.is_alive}
 
 
 def kill_all(find: Callable[[], set[int]], *, patience: float = 5.0) -> set[int]:
-    """Kills what ``find`` finds until it finds nothing more; gives back what would not go.
+    """Kills what ``find`` returns until it returns nothing; returns the processes that survived.
 
     All are stopped before the first is killed, so that none can fork, or notice a sibling's death, in between.
     """

@@ -1,4 +1,4 @@
-"""Compares desired with known containers and returns steps. Pure and level-triggered: a lost step is found again."""
+"""Compares desired and known containers and returns steps. Pure and level-triggered: a lost step is found again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from determined.link.messages import DesiredContainer, DesiredState
 
 @dataclass(frozen=True)
 class Known:
-    """What the agent knows of one container."""
+    """The agent's knowledge about one container."""
 
     is_ended: bool = False
     is_stopping: bool = False
@@ -17,7 +17,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Start:
-    wish: DesiredContainer
+    desired: DesiredContainer
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Stop:
 
 @dataclass(frozen=True)
 class MarkTerminated:
-    """The master wishes a container stopped that never began here: say that it has ended."""
+    """Reports a container as ended that the master wants stopped and that never started here."""
 
-    wish: DesiredContainer
+    desired: DesiredContainer
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Forget:
 Step = Start | Stop | MarkTerminated | Forget
 
 
-def reconcile(wish: DesiredState, known: Mapping[str, Known], *, newest_epoch: int) -> tuple[Step, ...]:
-    """The steps that bring what is known closer to the wish; none under a master older than the newest seen."""
-    if wish.master_epoch < newest_epoch:
+def reconcile(desired: DesiredState, known: Mapping[str, Known], *, newest_epoch: int) -> tuple[Step, ...]:
+    """Returns the steps towards the desired state; none under a master with an older epoch than the newest seen."""
+    if desired.master_epoch < newest_epoch:
         return ()
     steps: list[Step] = []
-    wished = {container.container_id: container for container in wish.containers}
-    for container_id, container in wished.items():
+    desired_by_id = {container.container_id: container for container in desired.containers}
+    for container_id, container in desired_by_id.items():
         here = known.get(container_id)
         if here is None:
             if container.state == "stopped":
@@ -56,7 +56,7 @@ def reconcile(wish: DesiredState, known: Mapping[str, Known], *, newest_epoch: i
         elif container.state == "stopped" and not here.is_ended and not here.is_stopping:
             steps.append(Stop(container_id))
     for container_id, here in known.items():
-        if container_id in wished:
+        if container_id in desired_by_id:
             continue
         if not here.is_ended:
             if not here.is_stopping:

@@ -1,7 +1,7 @@
-"""Removes run folders that nobody knows any more, by age and total size.
+"""Removes run folders that belong to no known container, by age and total size.
 
-Such a folder is left by a record that cannot be read, or by a removal that broke off. A folder is never removed while
-the agent knows its container, or while the task or its shim lives.
+Such a folder remains after an unreadable record or an interrupted removal. A folder is never removed while the agent
+knows its container, or while the task or its shim lives.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 600.0
 _OURS = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-"""Container ids are UUIDs. What bears another name was not made by an agent."""
+"""Matches container ids, which are UUIDs. An agent does not make folders with other names."""
 
 
 class RunFolderCleanup:
@@ -33,7 +33,7 @@ class RunFolderCleanup:
         self._settings = settings
 
     async def run(self) -> None:
-        """Looks every few minutes, until cancelled."""
+        """Cleans up every few minutes until cancelled."""
         while True:
             try:
                 await self.tick()
@@ -42,9 +42,9 @@ class RunFolderCleanup:
             await asyncio.sleep(INTERVAL_SECONDS)
 
     async def tick(self) -> None:
-        """Removes what is stale by now."""
+        """Removes the folders that are stale now."""
         found = await asyncio.to_thread(lambda: list(self._entries()))
-        # The agent may have taken up a container meanwhile.
+        # The agent may have adopted the container in the meantime.
         unknown = [one for one in found if one.name.removeprefix(GONE) not in self._container_ids()]
         for entry in stale(
             unknown,
@@ -63,7 +63,7 @@ class RunFolderCleanup:
                         yield Entry(entry.name, entry.stat(follow_symlinks=False).st_mtime, _size(entry.path))
 
     def _remove(self, name: str) -> bool:
-        """Removes a folder unless its task lives. Returns True if it is gone. Links in it are not followed."""
+        """Removes a folder unless its task lives; does not follow links in it. Returns True if the folder is gone."""
         folder = RunFolder(self._state.runs / name)
         if not name.startswith(GONE):
             if is_running(folder):
@@ -74,7 +74,7 @@ class RunFolderCleanup:
 
 
 def _size(path: str) -> int:
-    """Bytes on disk below ``path``, without what links lead to."""
+    """Returns the bytes on disk below ``path``, without the targets of links."""
     total = 0
     for base, _folders, files in os.walk(path):
         for name in files:

@@ -45,7 +45,7 @@ _KEPT_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "HSA_", "MIOPEN_")
 
 
 class Settings(BaseModel):
-    """An agent's settings."""
+    """The settings of an agent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,22 +59,22 @@ class Settings(BaseModel):
     tasks_as_me: bool = False
     host_address: str = ""
     isolation: Literal["auto", "none"] = "auto"
-    """``auto``: pid namespaces where the agent may make them (as root)."""
+    """``auto``: pid namespaces if the agent may create them (as root)."""
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
     output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
     output_line_bytes: int = Field(default=32768, ge=64)
     stale_run_folder_seconds: float = Field(default=86400.0, ge=60)
-    """After this age run folders are removed whose containers neither agent nor master knows any more."""
+    """Age in seconds after which run folders of unknown containers are removed."""
     stale_run_folder_bytes: int = Field(default=10 << 30, ge=0)
     """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
     log_level: str = "info"
     base_environment: dict[str, str] = Field(default_factory=dict)
-    """What tasks inherit of the agent's own environment."""
+    """Variables of the agent's own environment that tasks inherit."""
 
     @field_validator("data", "task_python", "token_file")
     @classmethod
     def _whole(cls, path: Path | None) -> Path | None:
-        # Not resolved: a Python that is a link is what makes a virtual environment.
+        # Not resolved: a link to a Python makes it part of a virtual environment.
         return None if path is None else path.expanduser().absolute()
 
     @field_validator("task_python")
@@ -94,7 +94,7 @@ class Settings(BaseModel):
 
 
 def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
-    """The settings. Raises ConfigError with every problem named; argparse ends the process for wrong flags."""
+    """Returns the settings. Raises ConfigError with every problem; argparse exits for wrong flags."""
     given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None) or environ.get("DET_AGENT_CONFIG")
     values: dict[str, Any] = {"data": _default_data(environ)}
@@ -110,7 +110,7 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The little of an environment that is no secret and that tasks need."""
+    """Returns the variables of an environment that tasks need and that are no secrets."""
     return {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
 
 
@@ -155,5 +155,5 @@ def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def task_python_of_agent() -> Path:
-    """The Python that runs the agent; not resolved, since a link is what makes a virtual environment."""
+    """Returns the Python of the agent. Does not resolve it: a link makes it part of a virtual environment."""
     return Path(sys.executable)

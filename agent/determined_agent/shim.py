@@ -1,8 +1,8 @@
 """The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE SOURCE_ROOTS``.
 
-Standard library only, and everything is imported at the start, so that an upgrade of the agent changes nothing under
-it. It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends
-or when it is told to (SIGTERM), and writes down how it ended, last. See docs/agent-protocol.md, rule "Exit".
+Uses the standard library only and imports everything at the start, so that an upgrade of the agent does not affect it.
+It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends or on
+SIGTERM, and finally records how the task ended. See docs/agent-protocol.md, rule "Exit".
 """
 
 import fcntl
@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-# Last, since beside an installed package may lie modules that bear names of the standard library.
+# Last, because modules beside an installed package may have names of the standard library.
 sys.path += sys.argv[2].split(os.pathsep)
 
 from determined_agent import processes
@@ -28,17 +28,17 @@ from determined_launch.out_of_space import is_out_of_space
 
 _DRAIN_SECONDS = 5.0
 DISK_RETRY_SECONDS = 1.0
-"""Between two attempts to write to a full disk."""
+"""Pause between two attempts to write to a full disk."""
 
 
 def main() -> int:
-    # What the agent was given open by its own parent is not the task's business, and would keep pipes from ending.
+    # Descriptors that the agent inherited would keep pipes from ending.
     os.closerange(3, 1 << 16)
     order: dict[str, Any] = _read(sys.argv[1])
     lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     if os.path.exists(order["exit"]):
-        return 0  # an agent that came back took this shim for dead before it had begun
+        return 0  # a restarted agent considered this shim dead before it had started
     os.umask(0o077)
     processes.become_subreaper()
     started = process_table.find(os.getpid())
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 class Shim:
-    """One task from start to exit file."""
+    """Runs one task from its start to the exit file."""
 
     def __init__(self, order: dict[str, Any], lock: int) -> None:
         self._order = order
@@ -83,9 +83,9 @@ class Shim:
         until: float | None = None
         while self._splitters or self._status is None:
             if until is not None and self._writer.is_blocked:
-                until = time.monotonic() + _DRAIN_SECONDS  # what is in the pipes is read when there is space again
+                until = time.monotonic() + _DRAIN_SECONDS  # the pipes are read again after space is available
             if until is not None and time.monotonic() > until:
-                break  # a pipe that a stranger holds open is not waited for
+                break  # does not wait for a pipe that another process holds open
             self._turn(bell, until)
             if self._is_stopped and self._status is None:
                 self._was_killed = True
@@ -116,7 +116,7 @@ class Shim:
         self._flush()
 
     def _wait_for_space(self, bell: int) -> None:
-        """On a full disk nothing is read, so that a task that goes on printing waits too and no line is lost."""
+        """Reads nothing while the disk is full, so that a task that prints waits too and no line is lost."""
         if select.select([bell], [], [], DISK_RETRY_SECONDS)[0]:
             os.read(bell, 4096)
         self._flush()
@@ -144,10 +144,10 @@ class Shim:
             try:
                 os.write(self._wake, b".")
             except BlockingIOError:
-                pass  # an agent that is away has bells enough to hear when it returns
+                pass  # the fifo is full: an agent that returns finds enough bytes in it
 
     def _reap(self) -> None:
-        """Collects everything that has ended: orphans of the task are children of this process too."""
+        """Collects all ended children, which include orphans of the task."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -162,7 +162,7 @@ class Shim:
         self._is_stopped = True
 
     def _kill(self) -> None:
-        """Ends all descendants. Collecting is part of it, lest the dead be found again."""
+        """Ends all descendants and collects them, so that dead processes are not found again."""
         own = os.getpid()
 
         def find() -> set[int]:
@@ -174,7 +174,7 @@ class Shim:
             print(f"would not end: {sorted(stubborn)}", file=sys.stderr, flush=True)
 
     def _report_start(self) -> None:
-        """Tells the agent, if it still listens, that the task runs; the end of the pipe without a word says not."""
+        """Tells a listening agent that the task runs; closing the pipe without a message means that it does not."""
         try:
             os.write(1, b"started\n")
         except OSError:
@@ -207,7 +207,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _write(path: str, value: dict[str, Any]) -> None:
-    """Writes a file whole. On a full disk it waits until there is space: without the record the end is unknown."""
+    """Writes a file atomically. Waits while the disk is full: without the record the end of the task is unknown."""
     while True:
         try:
             write_atomic(path, json.dumps(value))

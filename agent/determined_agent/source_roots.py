@@ -1,4 +1,4 @@
-"""The folders that hold this agent's own packages: two in a checkout, one in an installation."""
+"""The folders with this agent's own packages: two in a checkout, one in an installation."""
 
 from pathlib import Path
 
@@ -7,4 +7,4 @@ import determined_launch
 OWN = Path(__file__).resolve().parent.parent
 LAUNCH = Path(determined_launch.__file__).resolve().parent.parent
 SOURCE_ROOTS = (str(OWN),) if OWN == LAUNCH else (str(OWN), str(LAUNCH))
-"""For the module path of a Python that is started without site-packages."""
+"""Folders for the module path of a Python that is started without site-packages."""

@@ -1,7 +1,7 @@
-"""The task base: the read-only packages and programs that the virtual environment of each attempt lies over.
+"""The task base: the read-only packages and programs under the virtual environment of each attempt.
 
-A Python environment that a user chose is its own base. The product's own environment never is: for it a base of links
-is made under the data folder, without the product's distribution and what only the product needs.
+A Python environment that a user chose is its own base. The product's own environment is not used directly: a base of
+links to it is created under the data folder, without the product and the packages that only the product needs.
 """
 
 import csv
@@ -21,7 +21,7 @@ from determined_agent.task_python import PythonFacts
 
 PRODUCT = "detent-cluster"
 TASK_EXTRAS = ("pytorch", "deepspeed", "horovod", "tasks")
-"""Optional dependency groups of the product that are meant for tasks."""
+"""Optional dependency groups of the product for tasks."""
 INSTALLERS = ("pip", "setuptools", "wheel")
 MAX_SCRIPT_BYTES = 1 << 20
 
@@ -31,20 +31,20 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 @dataclass(frozen=True)
 class TaskBase:
-    """What an attempt's environment is made from."""
+    """The base of an attempt's environment."""
 
     interpreter: Path
     version: tuple[int, int]
     site_folders: tuple[Path, ...]
     scripts_folder: Path
     scripts: Mapping[str, bytes]
-    """Bodies, without the first line, of the base's Python scripts; an attempt runs them under its own Python."""
+    """Bodies of the base's Python scripts without the first line; an attempt runs them under its own Python."""
     protected: tuple[Path, ...]
-    """Folders that a task sees read-only where it may have mounts of its own."""
+    """Folders that a task sees read-only if it can have mounts of its own."""
 
 
 class TaskBases:
-    """Finds the base of a Python, anew only where the Python was probed anew. Blocking."""
+    """Returns the base of a Python; recomputed only after the Python was probed again. Blocking."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
@@ -52,7 +52,7 @@ class TaskBases:
         self._lock = threading.Lock()
 
     def find(self, facts: PythonFacts) -> TaskBase:
-        """The base for tasks of this Python; made in the data folder if the Python is the product's own."""
+        """Returns the base for tasks of this Python; it is in the data folder if the Python is the product's own."""
         with self._lock:
             known = self._found.get(facts.prefix)
             if known is None or known[0] is not facts or not known[1].scripts_folder.is_dir():
@@ -64,16 +64,16 @@ def _find_base(facts: PythonFacts, data: Path) -> TaskBase:
     folders, scripts, protected = facts.site_folders, facts.scripts, facts.site_folders
     if facts.prefix.resolve() == Path(sys.prefix).resolve() and facts.version == sys.version_info[:2]:
         made = _keep_product_base(data, facts.site_folders)
-        # What the links point to is protected with them.
+        # The targets of the links are protected too.
         folders, scripts, protected = (made / "site-packages",), made / "bin", (made, *facts.site_folders)
     return TaskBase(facts.interpreter, facts.version, folders, scripts, _python_scripts(scripts), protected)
 
 
 def packages_for_tasks(installed: Mapping[str, metadata.Distribution]) -> set[str]:
-    """Names of what tasks see of the product's environment.
+    """Returns the names of the packages of the product's environment that tasks see.
 
-    These are the packages of the product's groups for tasks, what is needed to install more, and whatever else the
-    user installed beside the product; all with their requirements.
+    These are the packages of the product's groups for tasks, the packages needed to install more, and those that the
+    user installed additionally, each with its requirements.
     """
     product = installed.get(PRODUCT)
     meant_for_tasks = [*INSTALLERS, *(_required(product, TASK_EXTRAS) if product else ())]
@@ -94,9 +94,9 @@ def _closure(names: Iterable[str], installed: Mapping[str, metadata.Distribution
 
 
 def _required(distribution: metadata.Distribution, extras: Iterable[str] | None) -> Iterator[str]:
-    """Names that are required without an extra if ``extras`` is empty, by one of ``extras``, or by any if it is None.
+    """Returns the required names: without an extra if ``extras`` is empty, of one of ``extras``, or of any for None.
 
-    Other markers are not evaluated: a requirement of another system is just not installed.
+    Other markers are not evaluated: a requirement of another system is not installed anyway.
     """
     wanted = None if extras is None else set(extras)
     for line in distribution.requires or ():
@@ -108,7 +108,7 @@ def _required(distribution: metadata.Distribution, extras: Iterable[str] | None)
 
 
 def canonical(name: str) -> str:
-    """The form in which names of distributions are compared.
+    """Returns the name of a distribution in the form used for comparison.
 
     >>> canonical("ruamel.yaml")
     'ruamel-yaml'
@@ -117,7 +117,10 @@ def canonical(name: str) -> str:
 
 
 def _keep_product_base(data: Path, site_folders: Collection[Path]) -> Path:
-    """The folder ``DATA/task-base/KEY`` of links into the product's environment; made once for a set of packages."""
+    """Returns the folder ``DATA/task-base/KEY`` of links to the product's environment.
+
+    The folder is created once per set of packages.
+    """
     installed: dict[str, metadata.Distribution] = {}
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
@@ -151,12 +154,12 @@ def _make(folder: Path, links: Mapping[str, Path]) -> None:
         (draft / "bin" / "det").chmod(0o755)
     try:
         draft.rename(folder)
-    except OSError:  # another agent on the same data was faster
+    except OSError:  # another agent on the same data folder created it first
         shutil.rmtree(draft, ignore_errors=True)
 
 
 def _links(distribution: metadata.Distribution) -> dict[str, Path]:
-    """Place in the base → what it links to, for the top-level entries and programs of one distribution."""
+    """Returns place in the base → link target, for the top-level entries and programs of one distribution."""
     links: dict[str, Path] = {}
     root = _root(distribution)
     for file in _files(distribution):
@@ -171,7 +174,10 @@ def _links(distribution: metadata.Distribution) -> dict[str, Path]:
 
 
 def _files(distribution: metadata.Distribution) -> Iterable[str]:
-    """One path for each top-level entry and program; ``files`` of the library is slow for the many files of torch."""
+    """Returns a path for each top-level entry and program.
+
+    The library's ``files`` is slow for the many files of torch.
+    """
     record = distribution.read_text("RECORD")
     paths = [str(path) for path in distribution.files or ()] if record is None else []
     paths += [row[0] for row in csv.reader((record or "").splitlines()) if row]
@@ -183,7 +189,7 @@ def _root(distribution: metadata.Distribution) -> Path:
 
 
 def _python_scripts(folder: Path) -> dict[str, bytes]:
-    """Body by name of each program in ``folder`` that is written in Python, without the lines that name its Python."""
+    """Returns name → body of each Python program in ``folder``, without the lines that name its Python."""
     found = {}
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -208,7 +214,7 @@ def _script_body(path: Path) -> bytes | None:
         if b"python" in first:
             return file.read()
         second = file.readline(4096)
-        # How installers name a Python whose path is too long for the first line, or holds a space.
+        # Installers write this if the path of the Python is too long for the first line or holds a space.
         if second.startswith(b"'''exec'") and b"python" in second:
             file.readline(16)
             return file.read()

@@ -1,4 +1,4 @@
-"""Finds the Python that a container asks for, and the facts that this Python reports about itself."""
+"""Finds the Python that a container requests, and the facts that this Python reports about itself."""
 
 import asyncio
 import contextlib
@@ -37,19 +37,19 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class PythonFacts:
-    """What a Python said of itself. ``official``: version of an installed distribution named ``determined``."""
+    """Facts that a Python reports. ``official``: version of an installed distribution named ``determined``."""
 
     official: str | None
     version: tuple[int, int]
     prefix: Path
     interpreter: Path
-    """The program itself, below any virtual environment."""
+    """Path of the program itself, below any virtual environment."""
     site_folders: tuple[Path, ...]
     scripts: Path
 
 
 def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path, str | None]:
-    """The Python that the task builds on, and the image name that is ignored, if one is. Blocking.
+    """Returns the Python for the task, and the image name that is ignored, if one is. Blocking.
 
     Raises NotStarted for a bad ``venv:``.
     """
@@ -65,9 +65,9 @@ def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path
 
 
 class PythonProbe:
-    """Asks each Python once, and again only when it, or a folder that it imports from, has changed.
+    """Probes each Python once, and again only after it, or a folder that it imports from, has changed.
 
-    One probe runs per Python, so a Python that hangs delays only the containers that want it.
+    Each Python has a probe of its own, so a Python that hangs delays only the containers that want it.
     """
 
     def __init__(self, environment: Mapping[str, str], *, seconds: float = PROBE_SECONDS) -> None:
@@ -77,18 +77,18 @@ class PythonProbe:
         self._running: dict[Path, asyncio.Task[PythonFacts]] = {}
 
     async def ask(self, python: Path) -> PythonFacts:
-        """Raises NotStarted if this is no Python that can run a task."""
+        """Returns the facts of a Python. Raises NotStarted if it cannot run a task."""
         running = self._running.get(python)
         if running is None:
             running = self._running[python] = asyncio.create_task(self._find_out(python))
             running.add_done_callback(lambda task: self._finish(python, task))
-        # A container that is stopped while it waits must not end the probe of the others.
+        # A container that is stopped while it waits must not end the probe for the others.
         return await asyncio.shield(running)
 
     def _finish(self, python: Path, task: asyncio.Task[PythonFacts]) -> None:
         self._running.pop(python, None)
         if not task.cancelled():
-            task.exception()  # it may be that nobody waits any more
+            task.exception()  # every waiting container may have been stopped
 
     async def _find_out(self, python: Path) -> PythonFacts:
         known = self._known.get(python)
@@ -118,26 +118,26 @@ class PythonProbe:
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # it may be a script that started others
+                    os.killpg(process.pid, signal.SIGKILL)  # the Python may be a script that started other processes
                 await process.wait()
         try:
-            told = json.loads(out)
-            facts = _facts(told)
+            answer = json.loads(out)
+            facts = _facts(answer)
         except (ValueError, KeyError, TypeError, IndexError):
             text = err.decode(errors="replace").strip()[-500:]
             raise NotStarted(f"the task's Python {python} does not work: {text}") from None
-        watched = [str(python), *(path for path in told["path"] if path)]
+        watched = [str(python), *(path for path in answer["path"] if path)]
         return await asyncio.to_thread(_times, dict.fromkeys(watched, 0)), facts
 
 
-def _facts(told: Mapping[str, Any]) -> PythonFacts:
+def _facts(answer: Mapping[str, Any]) -> PythonFacts:
     return PythonFacts(
-        official=told["official"],
-        version=(told["version"][0], told["version"][1]),
-        prefix=Path(told["prefix"]),
-        interpreter=Path(told["interpreter"]),
-        site_folders=tuple(Path(folder) for folder in told["site_folders"]),
-        scripts=Path(told["scripts"]),
+        official=answer["official"],
+        version=(answer["version"][0], answer["version"][1]),
+        prefix=Path(answer["prefix"]),
+        interpreter=Path(answer["interpreter"]),
+        site_folders=tuple(Path(folder) for folder in answer["site_folders"]),
+        scripts=Path(answer["scripts"]),
     )
 
 

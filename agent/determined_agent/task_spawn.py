@@ -10,20 +10,20 @@ from determined_agent import namespaces, processes
 
 
 class TaskNotStarted(Exception):
-    """The task could not be started; nothing of it runs."""
+    """Raised if the task could not start; none of its processes runs."""
 
 
 class Started(NamedTuple):
-    """A task that has been executed. ``pid`` is the task's, or that of the first process of its pid namespace."""
+    """A task that was executed. ``pid`` is the task's, or that of the first process of its pid namespace."""
 
     pid: int
     stdout: int
     stderr: int
     report: int | None = None
-    """Where the first process of a pid namespace writes the task's own status."""
+    """Pipe into which the first process of a pid namespace writes the task's own status."""
 
     def outcome(self, status: int) -> dict[str, int]:
-        """``{code}`` or ``{signal}`` for the wait status of ``pid``."""
+        """Returns ``{code}`` or ``{signal}`` for the wait status of ``pid``."""
         if self.report is not None:
             written = os.read(self.report, 64)
             if written:
@@ -34,7 +34,7 @@ class Started(NamedTuple):
 
 
 def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Started:
-    """Starts the task; ``close`` are descriptors that no process of it may keep."""
+    """Starts the task. Its processes close the descriptors ``close``."""
     space = namespaces.Namespace.from_json(order.get("namespace") or {})
     parent = os.getpid()
     out, err, problem, report = os.pipe(), os.pipe(), os.pipe(), os.pipe()
@@ -46,7 +46,7 @@ def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Star
             for descriptor in (*close, out[0], err[0], problem[0], report[0]):
                 os.close(descriptor)
             os.setsid()
-            # The parent's pid cannot be seen from inside a pid namespace.
+            # The parent's pid is not visible inside a pid namespace.
             processes.die_with_parent(0 if has_pids else parent)
             space.enter(proc=has_pids)
             if has_pids:
@@ -68,7 +68,7 @@ def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Star
 def _be_first(report: int, problem: int) -> None:
     """Stays as the first process of the pid namespace and never returns; returns in its child, the task.
 
-    When it ends the kernel ends every other process of the namespace, whatever they did to get away.
+    When it ends, the kernel ends every other process of the namespace.
     """
     child = os.fork()
     if child == 0:
@@ -82,7 +82,7 @@ def _be_first(report: int, problem: int) -> None:
                 signal.signal(number, signal.SIG_IGN)
             except (OSError, ValueError):
                 pass
-    # The task's pipes must end with the task's processes, not with this one.
+    # The task's pipes must end with the task's processes, not with this process.
     os.closerange(3, report)
     os.closerange(report + 1, 1 << 16)
     while True:
@@ -102,7 +102,7 @@ def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
     os.dup2(err, 2)
     os.chdir(order["workdir"])
     os.umask(order.get("umask", 0o022))
-    # Python ignores SIGPIPE and SIGXFSZ, and the shim more; a task starts with all signals as they come.
+    # Python and the shim ignore some signals; a task starts with the default actions.
     for number in range(1, signal.NSIG):
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             try:

@@ -1,4 +1,4 @@
-"""Train on a Detent cluster: ``det.core.init()``, ``det.pytorch``, ``det.get_cluster_info()``."""
+"""The library for training on a Detent cluster: ``det.core.init()``, ``det.pytorch``, ``det.get_cluster_info()``."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ distribution_guard.refuse()
 
 
 LOG_FORMAT = "%(levelname)s: [%(process)d] %(name)s: %(message)s"
-"""The format of our own log lines in a task, for ``logging.basicConfig``; levels are read back from it."""
+"""Format of our own log lines in a task, for ``logging.basicConfig``; levels are parsed from such lines."""
 
 __all__ = [
     "LOG_FORMAT",
@@ -32,8 +32,8 @@ _FOLDERS = ("client", "core", "errors", "experimental", "launch", "pytorch")
 _FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a part when it is first named: ``import determined`` alone stays as cheap as its version number."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # the parts of the package have several types
+    """Imports a part at its first use, so that ``import determined`` alone stays fast."""
     import importlib
 
     if name in _FOLDERS:

@@ -167,7 +167,7 @@ API_ERRORS: tuple[type[ApiError], ...] = (
 def from_answer(
     status: int, code: int | None, message: str | None, answer: Mapping[str, Any] | None = None
 ) -> ApiError:
-    """The class for an answer's gRPC ``code``, else for its HTTP ``status``."""
+    """Returns the error for an answer's gRPC ``code``, else for its HTTP ``status``."""
     exact = (kind for kind in API_ERRORS if kind.code == code and kind.status == status)
     kind = next(exact, None) or next((kind for kind in API_ERRORS if kind.status == status), ApiError)
     return kind(message or f"the master answered {status}", answer=answer, status=status)

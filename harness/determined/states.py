@@ -1,10 +1,10 @@
-"""The state enums that go over the wire. Tables of what may follow what stand in the master (docs/states.md)."""
+"""State enums of the API. The master has the tables of transitions (docs/states.md)."""
 
 from enum import Enum
 
 
 class ExperimentState(str, Enum):
-    """Where an experiment stands; values as on the wire without the ``STATE_`` prefix."""
+    """State of an experiment; values as in the API without the ``STATE_`` prefix."""
 
     ACTIVE = "ACTIVE"  # its unfinished trials want slots or hold them
     PAUSED = "PAUSED"  # no trial of it may hold slots for longer than it needs to checkpoint
@@ -21,7 +21,7 @@ class ExperimentState(str, Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Its work has ended."""
+        """Returns True after the work has ended."""
         return self in _EXPERIMENT_TERMINAL
 
     @property
@@ -30,12 +30,12 @@ class ExperimentState(str, Enum):
 
     @property
     def is_live(self) -> bool:
-        """Work of it may still go on."""
+        """Returns True while work may continue."""
         return not self.is_terminal
 
     @property
     def is_final(self) -> bool:
-        """Nothing can follow."""
+        """Returns True if no other state can follow."""
         return self is ExperimentState.DELETED
 
 
@@ -52,7 +52,7 @@ _EXPERIMENT_TERMINAL = frozenset(
 
 
 class TrialState(str, Enum):
-    """Where a trial stands; values as on the wire without the ``STATE_`` prefix."""
+    """State of a trial; values as in the API without the ``STATE_`` prefix."""
 
     ACTIVE = "ACTIVE"  # wants an allocation or has one
     PAUSED = "PAUSED"  # wants none; one may still be checkpointing
@@ -78,12 +78,12 @@ class TrialState(str, Enum):
 
     @property
     def is_final(self) -> bool:
-        """Never: a finished trial may be continued."""
+        """Returns False: a finished trial may be continued."""
         return False
 
 
 class AllocationState(str, Enum):
-    """Where one hold on slots stands; moves forward only."""
+    """State of an allocation; moves forward only."""
 
     PENDING = "PENDING"  # waits for slots
     ASSIGNED = "ASSIGNED"  # slots held, agent told
@@ -107,7 +107,7 @@ class AllocationState(str, Enum):
 
 
 class ContainerState(str, Enum):
-    """Where one process group on one agent stands; moves forward only."""
+    """State of a container, one process group on one agent; moves forward only."""
 
     ASSIGNED = "ASSIGNED"
     PULLING = "PULLING"
@@ -125,7 +125,7 @@ class ContainerState(str, Enum):
 
 
 class CheckpointState(str, Enum):
-    """Where a checkpoint stands."""
+    """State of a checkpoint."""
 
     ACTIVE = "ACTIVE"  # being written
     COMPLETED = "COMPLETED"  # whole
@@ -139,7 +139,7 @@ class CheckpointState(str, Enum):
 
 
 class ExitReason(str, Enum):
-    """Why an allocation or a trial ended. Not a state."""
+    """Reason for the end of an allocation or a trial. Not a state."""
 
     COMPLETED = "completed"  # exit 0 without a preemption acknowledged
     PREEMPTED = "preempted"  # exit 0 after the acknowledgement
@@ -155,12 +155,12 @@ class ExitReason(str, Enum):
 
     @property
     def is_system_failure(self) -> bool:
-        """Not counted as a restart."""
+        """Returns True for failures that do not count as a restart."""
         return self in (ExitReason.SYSTEM, ExitReason.AGENT_LOST)
 
     @property
     def phrase(self) -> str:
-        """The reason in words.
+        """Returns the reason in words.
 
         >>> ExitReason.IMPOSSIBLE.phrase
         'can never be placed'

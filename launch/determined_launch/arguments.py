@@ -1,4 +1,4 @@
-"""The command line that all launch layers share: ``[overrides --] (--trial m:C | script args…)``."""
+"""Parses the command line that all launch layers share: ``[overrides --] (--trial m:C | script args…)``."""
 
 import itertools
 import shlex
@@ -11,17 +11,17 @@ from determined_launch.errors import UsageError as UsageError
 
 @dataclass(frozen=True)
 class LaunchLine:
-    """What a launch layer was asked for. ``command`` is what each worker runs."""
+    """The parsed arguments of a launch layer. ``command`` is the program that each worker runs."""
 
     overrides: tuple[str, ...]
     command: tuple[str, ...]
 
 
 def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
-    """Splits a layer's arguments; script arguments stay as they are, a ``--`` among them too.
+    """Splits a layer's arguments. A script's arguments stay unchanged, also if ``--`` is among them.
 
-    Overrides are there only where the line begins with an option other than ``--trial``: so a script's own ``--``
-    is never taken for the end of overrides.
+    The line has overrides only if it begins with an option other than ``--trial``. A script's own ``--`` is therefore
+    never taken for the end of the overrides.
     """
     words = list(argv)
     overrides: list[str] = []
@@ -66,19 +66,19 @@ def _trial(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _check(overrides: list[str], words: list[str], module: str) -> None:
-    """Finds what cannot be meant for the launcher among its options."""
+    """Raises UsageError for overrides that cannot be options of the launcher."""
     if any(_is_trial(word) for word in overrides):
         if words:
             raise UsageError(f"--trial and a script exclude each other; found --trial and: {shlex.join(words)}")
         raise UsageError(_unclosed(overrides, module))
     for before, word in itertools.pairwise(overrides):
-        # an option's value may be a file, but a file after a value is the script whose own "--" was found
+        # an option's value may be a file, but a file after a value is a script with a "--" of its own
         if word.endswith(".py") and not before.startswith("-"):
             raise UsageError(_unclosed([*overrides, "--", *words], module))
 
 
 def _unclosed(words: list[str], module: str, which: Callable[[str], str | None] = shutil.which) -> str:
-    """The text for overrides without their end, with the line as it was probably meant."""
+    """Returns the error text for overrides without a closing ``--``, with a corrected line as a suggestion."""
     begin = next(
         (
             index

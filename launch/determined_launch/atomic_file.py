@@ -1,4 +1,4 @@
-"""Writes a file whole or not at all."""
+"""Writes a file completely or not at all."""
 
 import os
 import threading
@@ -8,13 +8,13 @@ from pathlib import Path
 def write_atomic(path: "str | Path", text: str, *, modified: "float | None" = None, is_durable: bool = True) -> None:
     """Replaces ``path`` by a private file with ``text`` (UTF-8).
 
-    ``modified`` is the time of modification that the file gets, in seconds since the epoch. A durable file survives a
-    power failure. Readers see the old content or the new one, never a part. Raises OSError; what was there then is
+    ``modified`` is the modification time of the file, in seconds since the epoch. A durable file survives a power
+    failure. Readers see the old content or the new content, never a part. Raises OSError and then leaves the old file
     unchanged.
     """
     path = Path(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    draft.unlink(missing_ok=True)  # of a process with this pid that was killed
+    draft.unlink(missing_ok=True)  # left by a killed process with this pid
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ MODULE = "determined.launch.autohorovod"
 
 
 def launch(context: LaunchContext) -> int:
-    """Starts this container's part. Overrides speak of horovodrun, so they ask for it."""
+    """Starts this container's part. Overrides are options of horovodrun, so a line with overrides runs horovod."""
     facts = context.facts
     if facts.nodes > 1 or facts.local_slots > 1 or context.line.overrides:
         return horovod.launch(context, MODULE)
@@ -18,7 +18,7 @@ def launch(context: LaunchContext) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the layer; its exit code is the process's."""
+    """Runs the layer and returns the exit code of the process."""
     return launcher.main(MODULE, argv, launch)
 
 

@@ -9,33 +9,33 @@ from determined_launch.errors import LaunchError
 
 DEFAULT_PORT = 12350
 SSHD_OFFSET = 5
-"""With a real sshd that has the port itself, the channel's is so much further."""
+"""Offset of the channel's port if a real sshd uses the port itself."""
 
 
 def ports(facts: RendezvousFacts, environ: Mapping[str, str]) -> list[int]:
-    """The channel's port of each container."""
+    """Returns the channel's port of each container."""
     offset = SSHD_OFFSET if settings.read(environ).remote_shell == "ssh" else 0
     return [port + offset for port in shell_ports(facts, environ)]
 
 
 def shell_ports(facts: RendezvousFacts, environ: Mapping[str, str]) -> list[int]:
-    """The port of each container's remote shell: containers with one address have one port after the other."""
+    """Returns the port of each container's remote shell; containers with one address have consecutive ports."""
     text = environ.get(environment.SSH_PORT, "")
     first = int(text) if text.isdigit() else DEFAULT_PORT
     return [first + facts.addresses[:rank].count(address) for rank, address in enumerate(facts.addresses)]
 
 
 def host_names(facts: RendezvousFacts) -> list[str]:
-    """What horovod calls each container: the chief ``localhost``, others by their address where it tells them apart.
+    """Returns the host names for horovod: the chief is ``localhost``, others have their address if it is unique.
 
-    Another one gets a loopback address of its own. No machine bears it, so horovod does not take it for its own
-    machine, and no name service is asked.
+    Any other container gets a loopback address of its own. No interface has that address, so horovod does not take the
+    container for its own machine and asks no name service.
     """
     return ["localhost", *(_name(facts, rank) for rank in range(1, facts.nodes))]
 
 
 def key(environ: Mapping[str, str]) -> bytes:
-    """The allocation's key. Raises LaunchError off the cluster."""
+    """Returns the allocation's key. Raises LaunchError off the cluster."""
     try:
         found = bytes.fromhex(environ.get(environment.ALLOCATION_KEY, ""))
     except ValueError:
@@ -53,7 +53,7 @@ def _name(facts: RendezvousFacts, rank: int) -> str:
 
 
 def _is_plain(address: str) -> bool:
-    """horovod takes no colon in a host, and a loopback address would be its own machine."""
+    """Returns False for addresses that horovod cannot use: those with a colon, and loopback (its own machine)."""
     try:
         number = ipaddress.ip_address(address)
     except ValueError:

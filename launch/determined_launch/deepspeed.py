@@ -1,6 +1,6 @@
 """``python3 -m determined.launch.deepspeed [overrides --] (--trial m:C | script args…)``.
 
-The same line runs in every container; each starts deepspeed's own runner for its part, so no remote shell is needed.
+The same line runs in every container. Each container starts deepspeed's runner for its part, without a remote shell.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _KNOWN = {
         *("module", "no_python", "launcher", "launcher_args", "ssh_port", "venv_script", "autotuning"),
     )
 } | {"H": "hostfile", "i": "include", "e": "exclude", "num_accelerators": "num_gpus"}
-# wrap_rank is what deepspeed starts; how the user's own words are started is settled here
+# deepspeed starts wrap_rank; this decides how the user's own words are started
 _HOW = ("module", "no_python")
 _REMOTE_SHELLS = ("launcher", "launcher_args", "ssh_port", "venv_script")
 _ACCELERATORS = ("nvidia[0-9]*", "nvidiactl", "kfd", "dxg", "davinci[0-9]*", "accel/*", "hl[0-9]*", "mlu_dev*")
@@ -33,7 +33,7 @@ _ACCELERATOR = "DS_ACCELERATOR"
 
 
 def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str) -> Plan:
-    """The plan for deepspeed's runner, which hands addresses, filters and log options on to its own launcher."""
+    """Returns the plan for deepspeed's runner, which passes addresses, filters and log options to its own launcher."""
     given = options.given(line.overrides, _KNOWN)
     return Plan(
         argv=(
@@ -64,7 +64,7 @@ def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str
 
 
 def has_accelerator(devices: Path = Path("/dev")) -> bool:
-    """Whether this machine shows a device that deepspeed could use."""
+    """Returns True if this machine has a device that deepspeed could use."""
     return any(next(devices.glob(pattern), None) is not None for pattern in _ACCELERATORS)
 
 
@@ -102,7 +102,7 @@ def _check(context: LaunchContext, autotuning: str, shells: Sequence[str]) -> No
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
+    """Runs the layer; returns the exit code of the first failed worker, else that of the launcher."""
     return launcher.main(MODULE, argv, launch)
 
 

@@ -1,7 +1,7 @@
-"""The hosts of a run as deepspeed names them, and which of them its filters leave.
+"""The hosts of a run by deepspeed's names, and the hosts that deepspeed's filters select.
 
-Without a remote shell each machine starts its own part, so the names are only labels: an address where it is a
-container's alone, ``localhost`` on one machine.
+Without a remote shell each machine starts its own part, so names are only labels: the address if only one container
+has it, ``localhost`` on one machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,28 +14,31 @@ from determined_launch.errors import LaunchError
 
 @dataclass(frozen=True)
 class Part:
-    """This machine's part of a run: its number among the machines that take part and where the first one is."""
+    """This machine's part of a run: its number among the participating machines, and the address of the first one."""
 
     node_rank: int
     first_address: str
 
 
 def names(facts: RendezvousFacts) -> list[str]:
-    """One label for each container, in rank order."""
+    """Returns one label for each container, in rank order."""
     if facts.nodes == 1:
         return ["localhost"]
-    plain = [address.replace(":", "-") for address in facts.addresses]  # deepspeed's filters give ":" a meaning
+    plain = [address.replace(":", "-") for address in facts.addresses]  # ":" has a meaning in deepspeed's filters
     return [name if plain.count(name) == 1 else f"{name}-container-{rank}" for rank, name in enumerate(plain)]
 
 
 def hostfile(facts: RendezvousFacts) -> str:
-    """The text of the file."""
+    """Returns the text of the host file."""
     lines = zip(names(facts), facts.slots, strict=True)
     return "".join(f"{name} slots={max(1, slots)}\n" for name, slots in lines)
 
 
 def part(given: Mapping[str, str], facts: RendezvousFacts) -> Part | None:
-    """``None`` where the filters leave this machine out. Raises LaunchError for what contradicts the allocation."""
+    """Returns this machine's part; None if the filters exclude it.
+
+    Raises LaunchError if they contradict the allocation.
+    """
     if "hostfile" in given:
         return _part_of_users_file(given["hostfile"], facts)
     taking_part = _filtered(given, names(facts))
@@ -62,7 +65,10 @@ def _part_of_users_file(path: str, facts: RendezvousFacts) -> Part:
 
 
 def _filtered(given: Mapping[str, str], labels: Sequence[str]) -> list[int]:
-    """Numbers of the machines that ``--include`` and ``--exclude`` leave; the launcher itself refuses other errors."""
+    """Returns the numbers of the machines that ``--include`` and ``--exclude`` select.
+
+    The launcher itself reports other errors in them.
+    """
     included, excluded = _nodes(given.get("include", "")), _nodes(given.get("exclude", ""))
     chosen = [rank for rank, name in enumerate(labels) if not included or name in included]
     unknown = (set(included) | set(excluded)) - set(labels)
@@ -72,7 +78,7 @@ def _filtered(given: Mapping[str, str], labels: Sequence[str]) -> list[int]:
 
 
 def _nodes(text: str) -> dict[str, str]:
-    """Host → its slots, empty for all."""
+    """Returns host → its slots; an empty list means all slots."""
     parts = (part.partition(":") for part in text.split("@") if part)
     return {name: slots for name, _, slots in parts}
 

@@ -1,8 +1,8 @@
 """Refuses to run in an environment that also has the older ``determined`` distribution.
 
-Both bring a package ``determined``; whichever was installed last has overwritten half of the other. pip cannot refuse
-that, so each of our programs looks before it does anything else. This package has a name of its own and is never
-overwritten, which is why the look is here.
+Both distributions have a package ``determined``; the one installed last overwrites half of the other. pip cannot
+prevent this, so each of our programs checks before it does anything else. The check is in this package because its
+name is its own and it is never overwritten.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # `det --version` waits for this module: it imports no more than it needs
+TYPE_CHECKING = False  # few imports, because `det --version` waits for this module
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,13 +19,13 @@ OURS = "detent_cluster-"
 
 
 class BothInstalled(ImportError):
-    """One site-packages holds both distributions."""
+    """Raised if one site-packages folder has both distributions."""
 
 
 def shared_folder(path: Iterable[str]) -> str | None:
-    """The first folder on ``path`` that holds both distributions' metadata."""
+    """Returns the first folder on ``path`` with the metadata of both distributions."""
     for folder in path:
-        if not os.path.isdir(os.path.join(folder, "determined")):  # a look at one name, where a listing takes longer
+        if not os.path.isdir(os.path.join(folder, "determined")):  # faster than a listing of the folder
             continue
         try:
             names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]
@@ -37,7 +37,7 @@ def shared_folder(path: Iterable[str]) -> str | None:
 
 
 def refuse() -> None:
-    """Raises BothInstalled with what to do."""
+    """Raises BothInstalled with instructions if both distributions are installed."""
     folder = shared_folder(sys.path)
     if folder is not None:
         raise BothInstalled(
@@ -48,7 +48,7 @@ def refuse() -> None:
 
 
 def stop(program: str) -> None:
-    """For programs, before they import anything that may have been overwritten: one line, exit 1."""
+    """Exits with code 1 and one line if both are installed; programs call this before other imports."""
     try:
         refuse()
     except BothInstalled as problem:

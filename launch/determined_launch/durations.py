@@ -1,4 +1,4 @@
-"""The one grammar of durations: a number of seconds, or parts such as ``90s``, ``10m``, ``1h30m``, ``2d``."""
+"""Parses durations: a number of seconds, or parts such as ``90s``, ``10m``, ``1h30m``, ``2d``."""
 
 import math
 import re
@@ -8,7 +8,7 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError, with a sentence for people, for anything else.
+    """Returns a duration in seconds. Raises ValueError with a text for users if it cannot be parsed.
 
     >>> parse_duration("1h30m"), parse_duration(" 10 ")
     (5400.0, 10.0)

@@ -1,7 +1,7 @@
-"""Names of the environment variables of a task; frozen facts read from and written to a mapping.
+"""Names of a task's environment variables, and frozen dataclasses that are read from and written to a mapping.
 
-This is the only module inside a task that reads the environment. Values are set by the master (through the
-container spec) and the agent; a user's own variables never override a ``DET_*`` one.
+Only this module reads the environment inside a task. The master (through the container spec) and the agent set the
+values; a user's own variables never override a ``DET_*`` variable.
 """
 
 import json
@@ -17,7 +17,7 @@ TASK_ID = "DET_TASK_ID"
 TASK_TYPE = "DET_TASK_TYPE"
 ALLOCATION_ID = "DET_ALLOCATION_ID"
 ALLOCATION_KEY = "DET_ALLOCATION_KEY"
-"""Hex key shared by the containers of one allocation; proves a peer before anything of its is unpickled."""
+"""Hex key shared by the containers of one allocation; a peer proves it before its data is unpickled."""
 RESOURCES_ID = "DET_RESOURCES_ID"
 CONTAINER_ID = "DET_CONTAINER_ID"
 SESSION_TOKEN = "DET_SESSION_TOKEN"
@@ -28,7 +28,7 @@ RUN_DIR = "DET_RUN_DIR"
 """Folder of this container's run: ``info/``, ``workdir/``, ``exits/``, ``spool/``; ``/run/determined`` by default."""
 WORKDIR = "DET_WORKDIR"
 SHARED_FS = "DET_SHARED_FS"
-"""Where ``checkpoint_storage.host_path`` is seen by the task; ``/determined_shared_fs`` where it is mounted there."""
+"""Path of ``checkpoint_storage.host_path`` as the task sees it, by default ``/determined_shared_fs``."""
 EXPERIMENT_ID = "DET_EXPERIMENT_ID"
 TRIAL_ID = "DET_TRIAL_ID"
 TRIAL_RUN_ID = "DET_TRIAL_RUN_ID"
@@ -62,18 +62,18 @@ USE_HOROVOD = "USE_HOROVOD"
 USE_DEEPSPEED = "USE_DEEPSPEED"
 
 STEP_FILE = "DET_STEP_FILE"
-"""Where a worker writes how many steps it has made; only where somebody watches for a hang."""
+"""Path of the step file of a worker; set only if the hang watchdog is on."""
 HANG_TIMEOUT = "DET_HANG_TIMEOUT"
-"""Set by a layer for its workers' wrappers where ``launch.hang_timeout`` is configured."""
+"""Set by a layer for its workers' wrappers if ``launch.hang_timeout`` is configured."""
 LAUNCH_ID = "DET_LAUNCH_ID"
-"""Marks the exit records of one start of one layer."""
+"""Identifies the exit records of one start of a layer."""
 WORKER_OF = "DET_WORKER_OF"
-"""Which worker this process belongs to, as a path (``rank-3``, ``rank-3/rank-0``): a layer in a worker is nested."""
+"""Worker of this process, as a path (``rank-3``, ``rank-3/rank-0``), because layers can be nested."""
 CONTAINER_DEVICES = "DET_CONTAINER_DEVICES"
 """The container's own CUDA_VISIBLE_DEVICES, for workers of a launcher that numbers devices from 0."""
 
 FILE_SUFFIX = "_FILE"
-"""``DET_X_FILE`` names the file that holds the value of ``DET_X`` where it is too long for a variable."""
+"""``DET_X_FILE`` is the path of a file with the value of ``DET_X`` if that is too long for a variable."""
 MAX_VARIABLE_BYTES = (128 << 10) - 1
 """Linux's limit for ``NAME=VALUE``."""
 
@@ -82,24 +82,24 @@ DEFAULT_SHARED_FS = "/determined_shared_fs"
 
 
 def current() -> dict[str, str]:
-    """A copy of this process's environment; everything else in a task gets its environment from here."""
+    """Returns a copy of this process's environment; all other modules in a task receive their environment from here."""
     return dict(os.environ)
 
 
 def value_of(environ: Mapping[str, str], name: str) -> str:
-    """The value of a variable, or of the file that stands for it; empty where there is neither. Raises OSError."""
+    """Returns the value of a variable, or of the file that replaces it; empty if neither exists. Raises OSError."""
     if name not in environ and (file := environ.get(name + FILE_SUFFIX)):
         return Path(file).read_text(encoding="utf-8")
     return environ.get(name, "")
 
 
 def is_too_long(name: str, value: str) -> bool:
-    """Whether Linux refuses to start a program with this variable."""
+    """Returns True if Linux refuses to start a program with this variable."""
     return len(os.fsencode(name)) + 1 + len(os.fsencode(value)) > MAX_VARIABLE_BYTES
 
 
 def move_to_file(environ: dict[str, str], name: str, folder: Path, seen_as: Path | None = None) -> None:
-    """Replaces a variable by a private file in ``folder``, which the task knows as ``seen_as``."""
+    """Replaces a variable by a private file in ``folder``, which the task sees as ``seen_as``."""
     file = folder / name
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
         opened.write(environ.pop(name))
@@ -107,15 +107,15 @@ def move_to_file(environ: dict[str, str], name: str, folder: Path, seen_as: Path
 
 
 def put(values: Mapping[str, str]) -> None:
-    """Adds to this process's environment, for libraries that read it by themselves."""
+    """Adds variables to this process's environment, for libraries that read it directly."""
     os.environ.update(values)
 
 
 @dataclass(frozen=True)
 class RendezvousFacts:
-    """Who takes part in an allocation, in rank order.
+    """The containers of an allocation, in rank order.
 
-    ``addresses[i]`` and ``slots[i]`` belong to the container of rank ``i``; ``slots`` counts slots, 0 for an
+    ``addresses[i]`` and ``slots[i]`` belong to the container of rank ``i``; ``slots`` counts slots and is 0 for an
     auxiliary task.
     """
 
@@ -152,7 +152,7 @@ class RendezvousFacts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> "RendezvousFacts":
-        """Reads what :meth:`to_json` wrote. Raises KeyError or TypeError for anything else."""
+        """Parses the result of :meth:`to_json`. Raises KeyError or TypeError for anything else."""
         addresses = value["container_addrs"]
         slots = value["container_slot_counts"]
         rank = value["container_rank"]
@@ -165,7 +165,7 @@ class RendezvousFacts:
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What a task knows of itself, read once from the environment. ``None`` where a variable is absent."""
+    """Properties of a task, read once from the environment. An attribute is None if its variable is absent."""
 
     master: str
     cluster_id: str
@@ -181,7 +181,7 @@ class TaskFacts:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "TaskFacts | None":
-        """``None`` off the cluster, that is where ``DET_ALLOCATION_ID`` or ``DET_MASTER`` is not set."""
+        """Returns None off the cluster, where ``DET_ALLOCATION_ID`` or ``DET_MASTER`` is not set."""
         if not environ.get(ALLOCATION_ID) or not environ.get(MASTER):
             return None
         return cls(

@@ -1,9 +1,9 @@
-"""Errors that keep a launch from starting, worded for the user."""
+"""Errors that prevent a launch, with texts for the user."""
 
 
 class LaunchError(Exception):
-    """Nothing was started, or nothing more can be; the text says why and what to do."""
+    """Raised if a launch cannot start or continue. The text names the reason and what to do."""
 
 
 class UsageError(LaunchError):
-    """A launch line that cannot be used."""
+    """Raised for a launch line that cannot be used."""

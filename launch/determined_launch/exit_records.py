@@ -1,4 +1,4 @@
-"""Exit records: how each worker of this container ended, one file a rank, written whole."""
+"""Exit records: how each worker of this container ended, one atomically written file per rank."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,10 @@ HANG = "hang"
 
 @dataclass(frozen=True)
 class ExitRecord:
-    """``code`` as a shell shows it, ``signal`` a number, ``time`` in seconds since the epoch."""
+    """How a worker ended.
+
+    ``code`` is a shell's exit code, ``signal`` a number, ``time`` in seconds since the epoch.
+    """
 
     rank: int
     code: int
@@ -26,7 +29,7 @@ class ExitRecord:
     time: float = 0.0
     cause: str = ""
     launch: str = ""
-    """Which start of a layer it belongs to, so that an earlier one's records are not taken for its own."""
+    """Identifies the start of a layer, so that records of an earlier start are ignored."""
 
     @property
     def has_failed(self) -> bool:
@@ -34,29 +37,32 @@ class ExitRecord:
 
 
 def folder(environ: Mapping[str, str]) -> Path:
-    """Of this container; inside a worker of its own, so that a nested layer tells the agent nothing."""
+    """Returns the folder of this container's records.
+
+    A nested layer has one of its own, which the agent does not read.
+    """
     return place(environ, "exits")
 
 
 def place(environ: Mapping[str, str], name: str) -> Path:
-    """The folder ``name`` of this run, one for each level of nesting."""
+    """Returns the folder ``name`` of this run, one for each level of nesting."""
     run = Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), name)
     return run / environ.get(environment.WORKER_OF, "")
 
 
 def write(target: Path, record: ExitRecord) -> None:
-    """Best effort: a full disk must not change how the worker's end is seen."""
+    """Writes a record if possible: a full disk must not change how a worker's end is reported."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         path, text = target / f"rank-{record.rank}.json", json.dumps(asdict(record))
-        # who looks at files alone sees the same order
+        # the files' times have the order of the records
         write_atomic(path, text, modified=record.time, is_durable=False)
     except OSError:
         pass
 
 
 def remove(target: Path, rank: int) -> None:
-    """Takes away what an earlier try of this rank left."""
+    """Removes the record of an earlier attempt of this rank."""
     try:
         (target / f"rank-{rank}.json").unlink()
     except OSError:
@@ -64,7 +70,7 @@ def remove(target: Path, rank: int) -> None:
 
 
 def can_write(target: Path) -> bool:
-    """Whether a record would have come to the disk."""
+    """Returns True if a record can be written to the disk."""
     probe = target / ".probe"
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -76,7 +82,7 @@ def can_write(target: Path) -> bool:
 
 
 def of_launch(target: Path, launch: str) -> list[ExitRecord]:
-    """The records that workers of this launch left, in the order in which they ended."""
+    """Returns the records of the workers of this launch, in the order in which they ended."""
     found = [record for path in target.glob("rank-*.json") if (record := _read(path)) is not None]
     return sorted((record for record in found if record.launch == launch), key=lambda record: record.time)
 

@@ -1,7 +1,7 @@
-"""Both ends of a connection prove that they know the allocation's key, and neither shows it.
+"""Mutual authentication: both ends prove that they know the allocation's key without sending it.
 
-The admitting end sends a nonce; the other answers with what it has to say, a nonce of its own and the HMAC of all
-that; the admitting end proves itself in turn. Each use names its two ends, so that no proof serves another use.
+The admitting end sends a nonce. The other end answers with its message, a nonce of its own and the HMAC of all three;
+the admitting end then proves itself. Each use names its two ends, so that a proof is valid for one use only.
 """
 
 import contextlib
@@ -12,13 +12,13 @@ import socket
 import time
 
 SECONDS = 10.0
-"""What an end that has not yet proved itself is given altogether."""
+"""Total time limit for the authentication of a peer."""
 _NONCE = 32
 _DIGEST = 32
 
 
 def admit(peer: socket.socket, key: bytes, *, said: int, ends: tuple[bytes, bytes]) -> bytes | None:
-    """The ``said`` bytes of an end that knows the key, else ``None``. ``ends``: theirs and ours."""
+    """Returns the ``said`` bytes of an end that knows the key, else None. ``ends``: theirs and ours."""
     deadline = time.monotonic() + SECONDS
     try:
         _tune(peer)
@@ -37,8 +37,8 @@ def admit(peer: socket.socket, key: bytes, *, said: int, ends: tuple[bytes, byte
 
 
 def prove(peer: socket.socket, key: bytes, said: bytes, *, ends: tuple[bytes, bytes], patience: float) -> None:
-    """Says ``said`` to the admitting end. Raises ConnectionError where either end does not know the other's key."""
-    deadline = time.monotonic() + patience  # the other end may still be busy with others
+    """Sends ``said`` to the admitting end. Raises ConnectionError if either end does not know the other's key."""
+    deadline = time.monotonic() + patience  # the other end may be busy with other peers
     try:
         _tune(peer)
         theirs = _exactly(peer, _NONCE, deadline)
@@ -65,7 +65,7 @@ def _tune(peer: socket.socket) -> None:
 
 
 def _exactly(peer: socket.socket, count: int, deadline: float) -> bytes:
-    """Under one deadline: a peer that sends a byte now and then holds nobody up."""
+    """Receives ``count`` bytes before one deadline, so that a slow peer cannot extend it."""
     data = bytearray()
     while len(data) < count:
         left = deadline - time.monotonic()

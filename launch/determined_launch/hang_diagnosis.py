@@ -1,4 +1,4 @@
-"""Finds the rank that caused a hang: the one that is behind, or is missing where the others wait."""
+"""Finds the rank that caused a hang: the one that is behind, or the one that is not where the others wait."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ _INNERMOST = 4
 
 @dataclass(frozen=True)
 class Blame:
-    """``rank`` is ``None`` where nothing tells the ranks apart."""
+    """The rank that caused a hang. ``rank`` is None if the ranks cannot be distinguished."""
 
     rank: "int | None"
     text: str
 
 
 def find(ranks: Sequence[Steps], stacks: Mapping[int, str]) -> Blame:
-    """Steps tell first; where all have made the same number, their innermost frames do."""
+    """Compares the numbers of steps; if they are equal, it compares the innermost frames."""
     fewest = min(steps.count for steps in ranks)
     most = max(steps.count for steps in ranks)
     behind = [steps.rank for steps in ranks if steps.count == fewest]
@@ -55,7 +55,7 @@ def _at(stacks: Mapping[int, str], rank: int) -> str:
 
 
 def _frames(text: str) -> list[tuple[str, str]]:
-    """File and place of the innermost frames of the thread that a signal reaches, which is the main one."""
+    """Returns file and line of the main thread's innermost frames."""
     _, mark, rest = text.rpartition("Current thread 0x")
     block = re.split(r"^Thread 0x", rest if mark else text.partition("Thread 0x")[2], maxsplit=1, flags=re.MULTILINE)[0]
     return [

@@ -1,4 +1,4 @@
-"""Watches over the steps of all ranks, and ends an attempt in which nobody makes one any more."""
+"""Watches the steps of all ranks and ends an attempt in which no rank makes steps any more."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ _ASK_SECONDS = 10.0
 
 
 def verbs(context: LaunchContext) -> dict[str, Verb]:
-    """What a container answers about its ranks: ``ranks`` and ``stacks``."""
+    """Returns the requests that a container answers about its ranks: ``ranks`` and ``stacks``."""
     folder = _folder(context)
 
     def tell_ranks(connection: Connection, request: Mapping[str, Any]) -> None:
@@ -34,14 +34,14 @@ def verbs(context: LaunchContext) -> dict[str, Verb]:
 
 
 def serve(context: LaunchContext) -> Server:
-    """The server of a container whose layer needs none for itself."""
+    """Opens the server of a container whose layer needs no server itself."""
     facts, environ = context.facts, context.environ
     port = containers.ports(facts, environ)[facts.rank]
     return Server(context.own_address, port, containers.key(environ), verbs(context))
 
 
 class HangWatch:
-    """The chief's. Asks in a thread of its own; the runner asks it at each tick."""
+    """The chief's watchdog: asks the containers in a thread; the runner reads the result at each tick."""
 
     def __init__(self, context: LaunchContext, launch: str) -> None:
         self._context = context
@@ -66,7 +66,10 @@ class HangWatch:
                 return
 
     def _ranks(self) -> list[Steps]:
-        """Of all containers; none where one of them does not answer, since its ranks may well go on."""
+        """Returns the ranks of all containers.
+
+        Returns none if a container does not answer, because its ranks may still make steps.
+        """
         found = step_counter.read(self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "ranks")
@@ -106,7 +109,7 @@ class HangWatch:
         facts = self._context.facts
         return list(zip(facts.addresses, containers.ports(facts, self._context.environ), strict=True))[1:]
 
-    def _ask(self, address: str, port: int, verb: str) -> Any:
+    def _ask(self, address: str, port: int, verb: str) -> object:
         try:
             key = containers.key(self._context.environ)
             return client.ask(address, port, key, {"verb": verb}, patience=_ASK_SECONDS)

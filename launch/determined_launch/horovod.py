@@ -1,6 +1,7 @@
 """``python3 -m determined.launch.horovod [overrides --] (--trial m:C | script args…)``.
 
-The chief's container runs ``horovodrun``; the others run a server that starts what it is told to, and end with it.
+The chief's container runs ``horovodrun``. The other containers run a server that starts the requested processes and
+ends with ``horovodrun``.
 """
 
 import sys
@@ -44,14 +45,17 @@ def launch(context: LaunchContext, module: str = MODULE) -> int:
 
 
 def _keep(context: LaunchContext, mark: str, has_chosen: bool) -> None:
-    """This container's environment for its workers."""
+    """Saves this container's environment for its workers."""
     environ = {**context.environ, **launcher.variables(context, environment.USE_HOROVOD, "1")}
     pinned = {**_pinned(context, has_chosen), environment.LAUNCH_ID: mark}  # the chief's has another mark
     worker_environment.keep(context.run_folder, environ, pinned, context.python)
 
 
 def _pinned(context: LaunchContext, has_chosen: bool) -> Mapping[str, str]:
-    """The interface goes by another name on each machine, perhaps; horovod tells all of them the chief's."""
+    """Returns the interface variables of this container.
+
+    Interface names differ between machines, and horovod would pass the chief's to all of them.
+    """
     environ, pinned = context.environ, {}
     name = interfaces.choose(environ, context.own_address) if context.facts.nodes > 1 else None
     if name and not has_chosen:
@@ -87,7 +91,7 @@ def _lead(context: LaunchContext, mark: str, *, restarts: bool) -> int:
 
 
 def _remote_shell(context: LaunchContext, names: Sequence[str]) -> Path:
-    """The folder of the program ``ssh`` that reaches the other containers."""
+    """Returns the folder of the program ``ssh`` that reaches the other containers."""
     facts, environ, run = context.facts, context.environ, context.run_folder
     channel = dict(
         zip(names[1:], zip(facts.addresses[1:], containers.ports(facts, environ)[1:], strict=True), strict=True)
@@ -106,7 +110,7 @@ def _remote_shell(context: LaunchContext, names: Sequence[str]) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
+    """Runs the layer; returns the exit code of the first failed worker, else that of the launcher."""
     return launcher.main(MODULE, argv, launch)
 
 

@@ -1,4 +1,4 @@
-"""The line for horovodrun: what the configuration says, then the user's overrides, which beat all."""
+"""Builds the command line of horovodrun: the configuration's values, then the user's overrides, which win."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _RANKS = "HOROVOD_RANK,OMPI_COMM_WORLD_RANK,PMI_RANK"
 
 @dataclass(frozen=True)
 class Hosts:
-    """The containers as horovodrun sees them."""
+    """The containers under the names that horovodrun uses."""
 
     names: tuple[str, ...]
     slots: tuple[int, ...]
@@ -45,7 +45,7 @@ def build(
     autotune_log: str,
     ssh_port: int | None = None,
 ) -> tuple[str, ...]:
-    """The argv. argparse lets the last of an option win, but refuses one that excludes another: that is left out."""
+    """Returns the argv. Omits our options that exclude one of the user's; of equal options argparse takes the last."""
     given = options.given(overrides, KNOWN)
     extra = _less_excluded(settings.horovod_arguments, overrides)
     given_all = options.given(extra, KNOWN) | given
@@ -58,7 +58,7 @@ def build(
         ours += ["--network-interfaces", hosts.interface]
     if settings.autotune and "no_autotune" not in given_all:
         ours += ["--autotune", "--autotune-log-file", autotune_log]
-    elif "autotune" not in given_all:  # what is set is held constant while it tunes
+    elif "autotune" not in given_all:  # autotuning keeps explicit values constant
         ours += ["--fusion-threshold-mb", str(settings.fusion_megabytes)]
         ours += ["--cycle-time-ms", str(settings.cycle_milliseconds)]
     ours += ["--cache-capacity", "1024", "--gloo", "--no-hierarchical-allreduce", "--no-hierarchical-allgather"]
@@ -74,7 +74,7 @@ def build(
 
 
 def restarts(overrides: Sequence[str], settings: LaunchSettings) -> bool:
-    """Whether horovod is elastic: it then goes on without a failed worker."""
+    """Returns True if horovod is elastic: it then continues without a failed worker."""
     given = options.given([*settings.horovod_arguments, *overrides], KNOWN)
     return "min_np" in given or "host_discovery_script" in given
 
@@ -84,7 +84,7 @@ def rank_variables() -> str:
 
 
 def _processes(given: Mapping[str, str], hosts: Hosts) -> tuple[int, list[str]]:
-    """How many there are and where. horovod itself fills every slot that it is told of, whatever ``-np`` says."""
+    """Returns the number and the places of processes. horovod itself fills every given slot, whatever ``-np`` says."""
     slots = [max(1, count) for count in hosts.slots]
     total = sum(slots)
     text = given.get("num_proc", "")
@@ -105,7 +105,7 @@ def _processes(given: Mapping[str, str], hosts: Hosts) -> tuple[int, list[str]]:
 
 
 def _less_excluded(words: Sequence[str], by: Sequence[str]) -> tuple[str, ...]:
-    """``words`` without the options that one in ``by`` excludes."""
+    """Returns ``words`` without the options that an option in ``by`` excludes."""
     said = {word.lstrip("-").replace("_", "-") for word in by if word.startswith("-")}
     dropped = [flag for group in _EXCLUSIVE if said & set(group) for flag in group if flag not in said]
     kept = options.without(words, dropped)

@@ -17,12 +17,12 @@ _IFREQ = 40
 
 
 def all_addresses() -> list[tuple[str, str]]:
-    """``(interface, address)`` for each address of this machine, a second one of an interface too."""
+    """Returns ``(interface, address)`` for each address of this machine."""
     return [*_version_4(), *_version_6()]
 
 
 def bearing(address: str) -> str | None:
-    """The interface that bears ``address``, which may be a name; ``None`` where none here does."""
+    """Returns the interface with ``address``, which may be a host name; None if no interface here has it."""
     numbers = {address}
     with contextlib.suppress(OSError):
         numbers |= {str(found[4][0]) for found in socket.getaddrinfo(address, None)}
@@ -30,7 +30,10 @@ def bearing(address: str) -> str | None:
 
 
 def choose(environ: Mapping[str, str], own_address: str) -> str | None:
-    """The configured interface, else the one that bears this container's address. Raises where it does not exist."""
+    """Returns the configured interface, else the one with this container's address.
+
+    Raises LaunchError if it is missing.
+    """
     configured = environ.get(environment.NETWORK_INTERFACE)
     if configured:
         check(configured, environment.NETWORK_INTERFACE)
@@ -39,7 +42,7 @@ def choose(environ: Mapping[str, str], own_address: str) -> str | None:
 
 
 def check(names: str, said_by: str) -> None:
-    """Raises LaunchError where an interface of a comma list is not on this machine, and lists what is."""
+    """Raises LaunchError if an interface of a comma list is not on this machine; the text lists those that are."""
     here = {name for _, name in socket.if_nameindex()}
     for name in names.split(","):
         if name and name not in here:
@@ -51,7 +54,7 @@ def check(names: str, said_by: str) -> None:
 
 
 def variables(environ: Mapping[str, str], own_address: str) -> dict[str, str]:
-    """What tells gloo, and NCCL where the user chose one, which interface reaches the other machines."""
+    """Returns the variables that tell gloo, and NCCL if the user chose one, the interface to the other machines."""
     name = choose(environ, own_address)
     added = {}
     if name and environment.GLOO_INTERFACE not in environ:
@@ -77,7 +80,7 @@ def _version_4() -> list[tuple[str, str]]:
 
 
 def _one_each(probe: socket.socket) -> list[tuple[str, str]]:
-    """Where the machine cannot list them: the first address of each interface."""
+    """Returns the first address of each interface, for machines that cannot list all addresses."""
     found = []
     for _, name in socket.if_nameindex():
         with contextlib.suppress(OSError):

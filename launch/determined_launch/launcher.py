@@ -1,4 +1,4 @@
-"""Common parts of all launch layers: parse the line, read the facts, check the framework, report problems."""
+"""Code that all launch layers share: parses the line, reads the environment, checks the framework, reports problems."""
 
 import importlib.util
 import secrets
@@ -23,7 +23,7 @@ _EXTRAS = {
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """Where a layer was started, and with what."""
+    """The circumstances of a launch: environment, arguments and settings."""
 
     module: str
     line: LaunchLine
@@ -48,12 +48,12 @@ class LaunchContext:
         return settings.read(self.environ)
 
     def say(self, text: str) -> None:
-        """A line of the layer's own in the log."""
+        """Writes a line of the layer itself to the log."""
         print(f"{self.module}: {text}", file=sys.stderr, flush=True)
 
 
 def main(module: str, argv: Sequence[str] | None, launch: Callable[[LaunchContext], int]) -> int:
-    """Runs ``launch``; 2 for a line that cannot be used, 1 where something else keeps it from starting."""
+    """Runs ``launch``. Returns 2 for a line that cannot be used and 1 if something else prevents the start."""
     environ, made = environment.current(), None
     try:
         line = parse(sys.argv[1:] if argv is None else argv, module=module, python=sys.executable)
@@ -72,7 +72,7 @@ def main(module: str, argv: Sequence[str] | None, launch: Callable[[LaunchContex
 
 
 def demand(module: str, framework: str) -> None:
-    """Raises LaunchError where the framework that a layer stands on is not installed."""
+    """Raises LaunchError if the framework of a layer is not installed."""
     if importlib.util.find_spec(framework) is None:
         raise LaunchError(
             f"{framework} is not installed in this environment ({sys.prefix}). Install it there: "
@@ -81,11 +81,11 @@ def demand(module: str, framework: str) -> None:
 
 
 def variables(context: LaunchContext, use: str, value: str) -> dict[str, str]:
-    """What the workers of each layer find beside what was there."""
+    """Returns the variables that workers of every layer get in addition to the inherited ones."""
     facts, environ = context.facts, context.environ
     added = {use: value, environment.CHIEF_IP: facts.chief, environment.RUN_DIR: str(context.run_folder)}
     if environment.ALLOCATION_KEY not in environ and facts.nodes == 1:
-        added[environment.ALLOCATION_KEY] = secrets.token_hex(32)  # off the cluster: this machine's workers alone
+        added[environment.ALLOCATION_KEY] = secrets.token_hex(32)  # off the cluster all workers are on this machine
     if facts.nodes > 1:
         added |= interfaces.variables(environ, context.own_address)
     if context.settings.hang_seconds:
@@ -94,7 +94,7 @@ def variables(context: LaunchContext, use: str, value: str) -> dict[str, str]:
 
 
 def port(context: LaunchContext, variable: str, default: int) -> int:
-    """The allocation's port of this name; off the cluster and inside a worker one that is free."""
+    """Returns the allocation's port of this name; a free port off the cluster and inside a worker."""
     text = context.environ.get(variable, "")
     if text.isdigit() and int(text) and not context.environ.get(environment.WORKER_OF):
         return int(text)

@@ -1,4 +1,4 @@
-"""Cuts a worker's output into lines and puts its rank in front of each."""
+"""Splits a worker's output into lines and adds the rank as a prefix to each."""
 
 import re
 
@@ -8,19 +8,19 @@ _ENDS = re.compile(rb"\r\n|\n|\r")
 
 
 class Prefixer:
-    """Cuts a byte stream into lines at newlines and carriage returns and gives each its prefix."""
+    """Splits a byte stream into lines at newlines and carriage returns and adds a prefix to each."""
 
     def __init__(self, rank: int) -> None:
         self.prefix = f"[rank={rank}] ".encode()
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes, each with its end; an overlong one is cut."""
+        """Returns the lines that ``data`` completes, with their line ends; cuts an overlong line."""
         text = self._rest + data
         lines, begin = [], 0
         for end in _ENDS.finditer(text):
             if end.group() == b"\r" and end.end() == len(text):
-                break  # the newline of a "\r\n" may still come
+                break  # the newline of a "\r\n" may follow
             lines.append(self.prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
             begin = end.end()
         self._rest = text[begin:]
@@ -31,7 +31,7 @@ class Prefixer:
         return lines
 
     def close(self) -> list[bytes]:
-        """What is left at the end of the stream, as a line."""
+        """Returns the rest at the end of the stream, as a line."""
         rest, self._rest = self._rest, b""
         if not rest:
             return []

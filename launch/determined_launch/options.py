@@ -1,4 +1,4 @@
-"""Looks up what a user's overrides say, in each spelling that the launcher's own parser takes."""
+"""Looks up options in a user's overrides, in every spelling that the launcher's own parser accepts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,10 @@ _ON = "1"
 
 
 def given(overrides: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
-    """What ``overrides`` say of the options in ``known`` (spelling with ``_`` → canonical name), the last one winning.
+    """Returns the options in ``overrides`` that ``known`` lists; of equal options the last one wins.
 
-    ``--a-b``, ``--a_b``, ``--a=b`` and a beginning that fits only one known option are all taken, as argparse does.
+    ``known`` maps a spelling with ``_`` to the canonical name. Accepts ``--a-b``, ``--a_b``, ``--a=b`` and an
+    unambiguous prefix, as argparse does.
     """
     found: dict[str, str] = {}
     words = list(overrides)
@@ -36,7 +37,7 @@ def given(overrides: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
 
 
 def without(overrides: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
-    """``overrides`` less these options without value."""
+    """Returns ``overrides`` without the given options, which take no value."""
     dropped = {flag.replace("-", "_") for flag in flags}
     return tuple(
         word for word in overrides if not (word.startswith("-") and word.lstrip("-").replace("-", "_") in dropped)
@@ -44,12 +45,12 @@ def without(overrides: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
 
 
 def command(words: Sequence[str], given: Mapping[str, str], python: str) -> list[str]:
-    """What a worker runs where ``--module`` or ``--no_python`` was given for the user's own words."""
+    """Returns the worker's command if ``--module`` or ``--no_python`` was given for the user's own words."""
     own = list(words)
     if "module" not in given and "no_python" not in given:
         return own
     if own[:1] == [python] and own[1:2] != ["-m"]:
-        own = own[1:]  # what stands before a script by itself
+        own = own[1:]  # the interpreter that precedes a script
     return [python, "-m", *own] if "module" in given else own
 
 

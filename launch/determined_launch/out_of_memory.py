@@ -16,7 +16,7 @@ _WORDS = re.compile(
 
 
 class KernelKills:
-    """How often the kernel has killed for want of memory, in this process's control group or on the machine."""
+    """Counts the kernel's out-of-memory kills in this process's control group or on the machine."""
 
     def __init__(self) -> None:
         self._source = _source()
@@ -27,14 +27,14 @@ class KernelKills:
 
 
 def is_cause(code: int, last_lines: Sequence[str], kills: KernelKills) -> bool:
-    """Whether memory ended a worker that left with ``code``; a shell shows its child's SIGKILL as 137."""
+    """Returns True if a worker with this exit code ran out of memory. A shell reports its child's SIGKILL as 137."""
     if code == _KILLED and kills.have_risen():
         return True
     return code != 0 and any(_WORDS.search(line) for line in last_lines)
 
 
 def _source() -> Path:
-    """The file that counts: version 2, version 1, or the machine's own where this is the root group."""
+    """Returns the file with the counter: of version 2, of version 1, or of the machine for the root group."""
     try:
         lines = _OWN.read_text().splitlines()
     except OSError:
@@ -42,12 +42,12 @@ def _source() -> Path:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            top, name = _CGROUPS, "memory.events"  # the root of version 2 has none
+            top, name = _CGROUPS, "memory.events"  # the root group of version 2 has no counter
         elif "memory" in controllers.split(",") and path != "/":
             top, name = _CGROUPS / "memory", "memory.oom_control"
         else:
             continue
-        # in a container the path may be the host's while the group's files stand at the top
+        # in a container the path may be the host's while the group's files are at the top
         for source in (top / path.lstrip("/") / name, top / name):
             if source.exists():
                 return source

@@ -1,4 +1,4 @@
-"""Tells errors of a full disk or an exhausted quota from other errors of the file system."""
+"""Distinguishes errors of a full disk or an exhausted quota from other errors of the file system."""
 
 import errno
 

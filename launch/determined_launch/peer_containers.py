@@ -1,4 +1,4 @@
-"""Containers other than the chief's: they start what the chief's launcher requests, and end with it."""
+"""Containers other than the chief's: they start the processes that the chief's launcher requests, and end with it."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from determined_launch.launcher import LaunchContext
 from determined_launch.secure_shell import Sshd
 
 PATIENCE_SECONDS = 600.0
-"""What the chief waits for a container, and a container for the chief: hooks may take long on one of them."""
+"""Time limit for containers to find each other; start-up hooks may take long on one of them."""
 _NOTE_SECONDS = 10.0
 _LEAVE_SECONDS = 0.5
 
@@ -35,7 +35,7 @@ class Peers:
 
 @contextlib.contextmanager
 def peers(context: LaunchContext) -> Iterator[Peers]:
-    """Connected to every other container, which ends where this is left without telling them."""
+    """Connects to every other container. A peer ends if this block ends without a message to it."""
     facts, connections = context.facts, []
     ports = containers.ports(facts, context.environ)
     try:
@@ -63,7 +63,10 @@ def _reach(context: LaunchContext, address: str, port: int, rank: int) -> Connec
 
 
 def attend(context: LaunchContext, mark: str, *, restarts: bool) -> int:
-    """Serves until the end. The first failed worker's code where one failed here, else the chief's."""
+    """Serves requests until the end.
+
+    Returns the first failed worker's code of this container, else the chief's code.
+    """
     facts, environ = context.facts, context.environ
     ended: list[int | None] = []
     told = threading.Event()
@@ -116,7 +119,7 @@ def _pass_on(number: int, asked: list[int]) -> None:
 
 
 def _let_leave() -> None:
-    """What the launcher ended a moment ago may still write its record."""
+    """Waits for the exit records of processes that the launcher has just ended."""
     until = time.monotonic() + _LEAVE_SECONDS
     while processes.wrappers_below(os.getpid()) and time.monotonic() < until:
         time.sleep(0.01)

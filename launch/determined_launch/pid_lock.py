@@ -1,4 +1,4 @@
-"""A lock file that names the process which holds it. The kernel releases it when that process ends."""
+"""A lock file that contains the pid of its holder. The kernel releases the lock when that process ends."""
 
 import fcntl
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class LockHeld(Exception):
-    """Another process holds the lock; ``pid`` is None if it has not written its number yet."""
+    """Raised if another process holds the lock; ``pid`` is None if the holder has not written its pid yet."""
 
     def __init__(self, path: Path, pid: "int | None") -> None:
         super().__init__(f"{path} is held by pid {pid or 'unknown'}")

@@ -1,4 +1,4 @@
-"""Checks whether a port is free on this machine, and names its holder where ``/proc`` shows it."""
+"""Checks that a port is free on this machine; names the process that holds it if ``/proc`` shows it."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ _LISTEN = "0A"
 
 
 def check(port: int, purpose: str) -> None:
-    """Raises LaunchError with the port and its holder where it cannot be bound. 0 stands for any port."""
+    """Raises LaunchError with the port and its holder if the port cannot be bound. Port 0 means any port."""
     for family, address in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
         try:
             with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -27,7 +27,7 @@ def check(port: int, purpose: str) -> None:
 
 
 def free() -> int:
-    """A port that nobody holds at this moment."""
+    """Returns a port that is free at this moment."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -46,7 +46,7 @@ def _is_taken(port: int) -> bool:
 
 
 def _sockets(port: int) -> set[str]:
-    """Inodes of the sockets that listen on ``port``."""
+    """Returns the inodes of the sockets that listen on ``port``."""
     found = set()
     for table in ("tcp", "tcp6"):
         try:

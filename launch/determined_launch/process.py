@@ -1,4 +1,4 @@
-"""Runs a child process, passes signals on to it and returns its exit code as a shell would."""
+"""Runs a child process, forwards signals to it and returns its exit code as a shell would."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ NOT_EXECUTABLE = 126
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
-    """Runs ``argv`` to its end. 128+n where signal n ended it, 127 where the program does not exist."""
+    """Runs ``argv`` and waits for its end. Returns 128+n after signal n, 127 if the program does not exist."""
     with SignalForwarder() as signals:
         try:
             child = subprocess.Popen(list(argv), env=None if environ is None else dict(environ))
@@ -31,23 +31,23 @@ def run(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
 
 
 def start_failure(argv: Sequence[str], error: OSError) -> int:
-    """Says in one line why ``argv`` did not start and gives the shell's code for it."""
+    """Returns a line that says why ``argv`` did not start, and the exit code of a shell for it."""
     reason = "no such program" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
     print(f"cannot start {argv[0]!r}: {reason}", flush=True)
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
 def exit_code(status: int) -> int:
-    """A shell's number for a status of ``subprocess``, which is ``-n`` for signal n."""
+    """Converts a status of ``subprocess``, which is ``-n`` for signal n, to a shell's exit code."""
     return 128 - status if status < 0 else status
 
 
 class SignalForwarder:
-    """Context manager: while open, signals that reach this process go to a child in place of ending this process.
+    """Context manager that forwards the signals of this process to a child instead of ending this process.
 
-    Opened before the child is started: a signal that comes earlier is kept and sent as soon as ``send_to`` names the
-    child, so no signal ends this process and leaves its child behind. Ignored signals stay ignored, as ``nohup`` needs.
-    Main thread only.
+    Open it before the child is started: it keeps earlier signals and sends them after the call of ``send_to``, so no
+    signal ends this process and leaves its child behind. Ignored signals stay ignored, as ``nohup`` needs. Main thread
+    only.
     """
 
     def __init__(self, send: Callable[[int], None] | None = None) -> None:
@@ -65,7 +65,7 @@ class SignalForwarder:
         self._restore.close()
 
     def send_to(self, send: Callable[[int], None]) -> None:
-        """Names the child's ``send`` and passes on the signals that came before."""
+        """Sets the child's ``send`` function and sends the signals that arrived before."""
         self._send = send
         while self._early:
             self._forward(self._early.pop(0), None)

@@ -1,4 +1,4 @@
-"""Signals and ends the processes below this one, so that nothing that was started here is left behind."""
+"""Signals and ends the processes below this one, so that no process that was started here remains."""
 
 import contextlib
 import ctypes
@@ -12,13 +12,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """From now on a process below this one whose parent ends becomes a child of this one, so that it can be found."""
-    with contextlib.suppress(OSError, AttributeError):  # Linux alone has it
+    """Makes this process the parent of orphaned descendants, so that they can be found."""
+    with contextlib.suppress(OSError, AttributeError):  # only Linux has it
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def kill_below(root: int, *, within: float = 5.0) -> None:
-    """Kills until nothing lives below ``root``; what forks meanwhile is found in the next round."""
+    """Kills until no process lives below ``root``; each round finds the processes that were forked meanwhile."""
     until = time.monotonic() + within
     while (pids := process_table.descendants(root)) and time.monotonic() < until:
         for pid in pids:
@@ -27,7 +27,7 @@ def kill_below(root: int, *, within: float = 5.0) -> None:
 
 
 def wrappers_below(root: int) -> list[int]:
-    """Pids of the ``wrap_rank`` processes below ``root``, those inside workers left out."""
+    """Returns the pids of the ``wrap_rank`` processes below ``root`` without those inside workers."""
     found: list[int] = []
     inner: set[int] = set()
     for pid in process_table.descendants(root):
@@ -38,6 +38,6 @@ def wrappers_below(root: int) -> list[int]:
 
 
 def send(pid: int, number: int) -> None:
-    """Sends a signal; a process that has ended or is another user's is left alone."""
+    """Sends a signal; ignores a process that has ended or belongs to another user."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""Reads files that a task can replace: regular files only, without waiting for anybody, and up to a limit."""
+"""Reads files that a task can replace: only regular files, without blocking, and up to a size limit."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Reads who takes part in this allocation, as the boot step wrote it."""
+"""Reads the containers of this allocation from the file that the boot step wrote."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from determined_launch.environment import RendezvousFacts
 
 
 def path(environ: Mapping[str, str]) -> Path:
-    """Where the facts of this container's run stand."""
+    """Returns the path of the file in this container's run folder."""
     return Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "info", "rendezvous.json")
 
 
 def read(environ: Mapping[str, str]) -> RendezvousFacts:
-    """The facts; off the cluster one container on this machine with the slots the environment names, or one."""
+    """Returns the containers; off the cluster one container with the slots that the environment names, or one slot."""
     try:
         text = path(environ).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -24,7 +24,7 @@ def read(environ: Mapping[str, str]) -> RendezvousFacts:
 
 
 def write(facts: RendezvousFacts, environ: Mapping[str, str]) -> None:
-    """Written whole or not at all: a launch layer may read while the boot step writes."""
+    """Writes the file atomically because a launch layer may read while the boot step writes."""
     target = path(environ)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")

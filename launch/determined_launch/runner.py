@@ -1,4 +1,4 @@
-"""Runs a layer's plan to its end: signals go on, a dead worker ends the rest, and nothing is left behind."""
+"""Runs a layer's plan to its end: forwards signals, ends all workers after one failed, and leaves no process behind."""
 
 import os
 import secrets
@@ -13,29 +13,29 @@ from pathlib import Path
 from determined_launch import environment, exit_records, process, process_table, processes
 
 GRACE_SECONDS = 0.5
-"""What a launcher has to end by itself once one of its workers has failed."""
+"""Time in which a launcher has to end by itself after one of its workers failed."""
 TICK_SECONDS = 0.1
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watch = Callable[[], "int | None"]
-"""Asked at each tick; an exit code from it ends everything."""
+"""Called at each tick; an exit code from it ends everything."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a launcher is started. ``variables`` are added to its environment."""
+    """How to start a launcher. ``variables`` are added to its environment."""
 
     argv: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
     restarts: bool = False
-    """The launcher itself starts failed workers again, so that one failure is not the end."""
+    """True if the launcher restarts failed workers, so that one failure does not end the run."""
     is_shielded: bool = False
-    """Its first process does not pass signals on; they are for the process below it."""
+    """True if the launcher's first process does not forward signals; they go to its child."""
 
 
 class Workers:
-    """The exit records of this container's workers, from the start of one launch on."""
+    """Reads the exit records that this container's workers write after the start of one launch."""
 
     def __init__(self, folder: Path, launch: str, *, restart: bool) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class Workers:
         self._since: float | None = None
 
     def are_lost(self) -> bool:
-        """A worker has failed, nobody starts it again, and the launcher has had its grace."""
+        """Returns True if a worker failed, nothing restarts it, and the launcher's grace period is over."""
         if self._restart:
             return False
         if self._since is None and self._failures():
@@ -52,14 +52,14 @@ class Workers:
         return self._since is not None and time.monotonic() - self._since > GRACE_SECONDS
 
     def code(self, otherwise: int) -> int:
-        """The first failed worker's exit code, else the launcher's."""
+        """Returns the exit code of the first failed worker, else that of the launcher."""
         failed = self._failures()
         if not failed or (self._restart and otherwise == 0):
             return otherwise
         return failed[0].code
 
     def have_recorded(self) -> bool:
-        """Whether any left a record; taken for true where none can be written."""
+        """Returns True if a worker left a record, and if no record can be written."""
         return bool(exit_records.of_launch(self._folder, self._launch)) or not exit_records.can_write(self._folder)
 
     def _failures(self) -> list[exit_records.ExitRecord]:
@@ -67,7 +67,7 @@ class Workers:
 
 
 def new_launch() -> str:
-    """A mark for the records of one start of one layer."""
+    """Returns a mark for the records of one start of a layer."""
     return secrets.token_hex(8)
 
 
@@ -79,9 +79,9 @@ def run(
     launch: str | None = None,
     watch: Watch | None = None,
 ) -> int:
-    """The first failed worker's exit code where one of this container failed by itself, else the launcher's.
+    """Returns the code of the first worker of this container that failed by itself, else that of the launcher.
 
-    ``exits`` and ``launch`` are given where ``environ`` does not lead the workers to them.
+    ``exits`` and ``launch`` are given if ``environ`` does not pass them to the workers.
     """
     launch = launch or new_launch()
     workers = Workers(exits or exit_records.folder({**environ, **plan.variables}), launch, restart=plan.restarts)
@@ -104,14 +104,14 @@ def run(
 
 
 def _watch(child: "subprocess.Popen[bytes]", workers: Workers, asked: list[int], watch: Watch | None) -> int | None:
-    """Until the launcher has ended, or everything has to; a code where not the launcher's counts."""
+    """Waits until the launcher ends or everything has to end; returns a code if the launcher's does not count."""
     while True:
         try:
             child.wait(TICK_SECONDS)
             return None
         except subprocess.TimeoutExpired:
             pass
-        # who was asked to end may take as long as the launcher grants: a checkpoint may be on its way
+        # no deadline after a signal: workers may be saving a checkpoint, and the launcher has its own limit
         if not asked and workers.are_lost():
             return 1
         code = watch() if watch is not None else None
@@ -120,7 +120,10 @@ def _watch(child: "subprocess.Popen[bytes]", workers: Workers, asked: list[int],
 
 
 def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
-    """The code for a launcher that left with 0: deepspeed's does so too when the process below it was killed."""
+    """Returns the code for a launcher that exited with 0.
+
+    deepspeed's launcher does so even if the process below it was killed.
+    """
     left = processes.wrappers_below(os.getpid())
     if left:
         problem = f"the launcher has ended while {len(left)} of its workers were still running"
@@ -136,7 +139,7 @@ def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
 
 def _forward(child: int, number: int, plan: Plan, asked: list[int]) -> None:
     if number not in ENDING:
-        # launchers end of a signal that only workers know
+        # launchers die of a signal that only workers handle
         for pid in processes.wrappers_below(os.getpid()):
             processes.send(pid, number)
         return

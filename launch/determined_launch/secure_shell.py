@@ -1,7 +1,7 @@
-"""``launch.remote_shell: ssh``: a real sshd in each container, for launchers that insist on one.
+"""``launch.remote_shell: ssh``: a real sshd in each container, for launchers that need one.
 
-Keys are made for each run. The chief's public key and the containers' host keys are exchanged over the command channel,
-so that both ends are known before the first connection: no password, no unknown host.
+Keys are generated for each run. The containers exchange the chief's public key and their host keys over the command
+channel, so both ends are known before the first connection: no password, no unknown host.
 """
 
 import os
@@ -21,11 +21,11 @@ from determined_launch.errors import LaunchError
 
 _PLACES = "/usr/sbin:/usr/local/sbin:/sbin"
 _START_SECONDS = 10.0
-_PRIVILEGE_SEPARATION = "/run/sshd"  # sshd of Debian wants it where root starts it
+_PRIVILEGE_SEPARATION = "/run/sshd"  # Debian's sshd needs this folder if root starts it
 
 
 class Sshd:
-    """The verb ``sshd``: starts one that admits the chief's key alone, and tells its own."""
+    """The request ``sshd``: starts an sshd that accepts only the chief's key, and returns its host key."""
 
     def __init__(self, run: Path, address: str, port: int) -> None:
         self._program = find("sshd", "openssh-server")
@@ -70,12 +70,12 @@ class Sshd:
 
 
 def make_key(run: Path) -> str:
-    """The chief's key pair of this run; gives the public half."""
+    """Generates the chief's key pair of this run; returns the public key."""
     return _make_key(_folder(run) / "id")
 
 
 def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) -> Path:
-    """Makes the program ``ssh`` that knows these hosts by their keys; gives the folder for the launcher's PATH."""
+    """Writes the program ``ssh`` with the known host keys; returns the folder for the launcher's PATH."""
     ssh, folder = find("ssh", "openssh-client"), _folder(run)
     known, config = [], []
     for (name, (address, port)), key in zip(hosts.items(), keys, strict=True):
@@ -91,7 +91,7 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) 
     programs = run / "info" / "remote-shell"
     programs.mkdir(parents=True, exist_ok=True)
     program = programs / "ssh"
-    # first said wins with ssh, and horovodrun asks it not to look at host keys
+    # ssh uses the first value of an option, and horovodrun disables host key checks
     strict = f"-F {shlex.quote(str(folder / 'config'))} -o StrictHostKeyChecking=yes"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(ssh)} {strict} "$@"\n', encoding="utf-8")
     program.chmod(0o700)
@@ -99,7 +99,7 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) 
 
 
 def find(program: str, package: str) -> str:
-    """Its path. Raises LaunchError that says what to install."""
+    """Returns the path of a program. Raises LaunchError with the package to install."""
     found = shutil.which(program) or shutil.which(program, path=_PLACES)
     if found is None:
         raise LaunchError(
@@ -131,5 +131,5 @@ def _wait_for(address: str, port: int) -> None:
             return
         except OSError:
             if time.monotonic() > until:
-                return  # the caller finds nobody there, and sshd has said why
+                return  # the caller's connection fails, and sshd has logged the reason
             time.sleep(0.05)

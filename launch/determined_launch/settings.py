@@ -15,7 +15,7 @@ _SHELLS = ("channel", "ssh")
 
 @dataclass(frozen=True)
 class LaunchSettings:
-    """``hang_seconds`` is 0 where nobody watches for a hang."""
+    """Settings of the launch layers. ``hang_seconds`` is 0 if the hang watchdog is off."""
 
     hang_seconds: float = 0.0
     remote_shell: str = "channel"
@@ -26,7 +26,7 @@ class LaunchSettings:
 
 
 def read(environ: Mapping[str, str]) -> LaunchSettings:
-    """The settings of this task's configuration; the defaults off the cluster. Raises LaunchError."""
+    """Returns the settings of this task's configuration; the defaults off the cluster. Raises LaunchError."""
     try:
         config = json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}")
     except ValueError:
@@ -45,8 +45,11 @@ def read(environ: Mapping[str, str]) -> LaunchSettings:
     )
 
 
-def seconds(value: Any, name: str) -> float:
-    """A duration of the configuration in seconds; nothing is 0. Raises LaunchError that names the setting."""
+def seconds(value: object, name: str) -> float:
+    """Returns a duration of the configuration in seconds, 0 if it is empty.
+
+    Raises LaunchError with the setting's name.
+    """
     if value in (None, "", False):
         return 0.0
     try:
@@ -55,12 +58,12 @@ def seconds(value: Any, name: str) -> float:
         raise LaunchError(f"{name}: {error}") from None
 
 
-def _mapping(config: Any, name: str) -> Mapping[str, Any]:
+def _mapping(config: object, name: str) -> Mapping[str, Any]:
     value = config.get(name) if isinstance(config, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(shlex.split(value))
     return tuple(str(word) for word in value) if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""Collects stack dumps of the workers in this container, or what ``/proc`` shows of them."""
+"""Collects stack dumps of this container's workers, or the state that ``/proc`` shows."""
 
 import re
 import signal
@@ -17,13 +17,13 @@ _STEP_SECONDS = 0.05
 
 
 class DumpCollector:
-    """Keeps what a worker's ``faulthandler`` writes, beside its step file; ``None`` keeps nothing."""
+    """Stores the output of a worker's ``faulthandler`` beside its step file; with None it stores nothing."""
 
     def __init__(self, step_file: "str | None") -> None:
         self._path = Path(step_file + _SUFFIX) if step_file else None
 
     def feed(self, lines: "list[bytes]", prefix: int) -> None:
-        """``prefix`` bytes at the beginning of each line are the wrapper's."""
+        """Adds lines; the first ``prefix`` bytes of each line belong to the wrapper."""
         if self._path is None:
             return
         dump = [line[prefix:] for line in lines if _DUMP.match(line[prefix:])]
@@ -36,7 +36,10 @@ class DumpCollector:
 
 
 def collect(root: int, folder: Path) -> "dict[int, str]":
-    """Rank → stack, of the workers below ``root`` whose step files stand in ``folder``. Dumps go to the log as well."""
+    """Returns rank → stack of the workers below ``root`` with step files in ``folder``.
+
+    The log shows the dumps too.
+    """
     for old in folder.glob(f"rank-*{_SUFFIX}"):
         old.unlink(missing_ok=True)
     found: dict[int, str] = {}
@@ -55,7 +58,7 @@ def collect(root: int, folder: Path) -> "dict[int, str]":
 
 
 def _who_dumps(wrapper: int) -> "list[int]":
-    """The outermost process with a handler for the signal; what it forked has inherited that."""
+    """Returns the outermost process with a handler for the signal; forked processes inherit the handler."""
     waiting = process_table.children(wrapper)
     found = []
     while waiting:
@@ -68,7 +71,7 @@ def _who_dumps(wrapper: int) -> "list[int]":
 
 
 def _dumps(folder: Path, expected: int) -> "dict[int, str]":
-    """Waits until every worker asked has dumped and nothing more comes."""
+    """Waits until every requested worker has dumped and no more output arrives."""
     began = changed = time.monotonic()
     sizes: dict[str, int] = {}
     while time.monotonic() - began < _WAIT_SECONDS:
@@ -89,7 +92,7 @@ def _dump_text(path: Path) -> str:
 
 
 def _rank_of(wrapper: int) -> "int | None":
-    """As the wrapper itself found it."""
+    """Returns the rank as the wrapper itself determines it."""
     words = [word.decode(errors="replace") for word in process_table.command_line(wrapper)]
     try:
         names = words[words.index("--") - 1]

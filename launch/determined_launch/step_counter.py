@@ -1,4 +1,4 @@
-"""Step files: how many steps each worker of this container has made, and how long ago it made the last one."""
+"""Step files: the number of steps of each worker of this container, and the time since the last one."""
 
 import contextlib
 import os
@@ -15,7 +15,10 @@ _COUNT = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Steps:
-    """``age`` in seconds; of a worker that has made none, since it was started."""
+    """Steps of a worker.
+
+    ``age`` is the time since the last step in seconds, or since the start if there was no step.
+    """
 
     rank: int
     count: int
@@ -23,7 +26,7 @@ class Steps:
 
 
 def make(folder: Path, rank: int) -> Path | None:
-    """An empty step file for a rank that starts now; ``None`` where the disk refuses."""
+    """Creates an empty step file for a rank that starts now; returns None if the disk refuses."""
     path = folder / f"rank-{rank}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,14 +38,14 @@ def make(folder: Path, rank: int) -> Path | None:
 
 
 def remove(path: str | None) -> None:
-    """A rank that has ended is no longer waited for."""
+    """Removes the step file of a rank that has ended; the watchdog then ignores it."""
     if path:
         with contextlib.suppress(OSError):
             os.unlink(path)
 
 
 def read(folder: Path) -> list[Steps]:
-    """Of every rank that runs here, in order."""
+    """Returns the steps of every running rank, in order."""
     found = []
     for path in folder.glob("rank-*"):
         if not path.name.removeprefix("rank-").isdigit():

@@ -1,6 +1,6 @@
 """``python3 -m determined.launch.torch_distributed [overrides --] (--trial m:C | script args…)``.
 
-The same line runs in every container of the allocation; each starts its own ``torch.distributed.run``.
+The same line runs in every container of the allocation. Each container starts its own ``torch.distributed.run``.
 """
 
 import dataclasses
@@ -24,12 +24,15 @@ _KNOWN = {
         *("rdzv_backend", "rdzv_endpoint", "standalone", "module", "no_python", "run_path"),
     )
 } | {"m": "module"}
-# wrap_rank is what torch starts; how the user's own words are started is settled here
+# torch starts wrap_rank; this decides how the user's own words are started
 _HOW = ("module", "m", "no_python", "run_path")
 
 
 def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -> Plan:
-    """The plan for ``torch.distributed.run``. Overrides come after ours, so that argparse lets them win."""
+    """Returns the plan for ``torch.distributed.run``.
+
+    Overrides come after our options, so that argparse prefers them.
+    """
     given = options.given(line.overrides, _KNOWN)
     _check(given, facts)
     return Plan(
@@ -57,7 +60,7 @@ def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -
 
 
 def _rendezvous(given: Mapping[str, str], facts: RendezvousFacts, port: str) -> list[str]:
-    """Where the machines meet. What torch would ignore beside an override, or prefer to it, is left out."""
+    """Returns the rendezvous options without those that torch would ignore, or prefer, beside an override."""
     chief = "localhost" if facts.nodes == 1 else _bracketed(facts.chief)
     if "standalone" in given:
         return []
@@ -66,13 +69,13 @@ def _rendezvous(given: Mapping[str, str], facts: RendezvousFacts, port: str) -> 
         if "rdzv_endpoint" in given:
             return rank
         return [*rank, "--master_addr", chief, "--master_port", port]
-    # its backends number the machines themselves, and know this one by a name that others may not resolve
+    # its backends number machines themselves and use a host name that others may not resolve
     own = [] if facts.nodes == 1 else ["--local_addr", facts.addresses[facts.rank]]
     return own if "rdzv_endpoint" in given else ["--rdzv_endpoint", f"{chief}:{port}", *own]
 
 
 def _check(given: Mapping[str, str], facts: RendezvousFacts) -> None:
-    """Raises LaunchError for overrides that contradict the allocation, which would wait for others in vain."""
+    """Raises LaunchError for overrides that contradict the allocation; torch would wait for other machines in vain."""
     if "standalone" in given and facts.nodes > 1:
         raise LaunchError(f"--standalone is for 1 machine, and this allocation has {facts.nodes}")
     if "rdzv_endpoint" not in given and "nnodes" in given:
@@ -108,7 +111,7 @@ def launch(context: LaunchContext) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the layer; its exit code is the first failed worker's, else the launcher's."""
+    """Runs the layer; returns the exit code of the first failed worker, else that of the launcher."""
     return launcher.main(MODULE, argv, launch)
 
 

@@ -1,4 +1,4 @@
-"""Runs a plan in a container, and where it is configured watches meanwhile whether the ranks still make steps."""
+"""Runs a plan in a container and, if configured, watches for hangs of the ranks."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from determined_launch.launcher import LaunchContext
 def run(
     context: LaunchContext, plan: runner.Plan, *, environ: Mapping[str, str] | None = None, launch: str | None = None
 ) -> int:
-    """The code of the runner. A layer inside a worker leaves the watch to the one around it."""
+    """Returns the runner's exit code. A layer inside a worker leaves the watch to the outer layer."""
     mark = launch or runner.new_launch()
     watch = server = None
     if context.settings.hang_seconds and not context.environ.get(environment.WORKER_OF):

@@ -1,8 +1,8 @@
-"""The environment of workers whose launcher shows its own on command lines.
+"""The environment of workers whose launcher shows its own environment on command lines.
 
-Such a launcher is started with a bare environment. Each container keeps its whole one in a file that only its owner
-can read, with a script that starts ``wrap_rank`` under this container's own Python; the wrapper puts the kept
-environment under what the launcher set.
+Such a launcher is started with a minimal environment. Each container saves its full environment in a file that only
+its owner can read, with a script that starts ``wrap_rank`` under this container's own Python. The wrapper combines the
+saved environment with the variables that the launcher set.
 """
 
 import json
@@ -16,24 +16,27 @@ from typing import Any
 from determined_launch import environment
 
 MARK = "BASH_FUNC_DET_CONTAINER"
-"""Names this container's folder to what the launcher starts here. horovod never exports a name that begins so."""
+"""Passes this container's run folder to its workers. horovod never exports a name with this prefix."""
 
-# what a launcher needs to run at all; none of it is a task's or a user's own
+# the variables that a launcher needs; none has a value of a task or a user
 _BARE = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TZ")
-# what shells set by themselves
+# set by shells themselves
 _SHELLS = ("PWD", "OLDPWD", "SHLVL", "_", "SHELL", "MAIL", "TERM")
 _SSH = "SSH_"
 _OWN_PYTHON = "@container-python@"
 
 
 def bare(environ: Mapping[str, str], run: Path) -> dict[str, str]:
-    """What the launcher is started with."""
+    """Returns the minimal environment for the launcher."""
     kept = {name: environ[name] for name in _BARE if environ.get(name)}
     return {**kept, "PYTHONUNBUFFERED": "1", MARK: str(run)}
 
 
 def keep(run: Path, environ: Mapping[str, str], pinned: Mapping[str, str], python: str) -> None:
-    """Writes this container's environment. ``pinned`` wins over the launcher: what is right in this container alone."""
+    """Saves this container's environment.
+
+    ``pinned`` overrides the launcher for values that differ between containers.
+    """
     target = run / "info" / "worker-environment.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     value = {"environment": dict(environ), "pinned": dict(pinned), "folder": os.getcwd(), "layer": os.getpid()}
@@ -49,16 +52,21 @@ def keep(run: Path, environ: Mapping[str, str], pinned: Mapping[str, str], pytho
 
 
 def command(rank_variables: str, words: Sequence[str], python: str) -> list[str]:
-    """What the launcher is to run in each container. The shells give way: horovod ends the child of its own shell.
+    """Returns the command that the launcher runs in each container.
 
-    ``python`` is the one of this container: each other container puts its own in its place.
+    It uses ``exec``: horovod ends its shell's child only.
+
+    ``python`` is this container's; each other container replaces it by its own.
     """
     words = [_OWN_PYTHON, *words[1:]] if list(words[:1]) == [python] else words
     return ["sh", "-c", f'exec sh "${MARK}/info/worker" "$@"', "worker", rank_variables, "--", *words]
 
 
 def restore(run: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a worker of the container whose run folder this is; this process moves where it belongs."""
+    """Returns the environment of a worker and changes to its working directory.
+
+    ``run`` is the container's run folder.
+    """
     value = _read(run)
     ignored = {*_BARE, *_SHELLS, MARK}
     set_by_launcher = {
@@ -70,12 +78,12 @@ def restore(run: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_own_python(words: Sequence[str], python: str) -> list[str]:
-    """``words`` of :func:`command`, to be run in this container."""
+    """Returns ``words`` of :func:`command` with the Python of this container."""
     return [python, *words[1:]] if list(words[:1]) == [_OWN_PYTHON] else list(words)
 
 
 def read_key(run: str) -> str:
-    """The allocation's key, for a program that was started without the environment."""
+    """Returns the allocation's key for a program that was started without the environment."""
     return str(_read(run)["environment"].get(environment.ALLOCATION_KEY, ""))
 
 
@@ -85,7 +93,7 @@ def _read(run: str) -> dict[str, Any]:
 
 
 def _write_where(layer: int) -> None:
-    """Lets the output go where the layer's own goes: the launcher would put its prefix before the rank's."""
+    """Redirects output to the layer's own output: the launcher would add its prefix before the rank's."""
     for number in (1, 2):
         try:
             theirs = os.open(f"/proc/{layer}/fd/{number}", os.O_WRONLY | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""Runs a worker, puts ``[rank=N] `` in front of each line of its output and records how it ended.
+"""Runs a worker, adds the prefix ``[rank=N] `` to each line of its output and records how it ended.
 
 ``python3 -m determined_launch.wrap_rank RANK_VARIABLE[,OTHER…] -- program args…``
 """
@@ -26,20 +26,20 @@ from determined_launch.lines import Prefixer
 
 KEPT_LINES = 20
 MAX_KEPT_BYTES = 4096
-"""Of one of these lines: the agent refuses records that are too large."""
+"""Maximum length of one of these lines; the agent refuses records that are too large."""
 LAST_WORDS_SECONDS = 0.2
 DRAIN_SECONDS = 2.0  # a grandchild may hold the pipe open after the worker has ended
 
 
 def find_rank(names: str, environ: Mapping[str, str]) -> int:
-    """A number, or the first set variable of a comma list; 0 where none is set."""
+    """Returns the number itself, or the value of the first set variable of a comma list; 0 if none is set."""
     if names.isdigit():
         return int(names)
     return next((int(environ[name]) for name in names.split(",") if environ.get(name)), 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the worker; its exit code is returned."""
+    """Runs the worker and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = environment.current()
     if words[:1] == ["--kept"]:
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pumps = _start_pumps(child, rank, last, keeper)
         status = child.wait()
     ended = time.time()
-    # recorded before the rest of the output has come, so that the layer learns of a dead worker at once
+    # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)
         exit_records.write(folder, _record(environ, rank, status, list(last), kills, ended))
@@ -77,12 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
-    """The worker's environment: what the launcher gave, its own devices, and where it stands in a nest of layers."""
+    """Returns the worker's environment: the launcher's variables, its own devices, and its place in nested layers."""
     worker = {name: value for name, value in environ.items() if name != environment.CONTAINER_DEVICES}
     devices = environ.get(environment.CONTAINER_DEVICES)
     if devices is not None:
         worker[environment.VISIBLE_DEVICES] = _devices(devices, environ.get(environment.VISIBLE_DEVICES, ""))
-    # the steps of a layer inside a worker are that worker's
+    # steps of a nested layer count for the outer worker
     if environ.get(environment.HANG_TIMEOUT) and environment.STEP_FILE not in environ:
         path = step_counter.make(exit_records.place(environ, "steps"), rank)
         if path is not None:
@@ -92,7 +92,7 @@ def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
 
 
 def _devices(containers: str, numbers: str) -> str:
-    """A launcher's numbers from 0 on stand for the container's own devices, which may be any of the machine's."""
+    """Maps a launcher's device numbers, which begin at 0, to the container's own devices."""
     own = containers.split(",")
     chosen = [own[int(number)] for number in numbers.split(",") if number.isdigit() and int(number) < len(own)]
     return ",".join(chosen) if chosen else containers

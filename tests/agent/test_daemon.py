@@ -33,7 +33,7 @@ def state_is(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Call
     return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
 
 
-async def test_a_container_is_started_its_output_shipped_its_exit_told_and_then_forgotten(tmp_path: Path) -> None:
+async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_then_forgotten(tmp_path: Path) -> None:
     master, wish = FakeLinkMaster(), make_wish("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)
@@ -51,7 +51,9 @@ async def test_a_container_is_started_its_output_shipped_its_exit_told_and_then_
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-async def test_a_container_wished_stopped_or_not_wished_any_more_is_killed(tmp_path: Path, is_named: bool) -> None:
+async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_killed(
+    tmp_path: Path, is_named: bool
+) -> None:
     master, wish = FakeLinkMaster(), make_wish("setsid sleep 1000 & sleep 1000")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)
@@ -65,7 +67,7 @@ async def test_a_container_wished_stopped_or_not_wished_any_more_is_killed(tmp_p
         assert processes.marked("DET_CONTAINER_ID", wish.container_id) == set()
 
 
-async def test_what_is_wished_stopped_and_never_began_is_told_as_ended(tmp_path: Path) -> None:
+async def test_a_container_that_is_stopped_before_it_began_is_reported_as_ended(tmp_path: Path) -> None:
     master, wish = FakeLinkMaster(), make_wish()
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
@@ -100,7 +102,7 @@ async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once
     async with serving(master.app()) as url:
         async with agent_on(url, tmp_path, driver=driver) as daemon:
             await master.wish(wish)
-            await eventually(lambda: daemon.truth.containers)
+            await eventually(lambda: daemon.reported.containers)
         async with agent_on(url, tmp_path, driver=driver):
             await eventually(state_is(master, wish, "RUNNING"))
         async with agent_on(url, tmp_path, driver=driver):
@@ -152,7 +154,7 @@ async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothin
         await master.wish(wish)
         await eventually(lambda: master.text_of(wish.container_id) == ["one"])
     go.touch()
-    await eventually(lambda: daemon.truth.containers[0].state == "TERMINATED")
+    await eventually(lambda: daemon.reported.containers[0].state == "TERMINATED")
     master.epoch = 2
     async with serving(master.app(), port):
         assert (await ended(master, wish)).code == 0
@@ -197,7 +199,7 @@ async def test_another_refusal_is_tried_again(tmp_path: Path) -> None:
         await eventually(lambda: master.truths)
 
 
-async def test_a_second_agent_on_the_same_folder_is_refused_and_told_the_first(tmp_path: Path) -> None:
+async def test_a_second_agent_on_the_same_folder_is_refused_and_names_the_first(tmp_path: Path) -> None:
     first = AgentState(tmp_path)
     with pytest.raises(FolderInUse, match="pid"):
         AgentState(tmp_path)
@@ -205,7 +207,7 @@ async def test_a_second_agent_on_the_same_folder_is_refused_and_told_the_first(t
     AgentState(tmp_path).close()
 
 
-async def test_a_container_id_that_is_a_path_is_told_as_a_system_failure(tmp_path: Path) -> None:
+async def test_a_container_id_that_is_a_path_is_reported_as_a_system_failure(tmp_path: Path) -> None:
     master, wish = FakeLinkMaster(), make_wish(container_id="../x")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.wish(wish)

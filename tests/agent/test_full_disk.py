@@ -42,7 +42,7 @@ def test_lines_wait_in_memory_until_there_is_space(disk: SmallDisk) -> None:
     assert [frame.line for frame in frames] == [b"before", *lines]
 
 
-async def test_a_container_that_is_wished_on_a_full_disk_starts_when_there_is_space(disk: SmallDisk) -> None:
+async def test_a_container_desired_on_a_full_disk_starts_when_there_is_space(disk: SmallDisk) -> None:
     master, wish = FakeLinkMaster(), make_wish("echo ran; exit 3")
     async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
         disk.fill()

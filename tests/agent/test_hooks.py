@@ -340,4 +340,4 @@ async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path
         await eventually(lambda: master.fetched)
         await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
         await eventually(functools.partial(is_done, master, wish))
-        assert daemon.truth.containers[0].exit == ContainerExit(kind="killed")
+        assert daemon.reported.containers[0].exit == ContainerExit(kind="killed")

@@ -88,7 +88,7 @@ def test_its_own_steps_leave_nothing_to_do(wish: DesiredState, known: dict[str, 
 @given(wish=wishes, known=truths)
 def test_nothing_that_is_known_is_started(wish: DesiredState, known: dict[str, Known]) -> None:
     steps = reconcile(wish, known, newest_epoch=3)
-    started = [step.wish.container_id for step in steps if isinstance(step, Start)]
+    started = [step.desired.container_id for step in steps if isinstance(step, Start)]
     assert not set(started) & set(known)
     assert len(started) == len(set(started))
 
@@ -99,7 +99,7 @@ def test_an_older_master_moves_nothing(wish: DesiredState, known: dict[str, Know
 
 
 @given(history=st.lists(wishes, min_size=1, max_size=8), known=truths, data=st.data())
-def test_whatever_is_lost_or_repeated_no_container_is_started_twice_while_it_is_wished(
+def test_lost_or_repeated_messages_never_start_a_desired_container_twice(
     history: list[DesiredState], known: dict[str, Known], data: st.DataObject
 ) -> None:
     started: dict[str, int] = {}
@@ -109,7 +109,7 @@ def test_whatever_is_lost_or_repeated_no_container_is_started_twice_while_it_is_
             if isinstance(step, Forget):
                 started.pop(step.container_id, None)
             if isinstance(step, Start):
-                started[step.wish.container_id] = started.get(step.wish.container_id, 0) + 1
+                started[step.desired.container_id] = started.get(step.desired.container_id, 0) + 1
         known = apply(steps, known)
         for name in list(known):
             if data.draw(st.booleans()):

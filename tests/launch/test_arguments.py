@@ -54,7 +54,7 @@ def test_lines(words, overrides, command):
         (["--nnodes=2", "--trial", "m:C"], "torch_distributed --nnodes=2 -- --trial m:C"),
     ],
 )
-def test_refused(words, text):
+def test_an_invalid_launch_line_is_refused(words, text):
     with pytest.raises(UsageError, match=r".*") as refused:
         line(*words)
     assert text in str(refused.value)

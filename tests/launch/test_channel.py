@@ -53,7 +53,7 @@ def run(port, command):
         output[kind] += body
 
 
-def test_an_answer(listening):
+def test_a_request_gets_the_answer_of_the_server(listening):
     assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
 
 

@@ -20,7 +20,7 @@ def argv(*words):
     return deepspeed.build(line, Part(1, "10.0.0.1"), hostfile="/run/hosts", port="29400", python="py").argv
 
 
-def test_the_line():
+def test_the_command_line_names_hosts_rank_and_program():
     assert argv("train.py", "a b", "") == (
         *("py", "-m", "deepspeed.launcher.runner", "--hostfile", "/run/hosts", "--no_ssh", "--node_rank", "1"),
         *("--master_addr", "10.0.0.1", "--master_port", "29400", "--no_python", "--no_local_rank"),
@@ -65,7 +65,7 @@ def test_hostfile():
         ({"num_nodes": "2"}, Part(1, "10.0.0.1")),
     ],
 )
-def test_filters(given, expected):
+def test_filters_select_the_machines_that_take_part(given, expected):
     assert deepspeed_hosts.part(given, TWO) == expected
 
 
@@ -76,7 +76,7 @@ def test_filters(given, expected):
         ({"include": "worker-0"}, ("no host worker-0", "10.0.0.1, 10.0.0.2")),
     ],
 )
-def test_contradictions(given, texts):
+def test_filters_that_contradict_the_allocation_are_refused(given, texts):
     with pytest.raises(LaunchError) as refused:
         deepspeed_hosts.part(given, TWO)
     assert all(text in str(refused.value) for text in texts)

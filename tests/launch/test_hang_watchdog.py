@@ -70,7 +70,7 @@ for step in range(1, 1000):
         ((3,), {0: ELSEWHERE}, 0, "rank 0 stands at train.py:7"),
     ],
 )
-def test_blame(counts, stacks, rank, text):
+def test_the_rank_that_caused_a_hang_is_found(counts, stacks, rank, text):
     found = hang_diagnosis.find([Steps(number, count, 1.0) for number, count in enumerate(counts)], stacks)
     assert found.rank == rank
     assert text in found.text
@@ -84,7 +84,7 @@ def test_times(value, seconds):
 
 
 @pytest.mark.parametrize("value", ["soon", "10 parsecs", "m"])
-def test_times_that_are_none(value):
+def test_an_invalid_hang_timeout_is_refused(value):
     with pytest.raises(LaunchError, match=r"launch.hang_timeout: not a duration: .*; write seconds, or 90s, 10m"):
         settings.seconds(value, "launch.hang_timeout")
 

@@ -22,7 +22,7 @@ def after(words, option):
     return words[words.index(option) + 1] if option in words else None
 
 
-def test_one_machine():
+def test_the_command_line_on_one_machine():
     assert argv(ONE) == (
         *("py", "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2", "--disable-cache"),
         *("--start-timeout", "1200", "--gloo-timeout-seconds", "240", "--fusion-threshold-mb", "64"),
@@ -96,7 +96,7 @@ def test_overrides_stand_last():
     assert words[-8:-2] == ("--fusion-threshold-mb", "1", "--cycle-time-ms", "2", "--start-timeout", "5")
 
 
-def test_elastic():
+def test_elastic_options_let_horovod_restart_workers():
     assert horovod_line.restarts(["--min-np", "1"], DEFAULT)
     assert horovod_line.restarts(["--host-discovery-script", "d.sh"], DEFAULT)
     assert not horovod_line.restarts([], DEFAULT)

@@ -94,7 +94,7 @@ def test_sigterm_reaches_the_workers(tmp_path, layer):
 
 @pytest.mark.torch
 @ALL
-def test_all_is_well(tmp_path, layer):
+def test_a_successful_launch_exits_with_zero_and_records_every_rank(tmp_path, layer):
     ended = start(tmp_path, layer, "print('done', rank)").wait()
     assert ended.code == 0, ended.output
     assert sorted(ended.record(rank)["code"] for rank in (0, 1)) == [0, 0]

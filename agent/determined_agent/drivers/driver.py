@@ -1,15 +1,15 @@
 """The driver protocol: start, wait for and end containers, and find them again after a restart of the agent.
 
-The contract, in words; tests/contract/test_driver.py holds every driver to it:
+The contract, which tests/contract/test_driver.py checks for every driver:
 
-* ``start`` returns when the task has been executed, and raises :class:`NotStarted` when it could not be; then nothing
-  of it runs. It is called once for a folder.
-* ``wait`` returns when the container has ended *and no process of it lives*, with how it ended. It may be called by
-  an agent that did not start the container, also long after the end. Cancelling it ends nothing.
-* ``stop`` ends the whole tree at once: children that left the session or were orphaned too. It returns at once; the
-  end is told by ``wait``. Stopping what has ended, or was never started, is no error.
-* All output stands in the folder's segments before ``wait`` returns.
-* The driver and its agent may die at any moment; what runs goes on and its output is kept.
+* ``start`` returns when the task was executed, and raises :class:`NotStarted` if it could not be; then nothing of it
+  runs. It is called once per folder.
+* ``wait`` returns how the container ended when it has ended *and none of its processes lives*. An agent that did not
+  start the container may call it, also long after the end. Cancelling it ends nothing.
+* ``stop`` ends the whole process tree immediately, including children that left the session or were orphaned. It does
+  not wait; ``wait`` reports the end. Stopping a container that has ended, or was never started, is not an error.
+* All output is in the folder's segments before ``wait`` returns.
+* The driver and its agent may die at any moment; running containers continue and their output is kept.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ from determined_agent.namespaces import Mount
 
 
 class NotStarted(Exception):
-    """The container could not be started, by the task's or its user's fault; the text says why."""
+    """Raised if the task or its user caused that the container could not start; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """All that a driver needs to start one container."""
+    """The data that a driver needs to start one container."""
 
     folder: RunFolder
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     workdir: Path
     mounts: tuple[Mount, ...] = ()
-    """Seen by this task alone; a driver that cannot do it raises NotStarted."""
+    """Mounts that only this task sees; a driver that does not support them raises NotStarted."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class OutputLimits:
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """How the process driver isolates: ``pids`` puts each task into a pid namespace where that is allowed.
+    """Isolation by the process driver. ``pids`` gives each task a pid namespace if that is allowed.
 
-    ``umask`` is what tasks start with: the agent's own files are private, those of tasks are as the user wants them.
+    ``umask`` applies to tasks: the agent's own files are private, the user decides about those of tasks.
     """
 
     pids: bool = False

@@ -14,7 +14,7 @@ from determined_launch.atomic_file import write_atomic
 
 @dataclass(frozen=True)
 class Play:
-    """One container's behaviour: lines first, then it ends with ``code``, or runs until it is stopped (None)."""
+    """Scripted behaviour of a container: prints lines, then ends with ``code``, or runs until it is stopped (None)."""
 
     lines: tuple[str, ...] = ()
     code: int | None = 0
@@ -22,7 +22,7 @@ class Play:
 
 
 class FakeDriver:
-    """Keeps what is to be kept in the run folders, as a real driver does, so that a second one can take over."""
+    """Stores its state in the run folders like a real driver, so that a second one can take over."""
 
     def __init__(self, script: Callable[[Launch], Play]) -> None:
         self._script = script
@@ -45,13 +45,13 @@ class FakeDriver:
     async def wait(self, folder: RunFolder) -> Ended:
         while not folder.exit.exists():  # noqa: ASYNC110 - the end may be another driver's doing
             await asyncio.sleep(0.005)
-        told = json.loads(folder.exit.read_text())
-        return Ended("stopped" if "signal" in told else "exited", told.get("code"), told.get("signal"))
+        record = json.loads(folder.exit.read_text())
+        return Ended("stopped" if "signal" in record else "exited", record.get("code"), record.get("signal"))
 
     def stop(self, folder: RunFolder) -> None:
         if folder.order.exists() and not folder.exit.exists():
             _end(folder, {"signal": int(signal.SIGKILL)})
 
 
-def _end(folder: RunFolder, told: dict[str, int]) -> None:
-    write_atomic(folder.exit, json.dumps(told))
+def _end(folder: RunFolder, record: dict[str, int]) -> None:
+    write_atomic(folder.exit, json.dumps(record))

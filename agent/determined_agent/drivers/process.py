@@ -23,13 +23,13 @@ from determined_launch.regular_files import read_regular
 
 MAX_BYTES = 1 << 20
 
-# Run by its path: in the agent itself it is never imported.
+# Run by its path; the agent never imports it.
 _SHIM = Path(__file__).resolve().parent.parent / "shim.py"
 _ROOTS = os.pathsep.join(SOURCE_ROOTS)
 
 
 class ProcessDriver:
-    """The shim does the work; this starts it, and reads what it wrote."""
+    """Starts a shim for each container and reads the files that the shim writes."""
 
     def __init__(self, options: ProcessOptions | None = None) -> None:
         self._options = options or ProcessOptions()
@@ -56,7 +56,7 @@ class ProcessDriver:
             if handle is not None:
                 pid, descriptor = handle
                 try:
-                    if folder.stop.exists():  # heard when the shim could not yet be told
+                    if folder.stop.exists():  # requested before the shim could receive a signal
                         _end(descriptor)
                     await _readable(descriptor)
                 finally:
@@ -65,7 +65,9 @@ class ProcessDriver:
             elif await asyncio.to_thread(_settle, folder):
                 return _ended(folder)
             else:
-                await asyncio.sleep(0.01)  # between its lock and its pid file a shim can be waited for in no other way
+                await asyncio.sleep(
+                    0.01
+                )  # polls: between its lock and its pid file a shim cannot be waited for otherwise
 
     def stop(self, folder: RunFolder) -> None:
         handle = open_shim(folder)
@@ -99,7 +101,7 @@ class ProcessDriver:
 
 
 def _spawn(folder: RunFolder) -> int:
-    """Starts a shim in a session of its own; gives a pipe in which it says that the task runs."""
+    """Starts a shim in a session of its own; returns a pipe in which the shim reports that the task runs."""
     ours, theirs = os.pipe()
     try:
         os.posix_spawn(
@@ -121,13 +123,13 @@ def _spawn(folder: RunFolder) -> int:
 
 
 def _collect(pid: int) -> None:
-    """Takes the status of a shim that this agent started; an adopted one is no child of it."""
+    """Collects the status of a shim that this agent started; an adopted shim is no child of it."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def open_shim(folder: RunFolder) -> tuple[int, int] | None:
-    """Pid and descriptor of the living shim."""
+    """Returns pid and descriptor of the living shim."""
     try:
         noted = json.loads(read_regular(folder.pid, MAX_BYTES))
         descriptor = os.pidfd_open(noted["pid"])
@@ -160,13 +162,13 @@ async def _readable(descriptor: int) -> None:
 
 
 def _settle(folder: RunFolder) -> bool:
-    """With the shim gone: ends what it may have left, and fixes the end. False where a shim is just beginning."""
+    """Ends the processes that a dead shim left, and records the end. Returns False if a shim is just starting."""
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
         if not folder.exit.exists():
-            # Written under the lock: a shim that begins only now finds it and does nothing.
+            # Written under the lock: a shim that starts later finds it and does nothing.
             write_atomic(folder.exit, json.dumps({"format": 1, "lost": True, "time": time.time()}))
     except BlockingIOError:
         return False
@@ -177,19 +179,19 @@ def _settle(folder: RunFolder) -> bool:
 
 def _ended(folder: RunFolder) -> Ended:
     try:
-        told: dict[str, Any] = json.loads(read_regular(folder.exit, MAX_BYTES))
-        told = told if isinstance(told, dict) else {"lost": True}
+        record: dict[str, Any] = json.loads(read_regular(folder.exit, MAX_BYTES))
+        record = record if isinstance(record, dict) else {"lost": True}
     except (OSError, ValueError, RecursionError):
-        told = {"lost": True}
-    if told.get("error"):
-        return Ended("failed_to_start", message=str(told["error"]))
-    if told.get("lost"):
+        record = {"lost": True}
+    if record.get("error"):
+        return Ended("failed_to_start", message=str(record["error"]))
+    if record.get("lost"):
         if folder.stop.exists():
             return Ended("stopped", signal=int(signal.SIGKILL))
         return Ended("system", message="the task's shim ended without an exit record" + _complaint(folder.shim_log))
-    # A task that had ended by itself when the stop arrived keeps its own end.
-    is_stopped = bool(told.get("stopped")) and told.get("signal") is not None
-    return Ended("stopped" if is_stopped else "exited", code=told.get("code"), signal=told.get("signal"))
+    # A task that ended by itself before the stop keeps its own end.
+    is_stopped = bool(record.get("stopped")) and record.get("signal") is not None
+    return Ended("stopped" if is_stopped else "exited", code=record.get("code"), signal=record.get("signal"))
 
 
 def _complaint(log: Path) -> str:

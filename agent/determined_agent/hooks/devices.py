@@ -1,4 +1,4 @@
-"""Sets which accelerators a task sees: those of its slots, by uuid, and no others."""
+"""Makes only the accelerators of a task's slots visible to it, by uuid."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ class DevicesHook:
         cuda = ",".join(slot.uuid or str(slot.id) for slot in mine if slot.type == "cuda")
         rocm = ",".join(str(slot.id) for slot in mine if slot.type == "rocm")
         has = {slot.type for slot in self._slots.values()}
-        # A task without slots must not take an accelerator that belongs to another.
+        # A task without slots must not use the accelerator of another task.
         if "cuda" in has:
             environment["CUDA_VISIBLE_DEVICES"] = environment["NVIDIA_VISIBLE_DEVICES"] = cuda
         if "rocm" in has:
@@ -28,4 +28,4 @@ class DevicesHook:
         environment["DET_GPU_UUIDS"] = ",".join(slot.uuid for slot in mine if slot.uuid)
 
     async def undo(self, draft: Draft) -> None:
-        """Devices are named to the task, not taken."""
+        """Does nothing: a task receives names of devices, not the devices themselves."""

@@ -19,7 +19,7 @@ from determined_launch import environment as names
 
 
 class EnvironmentHook:
-    """Base environment → the user's variables → the task's Python → the master's variables → the agent's own."""
+    """Sets variables in this order: base environment, the user's, the task's Python, the master's, the agent's own."""
 
     def __init__(self, settings: Settings, agent_id: str, slots: int, probe: PythonProbe) -> None:
         self._settings = settings
@@ -31,9 +31,9 @@ class EnvironmentHook:
     async def do(self, draft: Draft) -> None:
         spec, environment = draft.spec, draft.environment
         environment.update(self._settings.base_environment)
-        environment["PYTHONUNBUFFERED"] = "1"  # a line that is followed live must not wait for the next 8 KiB
+        environment["PYTHONUNBUFFERED"] = "1"  # lines must appear immediately, not after 8 KiB
         if spec.slots and self._slots:
-            # A slot's share, for a rank has one slot: with the container's, its ranks would stand in each other's way.
+            # The share of one slot, because a rank has one slot: ranks with all cores would slow each other down.
             environment["OMP_NUM_THREADS"] = str(max(devices.cores() // self._slots, 1))
         refused = assign(environment, spec.user_environment, spec.environment)
         if refused:
@@ -59,7 +59,7 @@ class EnvironmentHook:
         environment.update(self._facts(draft))
 
     async def warm(self) -> None:
-        """Does before the first container what would make it wait."""
+        """Prepares slow steps before the first container."""
         await asyncio.to_thread(keep_harness, self._settings.data)
         facts = await self._probe.ask(self._settings.task_python or task_python_of_agent())
         await asyncio.to_thread(self._bases.find, facts)
@@ -100,7 +100,7 @@ class EnvironmentHook:
 
 
 def _choose_harness(draft: Draft, python: Path, facts: PythonFacts) -> None:
-    """Decides between the installed library and the cluster's. ``python`` is what the user knows the Python by."""
+    """Chooses the installed library or the cluster's. ``python`` is the Python by the name that the user knows."""
     wanted = draft.spec.harness
     if wanted == "installed" and facts.official is None:
         raise NotStarted(f"environment.harness: installed: {python} holds no distribution named determined")

@@ -61,7 +61,7 @@ class FilesHook:
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
     async def _fetch(self, context: ContextRef) -> Path:
-        """The file with the context's bytes, checked against its hash; the master is asked until it answers."""
+        """Returns the file with the context's bytes after a check of the hash; retries until the master answers."""
         path = self._folder / f"{context.hash}.tar.zst"
         lock = self._fetching.setdefault(context.hash, asyncio.Lock())
         async with lock:
@@ -83,7 +83,7 @@ class FilesHook:
                         wait = min(wait * 2, _LAST_WAIT)
 
     def _drop_old(self) -> None:
-        """Contexts that nothing has asked for lately; what runs has its own unpacked copy."""
+        """Removes contexts that were not used lately; running tasks have unpacked copies of their own."""
         for path in self._folder.iterdir():
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
@@ -116,14 +116,15 @@ class FilesHook:
 
 
 def _model_copy(draft: Draft) -> Path:
-    """The context as it was submitted: the installed library puts it beside a trial's checkpoint."""
+    """Writes the context as it was submitted; the installed library stores it with a trial's checkpoint."""
     return draft.folder.run / "train" / "model"
 
 
 def move_long_variables(draft: Draft) -> None:
-    """Moves the cluster's variables that Linux refuses as too long into files, which ``NAME_FILE`` names.
+    """Moves the cluster's variables that are too long for Linux into files, which ``NAME_FILE`` names.
 
-    Raises NotStarted for a user's variable, and where the installed library, which knows no files, reads the variable.
+    Raises NotStarted for a user's variable, and if the installed library, which does not know the files, reads the
+    variable.
     """
     for name, value in list(draft.environment.items()):
         if not names.is_too_long(name, value):
@@ -144,7 +145,7 @@ def move_long_variables(draft: Draft) -> None:
 
 
 def info_files(draft: Draft) -> dict[str, dict[str, Any]]:
-    """``cluster.json``, ``trial.json`` (trials only) and ``resources.json``, from the task's environment."""
+    """Returns ``cluster.json``, ``trial.json`` (trials only) and ``resources.json``, from the task's environment."""
     environment = draft.environment
     files: dict[str, dict[str, Any]] = {
         "cluster.json": {

@@ -1,4 +1,4 @@
-"""The hook protocol: one step of preparing a container, and how to undo it."""
+"""The hook protocol: one step of preparing a container, and its undo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ PRIVATE_SHARED_FS = "/determined_shared_fs"
 
 @dataclass
 class Draft:
-    """A container in the making: hooks read the spec and fill in the rest, in order."""
+    """A container in preparation: hooks read the spec and fill in the other fields, in order."""
 
     container_id: str
     spec: ContainerSpec
@@ -24,17 +24,17 @@ class Draft:
     environment: dict[str, str] = field(default_factory=dict)
     mounts: list[Mount] = field(default_factory=list)
     task_python: Path = Path("python3")
-    """The Python of this attempt's own environment, as the task sees it."""
+    """Python of this attempt's environment, as the task sees it."""
     read_only: list[Path] = field(default_factory=list)
-    """Folders that the task is not to change; enforced only where that costs the task nothing else."""
+    """Folders that the task must not change; enforced only if mounts are available anyway."""
     harness_copy: Path = Path()
-    """The kept copy of our in-task packages; ``run_task`` comes from it whichever library the task itself uses."""
+    """Copy of our in-task packages; ``run_task`` always comes from it, whichever library the task uses."""
     has_private_paths: bool = False
-    """True: the task sees its run folder at /run/determined and the storage at /determined_shared_fs."""
+    """True if the task sees its run folder at /run/determined and the storage at /determined_shared_fs."""
 
     @property
     def run_dir(self) -> Path:
-        """The run folder as the task sees it."""
+        """Returns the run folder as the task sees it."""
         return PRIVATE_RUN if self.has_private_paths else self.folder.run
 
     @property
@@ -42,20 +42,20 @@ class Draft:
         return self.run_dir / "workdir"
 
     def say(self, text: str, level: str = "INFO") -> None:
-        """A line of the agent's own in the container's log."""
+        """Adds a line of the agent to the container's log."""
         say(self.folder, text, level)
 
 
 class Hook(Protocol):
     async def do(self, draft: Draft) -> None:
-        """Raises NotStarted where the task or its user is at fault."""
+        """Performs the step. Raises NotStarted if the task or its user caused a failure."""
 
     async def undo(self, draft: Draft) -> None:
-        """After the container's end, or after a later hook failed; must not raise for what was never done."""
+        """Runs after the container's end or after a later hook failed. Must not raise if ``do`` never ran."""
 
 
 def say(folder: RunFolder, text: str, level: str = "INFO") -> None:
-    """Adds lines to a container's log; only while no shim writes to it."""
+    """Adds lines to a container's log; allowed only while no shim writes to it."""
     writer = SegmentWriter(folder.output)
     for line in text.splitlines():
         writer.add(AGENT, f"{level}: {line}".encode())
@@ -63,7 +63,7 @@ def say(folder: RunFolder, text: str, level: str = "INFO") -> None:
 
 
 def assign(environment: dict[str, str], pairs: list[str], fixed: Mapping[str, str]) -> list[str]:
-    """Adds ``NAME=VALUE`` pairs in order; gives back the names that may not be set by a user."""
+    """Adds ``NAME=VALUE`` pairs in order; returns the names that a user may not set."""
     refused = []
     for pair in pairs:
         name, _, value = pair.partition("=")

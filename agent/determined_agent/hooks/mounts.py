@@ -1,4 +1,4 @@
-"""Applies bind_mounts without a container engine: by a real mount, by a path that is right already, or not at all."""
+"""Applies bind_mounts without a container engine: with a mount, or with the path itself if it is right already."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from determined_agent.namespaces import Mount
 
 
 class MountsHook:
-    """``can_mount`` says whether this agent's tasks may have mounts of their own; asked only where one is needed."""
+    """Adds the mounts of a task. ``can_mount`` returns whether tasks may have mounts; called only if one is needed."""
 
     def __init__(self, can_mount: Callable[[], bool]) -> None:
         self._can_mount = can_mount
@@ -33,12 +33,12 @@ class MountsHook:
             mount = _mount(draft, wanted, can_mount=await self._may_mount())
             if mount is not None:
                 draft.mounts.append(mount)
-        # A user namespace only for this would break what looks at owners, ssh for example; root needs none.
+        # No user namespace only for this: it breaks programs that check owners, such as ssh. Root needs none.
         if (draft.mounts or os.geteuid() == 0) and await self._may_mount():
             draft.mounts.extend(Mount(str(path), str(path), True) for path in draft.read_only if path.is_dir())
 
     async def undo(self, draft: Draft) -> None:
-        """Mounts end with the namespace of the task."""
+        """Does nothing: mounts end with the task's namespace."""
 
     async def _may_mount(self) -> bool:
         return await asyncio.to_thread(self._can_mount)

@@ -5,18 +5,18 @@ import socket
 from determined_agent.hooks.hook import Draft
 
 VARIABLE = "DET_PROXY_PORT_"
-"""``DET_PROXY_PORT_8265`` is the port to listen on where ``proxy_ports`` names 8265."""
+"""``DET_PROXY_PORT_8265`` is the port to listen on if ``proxy_ports`` has 8265."""
 
 
 class ProxyPortsHook:
-    """Plain processes share the machine's ports, so a configured port goes to the first container that wants it."""
+    """Gives a configured port to the first container that wants it because processes share the machine's ports."""
 
     def __init__(self) -> None:
         self._owners: dict[int, str] = {}
 
     async def do(self, draft: Draft) -> None:
         if draft.spec.rank != 0:
-            return  # only the chief's container is reached from outside
+            return  # only the chief's container is reachable from outside
         for wanted in dict.fromkeys(draft.spec.proxy_ports):
             port = wanted if self._is_free(wanted) else self._free_port()
             self._owners[port] = draft.container_id
@@ -44,7 +44,7 @@ class ProxyPortsHook:
 
 
 def _can_bind(port: int) -> bool:
-    """Whether nobody listens there; a port that is only winding down counts as free."""
+    """Returns True if no process listens on the port; a port in TIME_WAIT counts as free."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,1 +1,1 @@
-"""The master's calls: ``session.Session`` and one module a resource, one function a call."""
+"""Requests to the master: ``session.Session``, and one module per resource with one function per request."""

@@ -1,4 +1,4 @@
-"""Calls about one hold on slots."""
+"""Requests about one allocation."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ LONG_POLL_MARGIN = 10.0
 
 
 def rendezvous(session: Session, allocation_id: str, resources_id: str) -> dict[str, Any]:
-    """``{addresses, rank, slots}``; blocks until every container of the allocation asks."""
+    """Returns ``{addresses, rank, slots}``; blocks until every container of the allocation has asked."""
     path = f"{PREFIX}/{allocation_id}/resources/{resources_id}/rendezvous"
     answer = session.get(path, timeout=3600.0, retry=FOR_EVER)
     return dict(answer["rendezvousInfo"])
 
 
 def preemption(session: Session, allocation_id: str, timeout_seconds: int, retry: Retry | None = None) -> bool:
-    """Whether the allocation is asked to go; waits up to ``timeout_seconds`` for it."""
+    """Returns True if the allocation is to be preempted; waits up to ``timeout_seconds`` for that."""
     answer = session.get(
         f"{PREFIX}/{allocation_id}/signals/preemption",
         {"timeoutSeconds": timeout_seconds},
@@ -27,5 +27,5 @@ def preemption(session: Session, allocation_id: str, timeout_seconds: int, retry
 
 
 def acknowledge_preemption(session: Session, allocation_id: str) -> None:
-    """From here on exit 0 means: not finished."""
+    """Acknowledges a preemption: exit code 0 then means "not finished"."""
     session.post(f"{PREFIX}/{allocation_id}/signals/ack_preemption", {"allocationId": allocation_id}, retry=FOR_EVER)

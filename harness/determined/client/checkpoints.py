@@ -8,15 +8,15 @@ PREFIX = "/api/v1/checkpoints"
 
 
 def get(session: Session, uuid: str) -> dict[str, Any]:
-    """The checkpoint as the master knows it."""
+    """Returns the checkpoint as the master knows it."""
     return dict(session.get(f"{PREFIX}/{uuid}")["checkpoint"])
 
 
 def report(session: Session, body: dict[str, Any]) -> None:
-    """Tells of a checkpoint that is whole in its storage; may be repeated."""
+    """Reports a checkpoint that is completely stored; may be repeated."""
     session.post(PREFIX, body, retry=FOR_EVER)
 
 
 def report_deleted(session: Session, uuid: str) -> None:
-    """Tells that the files are gone."""
+    """Reports that the files of a checkpoint were removed."""
     session.patch(PREFIX, {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, retry=FOR_EVER)

@@ -10,12 +10,12 @@ PREFIX = "/api/v1/experiments"
 
 
 def get(session: Session, experiment_id: int) -> dict[str, Any]:
-    """The experiment as the master shows it."""
+    """Returns the experiment as the master shows it."""
     return dict(session.get(f"{PREFIX}/{experiment_id}")["experiment"])
 
 
 def find_best_validation(session: Session, experiment_id: int) -> float | None:
-    """The searcher metric's best value over all trials; ``None`` while there is none."""
+    """Returns the best value of the searcher's metric over all trials; None if there is none."""
     try:
         answer = session.get(f"{PREFIX}/{experiment_id}/searcher/best_searcher_validation_metric", retry=FOR_EVER)
     except NotFound:

@@ -10,40 +10,40 @@ TRIALS = "/api/v1/trials"
 
 
 def steer(session: Session, experiment_id: int, verb: str) -> None:
-    """``activate``, ``pause``, ``cancel``, ``kill``, ``archive`` or ``unarchive``."""
+    """Changes the state of an experiment: activate, pause, cancel, kill, archive or unarchive."""
     session.post(f"{EXPERIMENTS}/{experiment_id}/{verb}")
 
 
 def delete(session: Session, experiment_id: int) -> None:
-    """Deletes rows and files; goes on behind the answer."""
+    """Deletes rows and files of an experiment; the master continues after its answer."""
     session.delete(f"{EXPERIMENTS}/{experiment_id}")
 
 
 def add_label(session: Session, experiment_id: int, label: str) -> list[str]:
-    """The labels afterwards."""
+    """Adds a label and returns the labels of the experiment."""
     return list(session.request("PUT", f"{EXPERIMENTS}/{experiment_id}/labels/{quote(label, safe='')}")["labels"])
 
 
 def remove_label(session: Session, experiment_id: int, label: str) -> list[str]:
-    """The labels afterwards."""
+    """Removes a label and returns the labels of the experiment."""
     return list(session.delete(f"{EXPERIMENTS}/{experiment_id}/labels/{quote(label, safe='')}")["labels"])
 
 
 def model_definition(session: Session, experiment_id: int) -> str:
-    """The context as a base64 tar.gz."""
+    """Returns the context as a base64 tar.gz."""
     return str(session.get(f"{EXPERIMENTS}/{experiment_id}/model_def")["b64Tgz"])
 
 
 def kill_trial(session: Session, trial_id: int) -> None:
-    """Ends one trial at once."""
+    """Ends one trial immediately."""
     session.post(f"{TRIALS}/{trial_id}/kill")
 
 
 def attempts(session: Session, trial_id: int) -> list[dict[str, Any]]:
-    """Oldest first: ``{runId, state, startedAt, endedAt, reason, code, message, containers}``."""
+    """Returns the attempts, oldest first: ``{runId, state, startedAt, endedAt, reason, code, message, containers}``."""
     return list(session.get(f"/detent/trials/{trial_id}/attempts")["attempts"])
 
 
 def progress(session: Session, trial_id: int) -> dict[str, Any]:
-    """``{state, progress, steps, bestMetric, metricName, startedAt, waiting}``."""
+    """Returns ``{state, progress, steps, bestMetric, metricName, startedAt, waiting}``."""
     return dict(session.get(f"/detent/trials/{trial_id}/progress"))

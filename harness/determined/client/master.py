@@ -1,4 +1,4 @@
-"""Calls about the master itself."""
+"""Requests about the master itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,12 +8,12 @@ from determined.errors import ApiError
 
 
 def info(session: Session) -> dict[str, Any]:
-    """Version, cluster id and name; needs no login."""
+    """Returns version, cluster id and name; needs no login."""
     return dict(session.get("/api/v1/master"))
 
 
 def full_storages(session: Session) -> list[str]:
-    """Names of the storages that the master reports as full or failing. Empty if it reports none. Needs no login."""
+    """Returns the names of the storages that the master reports as full or failing; needs no login."""
     try:
         answer = session.get("/health", retry=ONCE)
     except ApiError as error:
@@ -23,12 +23,12 @@ def full_storages(session: Session) -> list[str]:
 
 
 def config(session: Session) -> dict[str, Any]:
-    """The master's settings, secrets masked; for admins."""
+    """Returns the master's settings with masked secrets; for admins."""
     return dict(session.get("/api/v1/master/config")["config"])
 
 
 def logs(session: Session, *, follow: bool, limit: int | None) -> Iterator[dict[str, Any]]:
-    """The master's own log, entry by entry."""
+    """Yields the entries of the master's own log."""
     query = {"follow": follow, "limit": limit}
     for result in session.stream("/api/v1/master/logs", query):
         yield result["logEntry"]

@@ -1,4 +1,4 @@
-"""NaN and the infinities as the wire carries them: strings inside metric maps."""
+"""Converts NaN and infinities to the strings that the API uses inside metric maps, and back."""
 
 import math
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def to_wire(value: Any) -> Any:
-    """A copy in which every float can be written as JSON.
+def to_wire(value: object) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+    """Returns a copy in which every float can be written as JSON.
 
     >>> to_wire({"a": [float("nan"), 1.5]})
     {'a': ['NaN', 1.5]}
@@ -23,8 +23,8 @@ def to_wire(value: Any) -> Any:
     return value
 
 
-def from_wire(value: Any) -> Any:
-    """The reverse of :func:`to_wire`.
+def from_wire(value: object) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+    """Reverts :func:`to_wire`.
 
     >>> from_wire({"a": "-Infinity"})
     {'a': -inf}

@@ -1,4 +1,4 @@
-"""Lists that come in pages, as one."""
+"""Reads paged lists as one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ PAGE = 200
 def items(
     session: Session, path: str, key: str, query: Mapping[str, Any] | None = None, *, limit: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Every item under ``key``, page after page, at most ``limit``."""
+    """Yields every item under ``key``, page after page, at most ``limit``."""
     offset, left = 0, limit
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
@@ -20,6 +20,6 @@ def items(
         yield from page
         offset += len(page)
         left = None if left is None else left - len(page)
-        # A page without items ends it too: a wrong total must not become an endless loop.
+        # A page without items ends the loop too, so that a wrong total cannot make it endless.
         if not page or offset >= int((answer.get("pagination") or {}).get("total") or 0):
             return

@@ -1,6 +1,6 @@
-"""One way to talk to the master: a kept connection, a token, a retry policy and the errors as exceptions.
+"""The connection to the master: a persistent connection, a token, a retry policy, and errors as exceptions.
 
-Standard library only and cheap to import: the command line starts with it, and it works in any user's environment.
+Standard library only and fast to import: the command line starts with it, and it works in any user's environment.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from urllib.parse import quote, urlencode, urlsplit
 from determined.errors import ApiError, MasterUnreachable, from_answer
 
 AWAY = frozenset({502, 503, 504})
-"""Answers that mean: nobody is there just now."""
+"""HTTP statuses that mean that the master does not answer at the moment."""
 
 ALLOCATION_HEADER = "Grpc-Metadata-x-allocation-token"
 
 
-class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of its start
-    """How often and how fast a call is tried again while the master is away; ``attempts=None`` is for ever."""
+class Retry(NamedTuple):  # no dataclass, which would add an eighth to the start of the command line
+    """Retry policy while the master does not answer. ``attempts=None`` retries for ever."""
 
     attempts: int | None = 5
     first_delay: float = 0.1
@@ -31,7 +31,7 @@ class Retry(NamedTuple):  # a dataclass would cost the command line an eighth of
     longest_delay: float = 2.0
 
     def delays(self) -> Iterator[float]:
-        """The pauses between the attempts."""
+        """Yields the pauses between the attempts, in seconds."""
         delay, left = self.first_delay, self.attempts
         while left is None or left > 1:
             yield delay
@@ -44,7 +44,7 @@ FOR_EVER = Retry(attempts=None)
 
 
 class Session:
-    """Calls to one master, from any thread; each thread keeps its own connection.
+    """Requests to one master, from any thread; each thread has a connection of its own.
 
     >>> session = Session("http://127.0.0.1:8080/prefix", token="T")
     >>> session.url("/api/v1/me", {"a": [1, 2]})
@@ -89,54 +89,56 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections of all threads; a call under way in another thread ends with an error at once."""
+        """Closes the connections of all threads; a request in progress in another thread fails immediately."""
         self._closed = True
         with self._lock:
             connections, self._open = self._open, set()
         for connection in connections:
             if connection.sock is not None:
                 with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake who is reading
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # close alone does not wake a reading thread
             connection.close()
 
     def url(self, path: str, query: Mapping[str, Any] | None = None) -> str:
-        """Path and query as sent: lists repeat their key, ``None`` is left out."""
+        """Returns path and query as sent: lists repeat their key, None is omitted."""
         pairs = [(key, _plain(value)) for key, value in (query or {}).items() if value is not None]
         text = urlencode(pairs, doseq=True)
         return self._prefix + quote(path, safe="/:@!$&'()*+,;=%") + (f"?{text}" if text else "")
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """The decoded answer of a GET."""
+    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+        """Returns the decoded answer of a GET."""
         return self.request("GET", path, query=query, **options)
 
-    def post(self, path: str, body: Any = None, **options: Any) -> Any:
-        """The decoded answer of a POST."""
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+        """Returns the decoded answer of a POST."""
         return self.request("POST", path, {} if body is None else body, **options)
 
-    def patch(self, path: str, body: Any = None, **options: Any) -> Any:
-        """The decoded answer of a PATCH."""
+    def patch(self, path: str, body: Any = None, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+        """Returns the decoded answer of a PATCH."""
         return self.request("PATCH", path, {} if body is None else body, **options)
 
-    def delete(self, path: str, **options: Any) -> Any:
-        """The decoded answer of a DELETE."""
+    def delete(self, path: str, **options: Any) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+        """Returns the decoded answer of a DELETE."""
         return self.request("DELETE", path, **options)
 
     def request(
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry: Retry | None = None,
-    ) -> Any:
-        """The answer, decoded where it is JSON and as bytes otherwise. Raises :class:`ApiError` and its kin.
+    ) -> Any:  # noqa: ANN401  # decoded JSON, which the caller checks
+        """Returns the answer, decoded if it is JSON and as bytes otherwise.
 
-        Bytes as ``body`` are sent as they are. Without a policy of its own a call is tried again where it cannot
-        have been carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and where it may
-        be repeated (GET, PUT, DELETE) at 502, 503, 504 too.
+        Raises :class:`ApiError` and its subclasses.
+
+        Bytes as ``body`` are sent unchanged. Without a retry policy, a request is retried if it cannot have been
+        carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and if it may be repeated
+        (GET, PUT, DELETE) also after 502, 503 and 504.
         """
         safe = retry is not None or method in ("GET", "HEAD", "PUT", "DELETE")
         delays = (retry or self._retry).delays()
@@ -145,7 +147,7 @@ class Session:
                 response = self._send(method, path, body, query, headers, timeout)
                 return _decode(response, self._read(response))
             except (AttributeError, ValueError, OSError) as error:
-                # http.client's own way to say that another thread has closed its socket under it
+                # http.client raises these if another thread has closed its socket
                 if not self._closed:
                     raise
                 raise MasterUnreachable("the session is closed") from error
@@ -156,10 +158,13 @@ class Session:
                 self._sleep(delay)
 
     def stream(
-        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: Any = None
+        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: object = None
     ) -> Iterator[Any]:
-        """The ``result`` of each JSON line as it arrives; an ``error`` line is raised. One at a time in a thread."""
-        # a long silence is normal in a stream, and the kept connection must stay free for other calls
+        """Yields the ``result`` of each JSON line on arrival and raises an ``error`` line.
+
+        One stream at a time per thread.
+        """
+        # streams may be silent for long, and the persistent connection must stay free for other calls
         connection = self._connect(None)
         try:
             response = self._exchange(connection, method, self.url(path, query), body, {})
@@ -182,7 +187,7 @@ class Session:
         self,
         method: str,
         path: str,
-        body: Any,
+        body: object,
         query: Mapping[str, Any] | None,
         headers: Mapping[str, str] | None,
         timeout: float | None,
@@ -195,7 +200,7 @@ class Session:
             raise self._unreachable(error, unsent=connection.sock is None) from None
 
     def _exchange(
-        self, connection: http.client.HTTPConnection, method: str, url: str, body: Any, headers: Mapping[str, str]
+        self, connection: http.client.HTTPConnection, method: str, url: str, body: object, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         if connection.sock is None:
             try:
@@ -226,7 +231,7 @@ class Session:
         return result
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
-        """This thread's connection, made anew where the other side has closed it meanwhile."""
+        """Returns this thread's connection; opens a new one if the other side has closed it."""
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if kept is not None and kept.sock is not None and not select.select([kept.sock], [], [], 0)[0]:
             kept.sock.settimeout(timeout)
@@ -242,7 +247,7 @@ class Session:
     def _connect(self, timeout: float | None) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=timeout)
-        connection.auto_open = 0  # one that another thread has closed must not come back by itself
+        connection.auto_open = 0  # a connection that another thread has closed must not reconnect by itself
         return connection
 
     def _forget(self, connection: http.client.HTTPConnection) -> None:
@@ -252,7 +257,7 @@ class Session:
         connection.close()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -266,7 +271,7 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
+def _decode(response: http.client.HTTPResponse, data: bytes) -> object:
     if response.status != 200:
         error = _error(response.status, data)
         if response.headers.get("Retry-After") and isinstance(error, MasterUnreachable):
@@ -278,7 +283,10 @@ def _decode(response: http.client.HTTPResponse, data: bytes) -> Any:
 
 
 def _error(status: int, data: bytes) -> ApiError:
-    """The exception for an answer; its whole body stays at ``.answer`` (a bad configuration has diagnostics there)."""
+    """Returns the exception for an answer.
+
+    ``.answer`` has its whole body, such as the diagnostics of a configuration.
+    """
     try:
         answer = json.loads(data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""From a checked configuration and a packed context to an experiment."""
+"""Creates an experiment from a checked configuration and a packed context."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ CONTEXTS = "/detent/contexts"
 
 
 def has_context(session: Session, digest: str) -> bool:
-    """Whether the master keeps it already."""
+    """Returns True if the master has the context already."""
     try:
         session.request("HEAD", f"{CONTEXTS}/{digest}")
     except NotFound:
@@ -18,14 +18,14 @@ def has_context(session: Session, digest: str) -> bool:
 
 
 def send_context(session: Session, digest: str, data: bytes) -> None:
-    """Sends it; harmless where it is known."""
+    """Sends the context; harmless if the master has it already."""
     session.request("PUT", f"{CONTEXTS}/{digest}", data, timeout=600)
 
 
 def create(session: Session, body: dict[str, Any], digest: str | None = None, data: bytes = b"") -> dict[str, Any]:
-    """Creates the experiment; its context is sent only where the master does not have it.
+    """Creates the experiment; sends its context only if the master does not have it.
 
-    It may have been dropped between the question and the creation: then it is sent once more.
+    If the master has dropped the context between the two requests, it is sent once more.
     """
     if digest is None:
         return dict(session.post("/api/v1/experiments", body))

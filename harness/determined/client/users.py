@@ -1,4 +1,4 @@
-"""Calls about users. Passwords come hashed as the wire wants them."""
+"""Requests about users. Passwords are hashed as the API expects them."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,32 +9,32 @@ PREFIX = "/api/v1/users"
 
 
 def me(session: Session) -> dict[str, Any]:
-    """Who the token belongs to."""
+    """Returns the user of the token."""
     return dict(session.get("/api/v1/me")["user"])
 
 
 def list_all(session: Session, *, inactive: bool = False) -> list[dict[str, Any]]:
-    """Users that can log in, or really all."""
+    """Returns the users that can log in; with ``inactive`` all users."""
     query = {} if inactive else {"active": True}
     return list(session.get(PREFIX, query)["users"])
 
 
 def by_name(session: Session, name: str) -> dict[str, Any]:
-    """One user. Raises NotFound."""
+    """Returns one user. Raises NotFound."""
     return dict(session.get(f"{PREFIX}/{quote(name, safe='')}/by-username")["user"])
 
 
 def create(session: Session, name: str, password: str, *, admin: bool) -> dict[str, Any]:
-    """A new user who can log in."""
+    """Creates a user who can log in."""
     user = {"username": name, "admin": admin, "active": True}
     return dict(session.post(PREFIX, {"user": user, "password": password, "isHashed": True})["user"])
 
 
 def set_password(session: Session, user_id: int, password: str) -> None:
-    """Changes a password: one's own, or as an admin anybody's."""
+    """Changes a password: the caller's own, or as an admin any user's."""
     session.patch(f"{PREFIX}/{user_id}", {"password": password, "isHashed": True})
 
 
 def log_out(session: Session) -> None:
-    """Ends the session that the token stands for."""
+    """Ends the session of the token."""
     session.post("/api/v1/auth/logout")

@@ -1,4 +1,4 @@
-"""The experiment configuration: checked with line and column, merged, and filled in."""
+"""The experiment configuration: checked with line and column, merged, and completed with defaults."""
 
 from determined.config.checking import Checked, check
 from determined.config.diagnostics import Diagnostic

@@ -1,4 +1,4 @@
-"""Text in, diagnostics and a frozen configuration out. Never raises on bad input."""
+"""Checks a configuration: text in, diagnostics and a frozen configuration out. Never raises on bad input."""
 
 import itertools
 import random
@@ -24,7 +24,7 @@ MAX_ERRORS = 100
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcome of a check. ``config`` is there exactly where ``ok``."""
+    """The result of a check. ``config`` is None if and only if there are errors."""
 
     name: str
     diagnostics: tuple[Diagnostic, ...]
@@ -33,11 +33,11 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """No errors; warnings there may be."""
+        """Returns True if there are no errors; warnings are allowed."""
         return self.config is not None
 
     def render(self) -> str:
-        """All diagnostics for people, in file order."""
+        """Returns all diagnostics as text for people, in file order."""
         return render(self.name, self.lines, self.diagnostics)
 
 
@@ -82,7 +82,7 @@ def check(
 
 
 def _up_to_limit(findings: Iterable[Finding]) -> list[Finding]:
-    """Stops after so many errors: each costs a search for the nearest name, and nobody reads thousands."""
+    """Stops after a number of errors: each costs a search for the nearest name, and nobody reads thousands."""
     kept: list[Finding] = []
     errors = 0
     for each in findings:
@@ -95,7 +95,7 @@ def _up_to_limit(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _last_layer(seed: int | None, now: float | None) -> dict[str, Any]:
-    """The defaults that differ each time, and the lists to which a submitted one is joined."""
+    """Returns the defaults that differ each time, and the lists that are prepended to submitted lists."""
     rng = random.Random(seed)
     moment = int(time.time() if now is None else now)
     return {

@@ -1,4 +1,4 @@
-"""Layers of configuration → one; the first wins, by rules that depend on the kind of field."""
+"""Merges layers of configuration; the first layer wins, by rules that depend on the kind of field."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,8 +12,8 @@ FREE_FORM = ("data", "hyperparameters")
 """Fields in which a null is a value and not "unset"."""
 
 
-def without_nulls(value: Any, *, top: bool = True) -> Any:
-    """``null`` means unset everywhere but in free-form fields."""
+def without_nulls(value: Any, *, top: bool = True) -> Any:  # noqa: ANN401  # a value of a YAML document
+    """Removes nulls, which mean "unset" everywhere except in free-form fields."""
     if isinstance(value, dict):
         return {
             key: part if top and key in FREE_FORM else without_nulls(part, top=False)
@@ -24,7 +24,7 @@ def without_nulls(value: Any, *, top: bool = True) -> Any:
 
 
 def merge(high: Layer, low: Layer) -> dict[str, Any]:
-    """``high`` over ``low``. Values of the wrong kind are kept as they are, to be named by the check."""
+    """Merges ``high`` over ``low``. Values of the wrong type stay as they are; the check reports them."""
     merged = dict(high)
     for key, below in low.items():
         if key not in high:
@@ -36,8 +36,8 @@ def merge(high: Layer, low: Layer) -> dict[str, Any]:
     return merged
 
 
-def _plain(high: Any, low: Any) -> Any:
-    """Mappings key by key, anything else as a whole."""
+def _plain(high: Any, low: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
+    """Merges mappings key by key; replaces any other value completely."""
     if not isinstance(high, dict) or not isinstance(low, dict):
         return high
     merged = dict(high)
@@ -46,21 +46,21 @@ def _plain(high: Any, low: Any) -> Any:
     return merged
 
 
-def _labels(high: Any, low: Any) -> Any:
+def _labels(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     names = [_label_names(side) for side in (high, low)]
     if names[0] is None or names[1] is None:
         return high
     return names[0] + [name for name in names[1] if name not in names[0]]
 
 
-def _label_names(value: Any) -> list[Any] | None:
+def _label_names(value: Any) -> list[Any] | None:  # noqa: ANN401  # a value of a YAML document
     if isinstance(value, dict):
         return [name for name, is_set in value.items() if is_set]
     return list(value) if isinstance(value, list) else None
 
 
-def _hyperparameters(high: Any, low: Any) -> Any:
-    """Groups recursively; a hyperparameter that has a type, or is a bare value, replaces what is below."""
+def _hyperparameters(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
+    """Merges groups recursively; a hyperparameter with a type, or a plain value, replaces the lower one."""
     if not isinstance(high, dict) or not isinstance(low, dict) or "type" in high or "type" in low:
         return high
     merged = dict(high)
@@ -70,7 +70,7 @@ def _hyperparameters(high: Any, low: Any) -> Any:
 
 
 def _union(tag: str, common: frozenset[str]) -> Callable[[Any, Any], Any]:
-    def rule(high: Any, low: Any) -> Any:
+    def rule(high: Any, low: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(high, dict) or not isinstance(low, dict):
             return high
         if tag in high and high[tag] != low.get(tag):
@@ -86,9 +86,9 @@ AZURE_CREDENTIALS = {"connection_string", "account_url", "credential"}
 
 
 def _appended(*same: str) -> Callable[[Any, Any], Any]:
-    """Lists end to end, without the lower entries that agree with a higher one in the fields ``same``."""
+    """Concatenates lists, without the lower entries that equal a higher one in the fields ``same``."""
 
-    def rule(high: Any, low: Any) -> Any:
+    def rule(high: Any, low: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(high, list) or not isinstance(low, list):
             return high
         taken = [_identity(each, same) for each in high]
@@ -97,28 +97,28 @@ def _appended(*same: str) -> Callable[[Any, Any], Any]:
     return rule
 
 
-def _identity(entry: Any, fields: tuple[str, ...]) -> Any:
+def _identity(entry: Any, fields: tuple[str, ...]) -> object:  # noqa: ANN401  # a value of a YAML document
     if isinstance(entry, str):
-        # A device in docker's form: host:container[:mode].
+        # A device as docker writes it: host:container[:mode].
         return (entry.split(":")[1],) if entry.count(":") else (entry,)
     return tuple(entry.get(field) for field in fields) if isinstance(entry, dict) else entry
 
 
-def _policies(high: Any, low: Any) -> Any:
+def _policies(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     if not isinstance(high, list) or not isinstance(low, list):
         return high
     taken = [_policy_identity(each) for each in high]
     return high + [each for each in low if _policy_identity(each) not in taken]
 
 
-def _policy_identity(policy: Any) -> Any:
+def _policy_identity(policy: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     if not isinstance(policy, dict):
         return policy
     return policy["name"] if policy.get("name") else (policy.get("pattern"), policy.get("action"))
 
 
-def _variables(high: Any, low: Any) -> Any:
-    """The lower layer first, since a later entry wins in the environment of a process."""
+def _variables(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
+    """Puts the lower layer first, since a later entry wins in the environment of a process."""
     if not isinstance(high, (list, dict)) or not isinstance(low, (list, dict)):
         return high
     if isinstance(high, list) and isinstance(low, list):
@@ -132,14 +132,14 @@ def _variables(high: Any, low: Any) -> Any:
     return merged
 
 
-def _image(high: Any, low: Any) -> Any:
+def _image(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     if isinstance(high, str) or not isinstance(high, dict) or not isinstance(low, (str, dict)):
         return high
     return _plain(per_device(high), per_device(low))
 
 
 def _nested(rules: Mapping[str, Callable[[Any, Any], Any]]) -> Callable[[Any, Any], Any]:
-    def rule(high: Any, low: Any) -> Any:
+    def rule(high: Any, low: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(high, dict) or not isinstance(low, dict):
             return high
         merged = dict(high)
@@ -151,15 +151,15 @@ def _nested(rules: Mapping[str, Callable[[Any, Any], Any]]) -> Callable[[Any, An
 
 
 def _arguments(field: str) -> Callable[[Any, Any], Any]:
-    """Arguments of the layer below stand before ours."""
+    """Puts the arguments of the lower layer before those of the higher one."""
 
-    def rule(high: Any, low: Any) -> Any:
+    def rule(high: Any, low: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
         return low + high if isinstance(high, list) and isinstance(low, list) else high
 
     return _nested({field: rule})
 
 
-def _replaced(high: Any, low: Any) -> Any:
+def _replaced(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     return high
 
 

@@ -15,7 +15,7 @@ MAX_GRID_POINTS = 100_000
 
 
 def check(config: Config) -> Iterator[Finding]:
-    """All rules over a merged configuration."""
+    """Applies all rules to a merged configuration."""
     for rule in _RULES:
         yield from rule(config)
 
@@ -46,8 +46,8 @@ def _hyperparameters(config: Config) -> Iterator[Finding]:
         yield Finding("E310", ("hyperparameters",), message, hint, "key")
 
 
-def _grid_points(value: Any) -> int:
-    """The number of combinations, where wrong types count as one value."""
+def _grid_points(value: Any) -> int:  # noqa: ANN401  # a value of a YAML document
+    """Returns the number of combinations; a value of the wrong type counts as one."""
     if is_group(value):
         return math.prod(_grid_points(part) for part in value.values())
     if not isinstance(value, dict):
@@ -63,7 +63,7 @@ def _grid_points(value: Any) -> int:
     return count
 
 
-def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:
+def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:  # noqa: ANN401  # a value of a YAML document
     if is_group(value):
         for name, part in value.items():
             yield from _ranges(part, (*path, name), is_grid)
@@ -177,13 +177,13 @@ def _int(config: Config, section: str, field: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _entries(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
     for index, entry in enumerate(value if isinstance(value, list) else []):
         if isinstance(entry, dict):
             yield index, entry
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Names for experiments that were given none."""
+"""Default names of experiments."""
 
 import random
 
@@ -20,7 +20,7 @@ _THIRD = (
 
 
 def experiment_name(rng: random.Random) -> str:
-    """Three words in the usual form.
+    """Returns a name of three random words.
 
     >>> experiment_name(random.Random(7)) == experiment_name(random.Random(7))
     True

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a document: keys and list indexes from the root."""
+"""Path of a value in a document: keys and list indexes from the root."""
 
 MAX_LINE_WIDTH = 160  # a minified document must not flood the terminal
 
@@ -23,7 +23,7 @@ class Diagnostic:
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The form in which the API carries it."""
+        """Returns the diagnostic in the form of the API."""
         return {
             "severity": self.severity,
             "code": self.code,
@@ -36,7 +36,7 @@ class Diagnostic:
 
 
 def render_path(path: Path) -> str:
-    """``("bind_mounts", 0, "host_path")`` as ``bind_mounts[0].host_path``.
+    """Returns ``("bind_mounts", 0, "host_path")`` as ``bind_mounts[0].host_path``.
 
     >>> render_path(("bind_mounts", 0, "host_path"))
     'bind_mounts[0].host_path'
@@ -51,7 +51,7 @@ def render_path(path: Path) -> str:
 
 
 def render(name: str, lines: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
-    """All problems for people: place, code and message, the source line, a caret, and the help."""
+    """Returns all problems as text: position, code and message, the source line, a caret, and the help."""
     return "\n".join(_render_one(name, lines, each) for each in diagnostics)
 
 
@@ -63,7 +63,7 @@ def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
         start = max(0, problem.column - 1 - MAX_LINE_WIDTH // 2) if len(line) > MAX_LINE_WIDTH else 0
         shown = _printable(line[start : start + MAX_LINE_WIDTH])
         before = shown[: max(0, problem.column - 1 - start)]
-        # A tab stays a tab so that the caret stands below its character at any tab width.
+        # A tab stays a tab, so that the caret is below its character at any tab width.
         pad = "".join("\t" if character == "\t" else " " for character in before)
         parts += [f"  {shown}", f"  {pad}^"]
     if problem.hint:
@@ -72,7 +72,7 @@ def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape sequences in a file must not reach the terminal."""
+    """Escapes control characters, so that a file cannot send escape sequences to the terminal."""
     return "".join(
         character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in text
     )

@@ -11,8 +11,8 @@ DEVICES = ("cpu", "cuda", "rocm")
 _VARIABLE = re.compile(r"[^=\0]+(=.*)?\Z", re.DOTALL)
 
 
-def per_device(value: Any) -> Any:
-    """One value for all devices, or a mapping by device with the old name ``gpu`` for ``cuda``."""
+def per_device(value: object) -> Any:  # noqa: ANN401  # a value of a YAML document
+    """Returns one value for all devices, or a mapping by device; accepts the old name ``gpu`` for ``cuda``."""
     if isinstance(value, dict):
         if "gpu" in value and "cuda" not in value:
             return {"cuda" if device == "gpu" else device: part for device, part in value.items()}
@@ -20,13 +20,13 @@ def per_device(value: Any) -> Any:
     return dict.fromkeys(DEVICES, value)
 
 
-def _image(value: Any) -> Any:
+def _image(value: object) -> object:
     if not isinstance(value, (str, dict)):
         raise wrong("E201", f"expected an image name or a mapping by device, got {kind_of(value)}")
     return per_device(value)
 
 
-def _variables(value: Any) -> Any:
+def _variables(value: object) -> object:
     if not isinstance(value, (list, dict)):
         raise wrong("E201", f"expected a list of NAME=VALUE or a mapping by device, got {kind_of(value)}")
     if isinstance(value, dict):
@@ -49,7 +49,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class Image(Model):
-    """An image for each kind of device; ``venv:PATH`` names a Python environment instead."""
+    """The image for each kind of device; ``venv:PATH`` names a Python environment instead."""
 
     cpu: str | None = None
     cuda: str | None = None
@@ -65,7 +65,7 @@ class Variables(Model):
 
 
 class ProxyPort(Model):
-    """A port of the chief that the master passes on."""
+    """A port of the chief that the master forwards."""
 
     proxy_port: Port
     proxy_tcp: bool = False
@@ -74,7 +74,7 @@ class ProxyPort(Model):
 
 
 class RegistryAuth(Model):
-    """How to log in where images are kept."""
+    """Credentials of an image registry."""
 
     username: str | None = None
     password: str | None = None
@@ -86,7 +86,7 @@ class RegistryAuth(Model):
 
 
 class Environment(Model):
-    """The software around a trial. ``harness`` says whose library ``import determined`` finds."""
+    """The software around a trial. ``harness`` selects the library that ``import determined`` finds."""
 
     image: Annotated[Image, BeforeValidator(_image)] = Image()
     environment_variables: Annotated[Variables, BeforeValidator(_variables)] = Variables()

@@ -16,27 +16,27 @@ from determined.config.storage import AbsolutePath, AnyStorage
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
 MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
-"""What a 32-bit column holds; 68 years, so that adding it to a date never overflows."""
+"""Maximum of a 32-bit column; 68 years, so that adding it to a date never overflows."""
 
 
-def _labels(value: Any) -> Any:
+def _labels(value: object) -> object:
     if isinstance(value, dict):
         return [name for name, is_set in value.items() if is_set]
     return value
 
 
-def _pattern(value: Any) -> Any:
+def _pattern(value: object) -> object:
     if isinstance(value, str):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what the wording of a pattern might mean one day is no error
+                warnings.simplefilter("ignore")  # ignores warnings about future meanings of a pattern
                 re.compile(value)
         except (re.error, RecursionError, OverflowError) as error:
             raise wrong("E206", f"not a regular expression: {error}") from None
     return value
 
 
-def _action(value: Any) -> Any:
+def _action(value: object) -> object:
     if isinstance(value, dict) and set(value) == {"type"}:
         return value["type"]
     if not isinstance(value, str):
@@ -45,7 +45,7 @@ def _action(value: Any) -> Any:
 
 
 class BindMount(Model):
-    """A folder of the host, seen inside at ``container_path``."""
+    """A folder of the host that the task sees at ``container_path``."""
 
     host_path: AbsolutePath
     container_path: Annotated[str, Field(min_length=1)]
@@ -54,13 +54,13 @@ class BindMount(Model):
 
 
 class Reproducibility(Model):
-    """Where all randomness begins."""
+    """The seed of all randomness."""
 
     experiment_seed: Annotated[int, Field(ge=0, le=UINT32)]
 
 
 class Profiling(Model):
-    """System metrics beside the training ones."""
+    """Reporting of system metrics in addition to the training metrics."""
 
     enabled: bool = False
     begin_on_batch: Count = 0
@@ -83,7 +83,7 @@ class Optimizations(Model):
 
 
 class LogPolicy(Model):
-    """What to do when a line of the log matches."""
+    """An action that runs when a line of the log matches."""
 
     name: str | None = None
     pattern: Annotated[str | None, BeforeValidator(_pattern)] = None
@@ -91,13 +91,13 @@ class LogPolicy(Model):
 
 
 class Retention(Model):
-    """How long logs are kept: -1 for ever."""
+    """The time for which logs are kept; -1 means for ever."""
 
     log_retention_days: Annotated[int, Field(ge=-1, le=32767)] | None = None
 
 
 class Slurm(Model):
-    """For pools that Slurm manages."""
+    """Options for pools that Slurm manages."""
 
     slots_per_node: Annotated[int, Field(ge=1)] | None = None
     gpu_type: str | None = None
@@ -105,14 +105,14 @@ class Slurm(Model):
 
 
 class Pbs(Model):
-    """For pools that PBS manages."""
+    """Options for pools that PBS manages."""
 
     slots_per_node: Annotated[int, Field(ge=1)] | None = None
     pbsbatch_args: list[str] = []
 
 
 class Webhooks(Model):
-    """Which webhooks hear of this experiment."""
+    """The webhooks that receive events of this experiment."""
 
     webhook_id: list[int] | None = None
     webhook_name: list[str] | None = None
@@ -120,7 +120,7 @@ class Webhooks(Model):
 
 
 class Integrations(Model):
-    """Ties to other services."""
+    """Connections to other services."""
 
     webhooks: Webhooks | None = None
     pachyderm: dict[str, Any] | None = None
@@ -176,4 +176,4 @@ class ExperimentConfig(Model):
 
 
 DEAD_FIELDS = ("security", "tensorboard_storage", "data_layer", "internal")
-"""Accepted in old configurations and without effect."""
+"""Fields that old configurations may have; without effect."""

@@ -1,4 +1,4 @@
-"""A problem as the checks find it: by path, not yet by line."""
+"""Problems as the checks find them: by path, without a line."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from determined.config.diagnostics import Path
 
 @dataclass(frozen=True)
 class Finding:
-    """``at`` says whether the key or the value is to be pointed at."""
+    """A problem of a configuration. ``at`` selects the key or the value for the position."""
 
     code: str
     path: Path
@@ -21,7 +21,7 @@ class Finding:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that ``word`` was most likely meant to be.
+    """Returns the known word that is most similar to ``word``; None if none is.
 
     >>> nearest("max_lenght", ["max_length", "metric"])
     'max_length'

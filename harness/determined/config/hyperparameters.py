@@ -10,14 +10,14 @@ PointCount = Annotated[int, Field(ge=1, le=2**31 - 1)] | None
 
 
 class Const(Model):
-    """One value."""
+    """A single value."""
 
     type: Literal["const"] = "const"
     val: Any
 
 
 class Int(Model):
-    """A whole number, both ends included."""
+    """A whole number; both ends are included."""
 
     type: Literal["int"] = "int"
     minval: Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -26,7 +26,7 @@ class Int(Model):
 
 
 class Double(Model):
-    """A number, the upper end excluded."""
+    """A number; the upper end is excluded."""
 
     type: Literal["double"] = "double"
     minval: float
@@ -35,7 +35,7 @@ class Double(Model):
 
 
 class Log(Model):
-    """``base`` to the power of a number between ``minval`` and ``maxval``."""
+    """A power of ``base`` with an exponent between ``minval`` and ``maxval``."""
 
     type: Literal["log"] = "log"
     minval: float
@@ -60,13 +60,13 @@ TYPES: dict[str, type[Model]] = {
 }
 
 
-def is_group(value: Any) -> bool:
-    """A mapping without ``type`` holds further hyperparameters."""
+def is_group(value: object) -> bool:
+    """Returns True for a mapping without ``type``, which contains further hyperparameters."""
     return isinstance(value, dict) and "type" not in value
 
 
-def normalise(value: Any) -> Any:
-    """Every field of every hyperparameter; a bare value becomes a constant. Expects a checked value.
+def normalise(value: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
+    """Returns every field of every hyperparameter; a plain value becomes a constant. Expects a checked value.
 
     >>> normalise({"lr": 0.1})
     {'lr': {'type': 'const', 'val': 0.1}}

@@ -1,6 +1,6 @@
 """The ``launch`` section: how launch layers start and watch workers."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -8,7 +8,7 @@ from determined.config.model import Model, kind_of, wrong
 from determined_launch.durations import parse_duration
 
 
-def _seconds(value: Any) -> Any:
+def _seconds(value: object) -> object:
     if isinstance(value, str):
         try:
             return parse_duration(value)
@@ -20,8 +20,11 @@ def _seconds(value: Any) -> Any:
 
 
 class Launch(Model):
-    """``hang_timeout``, in seconds: an attempt fails when no rank has made a step for so long; off by default.
-    ``remote_shell``: what stands for ssh where a launcher wants it, ours or a real one."""
+    """How workers are started and watched.
+
+    ``hang_timeout`` is in seconds: an attempt fails if no rank makes a step for that time; off by default.
+    ``remote_shell`` selects our own remote shell or a real ssh for launchers that need one.
+    """
 
     hang_timeout: Annotated[float | None, BeforeValidator(_seconds), Field(gt=0)] = None
     remote_shell: Literal["channel", "ssh"] = "channel"

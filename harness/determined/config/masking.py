@@ -1,8 +1,8 @@
-"""Masks the secrets of a configuration for output, as data and as the YAML text that it came from; and the reverse.
+"""Masks the secrets of a configuration for output, as data and as YAML text, and restores masked values.
 
-Secret are: everything below ``data.secrets``; the keys, connection string and credential of ``checkpoint_storage``; the
-password and tokens of ``environment.registry_auth``; environment variables (of tasks and of pods) whose names look like
-secrets; and the password in a URL.
+Secrets are: everything below ``data.secrets``; the keys, connection string and credential of ``checkpoint_storage``;
+the password and tokens of ``environment.registry_auth``; environment variables (of tasks and of pods) whose names look
+like secrets; and the password in a URL.
 """
 
 import functools
@@ -35,12 +35,12 @@ MIN_SECRET_LENGTH = 4
 _HINT = re.compile(
     r"secrets|access_key|secret_key|connection_string|credential|registry_auth|environment_variables|pod_spec|://\S*@|\\"
 )
-"""A text without any of these has nothing to mask, and is not parsed. A backslash may hide one of them."""
+"""A text without any of these has no secrets and is not parsed. A backslash may hide one of them."""
 _ANCHOR = re.compile(r"&\S+\s+")
 
 
 class StillMasked(ValueError):
-    """A masked value has no known original. ``path`` names it."""
+    """Raised if a masked value has no known original; ``path`` names it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -51,7 +51,7 @@ class StillMasked(ValueError):
 
 
 def is_secret_name(name: str) -> bool:
-    """Tells whether an environment variable of this name is taken for a secret."""
+    """Returns True if an environment variable of this name is considered a secret."""
     return name.upper() not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
 
 
@@ -115,7 +115,7 @@ def unmasked_text(text: str, config: Mapping[str, Any], original: str) -> str:
             if path[:2] == _VARIABLES:
                 variables.setdefault(shown, value)
 
-    def real(path: Path, value: Any, name: str | None) -> Any:
+    def real(path: Path, value: object, name: str | None) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(value, str) or MASK not in value or _masked_leaf(path, value, name, again=True) is None:
             return None
         found = by_path.get((path, value))
@@ -159,7 +159,7 @@ _cached_text = functools.lru_cache(maxsize=512)(_masked_text)
 _cached_long_text = functools.lru_cache(maxsize=8)(_masked_text)
 
 
-def _masked_leaf(path: Path, value: Any, name: str | None, *, again: bool = False) -> str | None:
+def _masked_leaf(path: Path, value: object, name: str | None, *, again: bool = False) -> str | None:
     """Returns what is shown in place of a secret, or None where the value is none.
 
     ``name`` is the field ``name`` beside the value, as pods have it for their variables. ``again``: a value that is
@@ -189,7 +189,7 @@ def _is_secret_field(path: Path) -> bool:
     return path[:2] == ("data", "secrets")
 
 
-def _masked_value(path: Path, value: Any, name: str | None) -> Any:
+def _masked_value(path: Path, value: object, name: str | None) -> object:
     if isinstance(value, dict):
         beside = value.get("name")
         return {
@@ -202,7 +202,7 @@ def _masked_value(path: Path, value: Any, name: str | None) -> Any:
     return value if shown is None else shown
 
 
-def _leaves(path: Path, value: Any, name: str | None) -> Iterator[tuple[Path, Any, str | None]]:
+def _leaves(path: Path, value: object, name: str | None) -> Iterator[tuple[Path, Any, str | None]]:
     if isinstance(value, dict):
         beside = value.get("name")
         for key, each in value.items():
@@ -266,7 +266,7 @@ def _replaced(text: str, change: Change) -> str:
     for (start, end), value in sorted(replacement.spans.items()):
         written = text[start:end]
         anchor = _ANCHOR.match(written)
-        tail = written[len(written.rstrip()) :]  # a block's last line break
+        tail = written[len(written.rstrip()) :]  # the last line break of a block
         parts += [text[done:start], anchor.group() if anchor else "", json.dumps(value, ensure_ascii=False), tail]
         done = end
     return "".join([*parts, text[done:]])

@@ -7,22 +7,22 @@ from pydantic_core import PydanticCustomError
 
 
 class Model(BaseModel):
-    """A part of the configuration. Unknown keys are refused; ``3`` is a number and ``"3"`` is not."""
+    """A part of the configuration. Refuses unknown keys; ``3`` is a number and ``"3"`` is not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Every field under its upstream name."""
+        """Returns every field under its upstream name."""
         return self.model_dump(mode="json")
 
 
 def wrong(code: str, message: str, *at: str | int) -> PydanticCustomError:
-    """An error of ours; ``at`` leads from the validated value to the part that is wrong."""
-    kind: Any = code  # pydantic wants a literal; ours are all in docs/config-errors.md
+    """Returns an error of our own; ``at`` is the path from the validated value to the wrong part."""
+    kind: Any = code  # pydantic expects a literal; docs/config-errors.md lists all of ours
     return PydanticCustomError(kind, "{message}", {"message": message, "at": at})
 
 
-def _one_length(value: Any) -> Any:
+def _one_length(value: object) -> object:
     if isinstance(value, Length):
         return value
     if not isinstance(value, dict):
@@ -38,7 +38,7 @@ def _one_length(value: Any) -> Any:
     return value
 
 
-def _one_length_or_int(value: Any) -> Any:
+def _one_length_or_int(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
             raise wrong("E205", "a length is 0 or more")
@@ -51,7 +51,7 @@ Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Length(Model):
-    """How long: exactly one of batches, records, epochs."""
+    """A length of training: exactly one of batches, records, epochs."""
 
     batches: Count | None = None
     records: Count | None = None
@@ -62,14 +62,14 @@ class Length(Model):
 
     @classmethod
     def of(cls, **unit: int) -> "Length":
-        """``Length.of(batches=100)``."""
+        """Returns a length, for example ``Length.of(batches=100)``."""
         return cls.model_validate(unit)
 
 
 OneLength = Annotated[Length, BeforeValidator(_one_length)]
 
 
-def _text_or_texts(value: Any) -> Any:
+def _text_or_texts(value: object) -> object:
     if isinstance(value, str):
         if not value.strip():
             raise wrong("E206", "the entrypoint is empty")
@@ -88,13 +88,13 @@ Entrypoint = Annotated[Any, BeforeValidator(_text_or_texts)]
 SearchLength = Annotated[Any, BeforeValidator(lambda value: _checked_length(value))]
 
 
-def _checked_length(value: Any) -> Any:
+def _checked_length(value: object) -> object:
     value = _one_length_or_int(value)
     return Length.model_validate(value) if isinstance(value, dict) else value
 
 
-def kind_of(value: Any) -> str:
-    """What a person calls a YAML value.
+def kind_of(value: object) -> str:
+    """Describes the type of a YAML value in words.
 
     >>> kind_of({}), kind_of(True), kind_of("a")
     ('a mapping', 'a boolean (true)', 'a text ("a")')

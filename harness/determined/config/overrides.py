@@ -11,7 +11,7 @@ from determined.errors import ConfigError
 
 
 def override(text: str, changes: Iterable[str]) -> str:
-    """The configuration with the changes made, as new text; comments and layout are lost.
+    """Returns the changed configuration as new text; comments and layout are lost.
 
     >>> print(override("resources: {slots_per_trial: 1}", ["resources.slots_per_trial=4", "labels=a,b"]), end="")
     resources:
@@ -46,7 +46,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
     at[keys[-1]] = value
 
 
-def _value(change: str, text: str) -> Any:
+def _value(change: str, text: str) -> object:
     try:
         if "," in text and not text.lstrip().startswith(("[", "{")):
             return [yaml_source.read_value(part) for part in text.split(",")]

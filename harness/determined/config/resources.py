@@ -1,7 +1,7 @@
 """The ``resources`` section: slots, pool, priority, devices."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -12,7 +12,7 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size with a suffix; as with docker a ``g`` is 2**30 with or without the ``i``.
+    """Returns the bytes of a size with a suffix; as in docker, ``g`` is 2**30 with or without the ``i``.
 
     >>> parse_size("4g"), parse_size("1.5 KiB"), parse_size("128")
     (4294967296, 1536, 128)
@@ -23,7 +23,7 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * 1024 ** _POWER[match[2].lower()])
 
 
-def _size(value: Any) -> Any:
+def _size(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise wrong("E201", f"expected a size such as 4GiB, got {kind_of(value)}")
     try:
@@ -35,7 +35,7 @@ def _size(value: Any) -> Any:
     return size
 
 
-def _device(value: Any) -> Any:
+def _device(value: object) -> object:
     if not isinstance(value, str):
         return value
     parts = value.split(":")
@@ -45,7 +45,7 @@ def _device(value: Any) -> Any:
 
 
 class DeviceFile(Model):
-    """A device of the host, made visible inside."""
+    """A device of the host that the task sees."""
 
     host_path: str
     container_path: str
@@ -53,7 +53,7 @@ class DeviceFile(Model):
 
 
 class Resources(Model):
-    """Slots, and where to find them."""
+    """The number of slots, and the pool that provides them."""
 
     slots_per_trial: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     max_slots: Count | None = None

@@ -1,4 +1,4 @@
-"""Values for hyperparameters: drawn at random, or every point of a grid. Pure; expects a checked configuration."""
+"""Values of hyperparameters: random samples, or every point of a grid. Pure; expects a checked configuration."""
 
 import math
 import random
@@ -7,7 +7,9 @@ from typing import Any
 
 
 def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """One value for each hyperparameter, drawn in sorted order of the names so that a seed always means the same.
+    """Returns one value for each hyperparameter.
+
+    Draws in sorted order of the names, so that a seed determines the values.
 
     >>> sample({"lr": {"type": "const", "val": 0.1}, "net": {"width": 8}}, random.Random(0))
     {'lr': 0.1, 'net': {'width': 8}}
@@ -15,7 +17,7 @@ def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     return {name: _draw(hparams[name], rng) for name in sorted(hparams)}
 
 
-def _draw(hparam: Any, rng: random.Random) -> Any:
+def _draw(hparam: object, rng: random.Random) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:
@@ -33,7 +35,7 @@ def _draw(hparam: Any, rng: random.Random) -> Any:
 
 
 def _between(low: float, high: float, share: float) -> float:
-    """In [low, high): rounding may neither reach the upper end nor overflow for far ends."""
+    """Returns a number in [low, high): rounding must not reach the upper end, and distant ends must not overflow."""
     value = low * (1.0 - share) + high * share
     return float(value) if low <= value < high else float(low)
 
@@ -56,11 +58,11 @@ def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def grid_size(hparams: Mapping[str, Any]) -> int:
-    """How many points :func:`grid` has, without making them."""
+    """Returns the number of points of :func:`grid` without generating them."""
     return math.prod(_axis_size(hparam) for hparam in hparams.values())
 
 
-def _axis_size(hparam: Any) -> int:
+def _axis_size(hparam: object) -> int:
     if not isinstance(hparam, Mapping):
         return 1
     if "type" not in hparam:
@@ -73,7 +75,7 @@ def _axis_size(hparam: Any) -> int:
     return int(hparam["count"]) if kind in ("double", "log") else 1
 
 
-def _axis_value(hparam: Any, index: int) -> Any:
+def _axis_value(hparam: object, index: int) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
     if "type" not in hparam:
@@ -91,7 +93,7 @@ def _axis_value(hparam: Any, index: int) -> Any:
 
 
 def _point(low: float, high: float, count: int, index: int) -> float:
-    """One of ``count`` evenly spaced points with both ends; a single one is the middle."""
+    """Returns one of ``count`` evenly spaced points that include both ends; a single point is the middle."""
     if count == 1:
         return low / 2 + high / 2
     share = index / (count - 1)
@@ -99,7 +101,7 @@ def _point(low: float, high: float, count: int, index: int) -> float:
 
 
 def _whole_point(low: int, high: int, count: int, index: int) -> int:
-    """As :func:`_point` in whole numbers, halves away from zero; exact beyond what a float can hold."""
+    """Returns :func:`_point` in whole numbers, halves rounded away from zero; exact beyond the range of floats."""
     if count == 1:
         return _rounded(low + high, 2)
     return _rounded(low * (count - 1) + (high - low) * index, count - 1)

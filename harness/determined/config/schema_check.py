@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
-    """Everything wrong in the shape of ``data``; ``merged`` tells what the layers below it fill in."""
+    """Returns all errors of fields and types in ``data``; ``merged`` includes the values of the lower layers."""
     own = {key: value for key, value in data.items() if key not in CHECKED_APART and key not in DEAD_FIELDS}
     yield from (each for each in of_model(ExperimentConfig, own, ()) if not _may_be_below(each))
     yield from _missing_at_top(merged)
@@ -40,8 +40,8 @@ def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Findin
         yield from _group(data["hyperparameters"], ("hyperparameters",))
 
 
-def of_model(model: type[BaseModel], value: Any, path: Path) -> Iterator[Finding]:
-    """What pydantic finds wrong with ``value`` as a ``model``."""
+def of_model(model: type[BaseModel], value: object, path: Path) -> Iterator[Finding]:
+    """Returns the errors that pydantic finds in ``value`` as a ``model``."""
     try:
         model.model_validate(value)
     except ValidationError as error:
@@ -50,7 +50,7 @@ def of_model(model: type[BaseModel], value: Any, path: Path) -> Iterator[Finding
 
 
 def _may_be_below(finding: Finding) -> bool:
-    """A field that is missing here may come from a lower layer, except inside the entries of a list."""
+    """Returns True if a missing field may come from a lower layer; entries of a list are complete by themselves."""
     return finding.code == "E202" and not any(isinstance(step, int) for step in finding.path)
 
 
@@ -65,7 +65,7 @@ def _missing_at_top(merged: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("E202", (), f'missing field "{field}"', hint)
 
 
-def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: Any, merged: Any) -> Iterator[Finding]:
+def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: object, merged: object) -> Iterator[Finding]:
     if not isinstance(merged, dict):
         yield Finding("E201", (field,), f'"{field}" is {kind_of(merged)}, expected a mapping')
         return
@@ -99,7 +99,7 @@ def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: Any, m
     yield from (each for each in of_model(model, merged, (field,)) if each.code == "E202" and len(each.path) <= 2)
 
 
-def _group(value: Any, path: Path) -> Iterator[Finding]:
+def _group(value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, dict):
         yield Finding("E201", path, f'"{render_path(path)}" is {kind_of(value)}, expected a mapping')
         return
@@ -212,7 +212,7 @@ def _fields_at(model: type[BaseModel], loc: Path) -> list[str]:
     return names + list(DEAD_FIELDS) if model is ExperimentConfig else names
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _model_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

@@ -8,7 +8,7 @@ from determined.config.model import Count, Length, Model, SearchLength
 
 
 class Searcher(Model):
-    """What every searcher has."""
+    """The fields of every searcher."""
 
     metric: str = Field(min_length=1)
     smaller_is_better: bool = True
@@ -17,7 +17,7 @@ class Searcher(Model):
     max_length: SearchLength = None
 
     @model_serializer(mode="wrap")
-    def _short_length(self, handler: Any) -> dict[str, Any]:
+    def _short_length(self, handler: Any) -> dict[str, Any]:  # noqa: ANN401  # a value of a YAML document
         values: dict[str, Any] = handler(self)
         if isinstance(self.max_length, Length):
             values["max_length"] = self.max_length.to_json()
@@ -25,13 +25,13 @@ class Searcher(Model):
 
 
 class SingleSearcher(Searcher):
-    """One trial."""
+    """A search with one trial."""
 
     name: Literal["single"] = "single"
 
 
 class RandomSearcher(Searcher):
-    """``max_trials`` samples; ``max_concurrent_trials`` 0 means all at once."""
+    """A search with ``max_trials`` samples; ``max_concurrent_trials`` 0 runs all at once."""
 
     name: Literal["random"] = "random"
     max_trials: Annotated[int, Field(ge=1)]
@@ -39,7 +39,7 @@ class RandomSearcher(Searcher):
 
 
 class GridSearcher(Searcher):
-    """Every combination."""
+    """A search over every combination."""
 
     name: Literal["grid"] = "grid"
     max_concurrent_trials: Count = 16

@@ -26,7 +26,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class Storage(Model):
-    """What every storage has: how many checkpoints of an ended experiment stay."""
+    """The fields of every storage: the number of checkpoints to keep after the end of an experiment."""
 
     save_experiment_best: Count = 0
     save_trial_best: Count = 1
@@ -34,7 +34,7 @@ class Storage(Model):
 
 
 class SharedFs(Storage):
-    """A folder that every agent sees."""
+    """A folder that every agent can access."""
 
     type: Literal["shared_fs"] = "shared_fs"
     host_path: AbsolutePath
@@ -46,7 +46,7 @@ class SharedFs(Storage):
 
 
 class Directory(Storage):
-    """A folder as the task sees it; keeping it mounted is the user's business."""
+    """A folder as the task sees it; the user is responsible for mounting it."""
 
     type: Literal["directory"] = "directory"
     container_path: AbsolutePath

@@ -9,7 +9,7 @@ MAX_DEPTH = 64
 
 
 class Problem(Exception):
-    """Something in the text that cannot be used; line and column count from 1."""
+    """A part of the text that cannot be used; line and column count from 1."""
 
     def __init__(self, code: str, line: int, column: int, message: str, hint: str | None) -> None:
         self.code, self.line, self.column, self.message, self.hint = code, line, column, message, hint
@@ -18,7 +18,7 @@ class Problem(Exception):
 
 @dataclass
 class Node:
-    """A value and where it begins."""
+    """A value and its position."""
 
     line: int
     column: int
@@ -27,7 +27,7 @@ class Node:
 
 @dataclass
 class ScalarNode(Node):
-    """A text; ``is_plain`` where it stands without quotes and may thus be a number."""
+    """A text; ``is_plain`` if it has no quotes and may therefore be a number."""
 
     text: str = ""
     is_plain: bool = False
@@ -49,7 +49,7 @@ class MappingNode(Node):
 
 
 def compose(text: str) -> Node | None:
-    """The root of the only document, None where there is none. Raises Problem and yaml.YAMLError."""
+    """Returns the root of the only document, None without one. Raises Problem and yaml.YAMLError."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     root: Node | None = None
     open_nodes: list[Node] = []
@@ -78,7 +78,7 @@ def compose(text: str) -> Node | None:
     return root
 
 
-def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:
+def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:  # noqa: ANN401  # a value of a YAML document
     if isinstance(event, yaml.AliasEvent):
         found = anchors.get(event.anchor)
         if found is None:

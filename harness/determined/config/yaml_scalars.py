@@ -1,4 +1,4 @@
-"""Plain YAML scalars as the master's users know them: YAML 1.1, but ``1e-3`` is a number and a date is a text."""
+"""Plain YAML scalars as the master's users expect them: YAML 1.1, but ``1e-3`` is a number and a date is a text."""
 
 import re
 
@@ -14,7 +14,7 @@ MAX_DIGITS = 300  # beyond any number that a configuration can mean; int() itsel
 
 
 def resolve(text: str) -> bool | int | float | str | None:
-    """The value of an unquoted scalar. Raises ValueError for a number without a finite value.
+    """Returns the value of an unquoted scalar. Raises ValueError for a number without a finite value.
 
     >>> resolve("1e-3"), resolve("2026-01-01"), resolve("yes"), resolve("0x10")
     (0.001, '2026-01-01', True, 16)
@@ -33,7 +33,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 
 def number(text: str) -> int | float:
-    """An int or float in any of YAML's spellings. Raises ValueError for anything else."""
+    """Returns an int or float in any of YAML's spellings. Raises ValueError for anything else."""
     if len(text) > MAX_DIGITS:
         raise ValueError("a number of this length has no use here")
     digits = text.replace("_", "")

@@ -1,4 +1,4 @@
-"""YAML text → plain data, and the line and column of each key and value in it."""
+"""Reads YAML text as plain data with the line and column of each key and value."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from determined.config.yaml_nodes import MAX_DEPTH, MappingNode, Node, Problem, 
 
 _TAB_INDENT = re.compile(" *\t")
 MAX_BYTES = 1 << 20  # the largest configurations seen are a few kilobytes
-MAX_VALUES = 100_000  # what aliases may unfold to; stops "billion laughs"
+MAX_VALUES = 100_000  # maximum number of nodes after unfolding aliases; stops "billion laughs"
 
 CODE_BINARY = "E101"
 CODE_HUGE = "E102"
@@ -27,7 +27,7 @@ _EXAMPLE = 'it begins with lines like "name: my-experiment" and "entrypoint: pyt
 
 @dataclass(frozen=True)
 class Place:
-    """Where a key and its value begin, both counted from 1."""
+    """The positions of a key and its value, counted from 1."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass
 class Source:
-    """A document that was read: ``data`` is a mapping, empty where the text could not be used."""
+    """A parsed document: ``data`` is a mapping, empty if the text cannot be used."""
 
     lines: list[str]
     data: dict[str, Any] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class Source:
 
     @property
     def is_readable(self) -> bool:
-        """Whether ``data`` says what the text says; duplicate keys alone do not spoil it."""
+        """Returns True if ``data`` has the content of the text; duplicate keys are allowed."""
         return all(problem.code == CODE_DUPLICATE for problem in self.problems)
 
 
 def read(text: str) -> Source:
-    """Never raises: whatever is wrong stands in ``problems``."""
+    """Parses a document. Never raises: ``problems`` lists all errors."""
     source = Source(lines=text[:MAX_BYTES].split("\n"))
     refuse = _refuser(source)
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
@@ -84,14 +84,14 @@ def read(text: str) -> Source:
     return source
 
 
-def read_value(text: str) -> Any:
-    """A value by itself, as it stands in ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
+def read_value(text: str) -> Any:  # noqa: ANN401  # a value of a YAML document
+    """Parses a single value of ``--config``. Raises Problem, ValueError and yaml.YAMLError."""
     node = compose(text)
     return None if node is None else _Unfolding(Source(lines=[text])).value(node)
 
 
 class _Unfolding:
-    """Nodes → data; aliases are followed, within bounds."""
+    """Converts nodes to data and follows aliases, within limits."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -101,10 +101,10 @@ class _Unfolding:
         _refuse_tag(root)
         self._source.data = self._mapping(root, ())
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Any:  # noqa: ANN401  # a value of a YAML document
         return self._value(node, ())
 
-    def _value(self, node: Node, path: Path) -> Any:
+    def _value(self, node: Node, path: Path) -> object:
         self._left -= 1
         if self._left < 0 or len(path) > MAX_DEPTH:
             raise Problem(CODE_UNSUPPORTED, node.line, node.column, "aliases unfold to far too many values", None)
@@ -148,7 +148,7 @@ class _Unfolding:
         return result
 
     def _merge(self, node: Node, path: Path, into: dict[str, Any]) -> None:
-        """YAML's ``<<``: keys of the other mapping that are not given here."""
+        """Applies YAML's ``<<``: adds the keys of the other mapping that are missing here."""
         self._left -= 1
         items = node.items if isinstance(node, SequenceNode) else [node]
         parts = [item for item in items if isinstance(item, MappingNode)]
@@ -173,7 +173,7 @@ def _refuse_tag(node: Node) -> None:
         raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)
 
 
-def _scalar(node: ScalarNode) -> Any:
+def _scalar(node: ScalarNode) -> object:
     kind = node.tag.removeprefix("tag:yaml.org,2002:") if node.tag else None
     try:
         if kind is None:

@@ -1,4 +1,4 @@
-"""A user's folder → one archive known by its hash, and back, guarded on both ways."""
+"""Packs a user's folder into one archive that its hash identifies, and unpacks it safely."""
 
 from determined.context.archive import LIMIT, Packed
 from determined.context.archive_reader import Entry, entries, read

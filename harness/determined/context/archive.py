@@ -1,4 +1,4 @@
-"""Members ↔ the bytes that are kept: a tar, zstd-compressed, equal for equal members."""
+"""Writes an archive from its members: a zstd-compressed tar, equal for equal members."""
 
 import hashlib
 import io
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import zstandard
 
 LIMIT = 99_614_720
-"""Bytes of file content: what fits in 128 MiB of base64, less a mebibyte for the rest."""
+"""Maximum file content in bytes: 128 MiB of base64, less a mebibyte for headers."""
 
 _LEVEL = 3  # higher levels cost seconds and save little on sources
 
@@ -28,7 +28,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Packed:
-    """A context ready to be sent. ``size`` counts file content; ``skipped`` says what was left out and why.
+    """A packed context. ``size`` counts file content; ``skipped`` lists omitted files with the reasons.
 
     ``followed`` names the links whose targets were packed in their place, as ``path -> target``.
     """
@@ -41,7 +41,7 @@ class Packed:
 
 
 def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
-    """Sorted, owned by root, with times kept; folders take the time of the newest file below, which alone matters."""
+    """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file."""
     ordered = _with_folder_times(sorted(members, key=lambda each: each.path.split("/")))
     buffer = io.BytesIO()
     size = 0

@@ -14,12 +14,15 @@ from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
 from determined.errors import ContextError
 
 SNIFFED = 1024
-"""Bytes of a file that tell what it is."""
+"""Number of first bytes that determine whether a file is text."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """``path`` is clean; ``link`` is where a link leads. ``is_text``: as far as its beginning tells."""
+    """An entry of an archive.
+
+    ``path`` is clean; ``link`` is the target of a link. ``is_text`` judges by the first bytes.
+    """
 
     path: str
     size: int
@@ -30,7 +33,7 @@ class Entry:
 
 
 def entries(path: Path) -> list[Entry]:
-    """Every entry, folders above them too where the archive leaves them out, in the order of their paths."""
+    """Returns every entry in the order of the paths, and parent folders that the archive omits."""
     found: dict[str, Entry] = {}
     with _opened(path) as tar:
         for header, name in _members(tar):
@@ -51,8 +54,10 @@ def entries(path: Path) -> list[Entry]:
 
 
 def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | None:
-    """The bytes of one file, of a large one the first ``most``, and how many it has; None where there is no such file.
-    Raises ContextError for a name that escapes."""
+    """Returns the first ``most`` bytes of a file and its size; None if there is no such file.
+
+    Raises ContextError for a name outside of the context.
+    """
     wanted = clean(name)
     with _opened(path) as tar:
         for header, found in _members(tar):
@@ -64,7 +69,7 @@ def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | 
 
 
 def is_text(head: bytes) -> bool:
-    """Whether it reads as UTF-8 without a zero byte; what is cut off at the end of ``head`` is no fault."""
+    """Returns True for UTF-8 without a zero byte; an incomplete character at the end of ``head`` is allowed."""
     if b"\0" in head:
         return False
     try:
@@ -89,7 +94,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
     for count, header in enumerate(tar):
         if count >= MAX_MEMBERS:
             raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
-        # A streamed archive remembers every member that it has passed.
+        # A streamed archive keeps every member that it has read in memory.
         tar.members = []  # type: ignore[attr-defined]
         name = clean(header.name)
         if name and (header.isreg() or header.issym() or header.isdir()):
@@ -97,7 +102,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
 
 
 class _Bounded:
-    """A stream that ends in an error where it goes on for ever: a bomb."""
+    """A stream that raises an error after a limit, as a protection against decompression bombs."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The flat file list that the official client sends → a context."""
+"""Converts the flat file list of the official client into a context."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
 
 
 def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Packed:
-    """Raises ContextError where an entry escapes, is given twice, or makes no sense."""
+    """Returns the packed context. Raises ContextError for unsafe paths, duplicates and invalid entries."""
     members: dict[str, Member] = {}
     size = 0
     for each in files:

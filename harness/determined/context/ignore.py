@@ -1,4 +1,4 @@
-"""``.detignore``: which entries of a folder stay out, as git decides it for a top ``.gitignore``."""
+"""``.detignore``: the entries of a folder to leave out, decided as git does for a ``.gitignore`` at the top."""
 
 import re
 import warnings
@@ -27,9 +27,9 @@ ALWAYS = (
     "/shared_fs",
     f"/{FILE_NAME}",
 )
-"""Stays out whatever the user's patterns say."""
+"""Left out whatever the user's patterns say."""
 
-_BELOW = "ps_d"  # pathspec's name for the slash at which a match turns from an entry to what lies below it
+_BELOW = "ps_d"  # pathspec's name for the slash after which a match is below the entry itself
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -43,10 +43,10 @@ _CLASSES = {
 
 
 class _Pattern:
-    """One line of the file, asked about one entry at a time.
+    """One line of the file, matched against one entry at a time.
 
-    pathspec translates the wildcards. What it answers for a tree (everything below a match matches too) differs from
-    git's answer for an entry when a negation follows, so its regex is read here as "this very entry"; for the same
+    pathspec translates the wildcards. Its answer for a tree (everything below a match matches too) differs from git's
+    answer for an entry when a negation follows. Its regex is therefore read as "exactly this entry"; for the same
     reason the trailing slash is handled here.
     """
 
@@ -65,7 +65,7 @@ class _Pattern:
         self.regex: re.Pattern[str] | None = compiled.regex
 
     def matches(self, path: str, *, is_folder: bool) -> bool:
-        """Whether it names this very entry, and not merely a folder above it."""
+        """Returns True if the pattern names exactly this entry, not only a parent folder."""
         if self._folders_only and not is_folder:
             return False
         found = self.regex.search(path) if self.regex is not None else None
@@ -73,7 +73,9 @@ class _Pattern:
 
 
 class Ignore:
-    """Asked for each entry from the top down: git never looks below an excluded folder, nor may the caller.
+    """Decides about each entry from the top down.
+
+    Git never looks below an excluded folder, and callers must not either.
 
     >>> Ignore(["*.log", "!keep.log"]).excludes("keep.log", is_folder=False)
     False
@@ -85,7 +87,7 @@ class Ignore:
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Ignore":
-        """Reads ``.detignore`` at the top of ``folder``; there need not be one."""
+        """Reads ``.detignore`` at the top of ``folder``, if it exists."""
         try:
             text = (folder / FILE_NAME).read_bytes().decode("utf-8-sig")
         except FileNotFoundError:
@@ -95,7 +97,10 @@ class Ignore:
         return cls(text.split("\n"))
 
     def excludes(self, path: str, *, is_folder: bool) -> bool:
-        """``path`` is relative with forward slashes, and no folder above it is excluded."""
+        """Returns True if the entry is left out.
+
+        ``path`` is relative, with forward slashes and without an excluded parent.
+        """
         if any(pattern.matches(path, is_folder=is_folder) for pattern in self._always):
             return True
         for pattern in reversed(self._patterns):
@@ -105,7 +110,7 @@ class Ignore:
 
 
 def _compiled(line: str) -> _Pattern | None:
-    """None for comments, blank lines, and lines that git passes over as well because they cannot be read."""
+    """Returns None for comments, blank lines, and lines that git ignores because they are invalid."""
     line = line.removesuffix("\r")
     if line.startswith("#"):
         return None
@@ -117,17 +122,17 @@ def _compiled(line: str) -> _Pattern | None:
 
 
 def _trimmed(line: str) -> str:
-    """Without trailing blanks, but for one that a backslash protects."""
+    """Removes trailing blanks except one after a backslash."""
     bare = line.rstrip(" ")
     slashes = len(bare) - len(bare.rstrip("\\"))
     return f"{bare} " if slashes % 2 and bare != line else bare
 
 
 def line_for(path: str) -> str:
-    """The ignore line that drops exactly this file.
+    r"""Returns the ignore line that excludes exactly this file.
 
     >>> line_for("data/big [1].bin")
-    '/data/big \\\\[1].bin'
+    '/data/big \\[1].bin'
     """
     escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
     if escaped.endswith(" "):

@@ -41,7 +41,7 @@ def repository_of(folder: str) -> str | None:
 
 
 def is_in_same_repository(target: str, repository: str | None) -> bool:
-    """Whether a link's target belongs to ``repository`` and is not hidden in it.
+    """Returns True if a link's target belongs to ``repository`` and is not hidden in it.
 
     A link alone does not send ``.git``, ``.env``, ``.ssh`` and the like: a home folder may be a repository.
     """

@@ -1,4 +1,4 @@
-"""A user's folder → a context."""
+"""Packs a user's folder into a context."""
 
 import os
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ BIGGEST = 5
 
 
 def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, follow_links: bool = False) -> Packed:
-    """Packs ``folder``, and beside its content each of ``includes``: folders under their name, files as they are.
+    """Packs ``folder`` and each of ``includes``: folders under their name, files as they are.
 
-    Links inside a folder are kept as links. The target of a link that leaves it is sent in its place, if both are in
-    one git repository or with ``follow_links``, and named in ``followed``; it counts for the limit. Special and
-    unreadable files and links to nothing are named in ``skipped``.
+    Links inside a folder stay links. The target of a link that leaves the folder is packed in its place if both are in
+    one git repository or with ``follow_links``; ``followed`` names it, and it counts for the limit. ``skipped`` names
+    special and unreadable files and broken links.
 
     Raises ContextError if ``folder`` is no folder, names collide, a link leaves the repository, or more than ``limit``
     bytes would be sent.

@@ -6,7 +6,7 @@ MAX_PATH = 4096
 
 
 def clean(path: str) -> str:
-    """The path without ``.`` and doubled slashes; raises ContextError where it is absolute or has a ``..``.
+    """Returns the path without ``.`` and doubled slashes. Raises ContextError if it is absolute or has a ``..``.
 
     >>> clean("./a//b/")
     'a/b'
@@ -20,7 +20,7 @@ def clean(path: str) -> str:
 
 
 def check_link(path: str, target: str) -> None:
-    """Raises ContextError where a link at ``path`` to ``target`` leads out of the top folder."""
+    """Raises ContextError if a link at ``path`` to ``target`` leads out of the top folder."""
     depth = path.count("/")
     if target.startswith("/") or not target or "\0" in target:
         raise ContextError(f"the context holds a link that escapes: {path!r} to {target[:200]!r}")

@@ -1,4 +1,4 @@
-"""A context → files below a folder, and nowhere else."""
+"""Unpacks a context below a folder and nowhere else."""
 
 import gzip
 import io
@@ -14,16 +14,16 @@ import zstandard
 from determined.context.path_safety import check_link, clean
 from determined.errors import ContextError
 
-MAX_UNPACKED = 1 << 30  # ten times what a context may hold; a bomb is far beyond
+MAX_UNPACKED = 1 << 30  # ten times the limit of a context; a decompression bomb exceeds it
 MAX_MEMBERS = 500_000
 _CHUNK = 1 << 20
 
 
 def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKED) -> None:
-    """Unpacks below ``target``, which is made where it is missing.
+    """Unpacks a context below ``target``, which is created if necessary.
 
-    Links are made after all files, so that nothing is ever written through one. Raises ContextError for a member
-    that escapes, a device, or more than ``limit`` bytes; what was written until then stays.
+    Links are created after all files, so that nothing is written through a link. Raises ContextError for a member
+    outside of the target, a device, or more than ``limit`` bytes; files that were written before stay.
     """
     try:
         _unpack(data_or_path, target, limit)
@@ -34,7 +34,7 @@ def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKE
 
 
 def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
-    """The same tar, gzip-compressed, for those who know no zstd. Equal for equal contexts."""
+    """Returns the same tar compressed with gzip, for clients without zstd. Equal for equal contexts."""
     buffer = io.BytesIO()
     try:
         with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as out:
@@ -46,9 +46,9 @@ def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
 
 
 def check_unpacked_size(file: IO[bytes], limit: int) -> None:
-    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Keeps no more than a piece in memory.
+    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Needs little memory.
 
-    What is no archive at all is not this function's business.
+    Does not report a file that is no archive.
     """
     reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(file)
     try:
@@ -101,7 +101,7 @@ def _filter(header: tarfile.TarInfo, root: Path) -> None:
 
 
 def _folder(root: Path, name: str) -> Path:
-    """Makes a folder and those above it; each must be a real folder and no link."""
+    """Creates a folder and its parents; each must be a real folder and not a link."""
     at = root
     for part in name.split("/") if name else ():
         at = at / part
@@ -133,7 +133,7 @@ def _link(root: Path, name: str, link: str) -> None:
     above, _, last = name.rpartition("/")
     path = _folder(root, above) / last
     os.symlink(link, path)
-    # Lexically it stays inside; by way of another link it might not.
+    # The path is inside lexically, but another link could lead it outside.
     if not Path(os.path.realpath(path)).is_relative_to(root):
         path.unlink()
         raise ContextError(f"the context holds a link that escapes: {name!r} to {link[:200]!r}")

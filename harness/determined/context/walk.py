@@ -1,4 +1,4 @@
-"""Lists a folder: files, folders and links, without those that are ignored or cannot be sent.
+"""Lists the files, folders and links of a folder, without those that are ignored or cannot be sent.
 
 A link to something that is sent stays a link. A link that leaves the folder is followed, so that its target is sent in
 its place, if both belong to one git repository or if ``follow_links`` is set; otherwise it is an error.
@@ -19,7 +19,7 @@ MAX_ENTRIES = 500_000
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to send. ``path`` is relative to the walked folder; ``link`` the target of an inner link."""
+    """An entry to send. ``path`` is relative to the walked folder; ``link`` is the target of an inner link."""
 
     path: str
     source: Path
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass
 class Walk:
-    """Entries in sorted order; what was left out although no pattern asked for it; links that were followed."""
+    """The entries in sorted order, the entries omitted without a pattern, and the followed links."""
 
     entries: list[Entry] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -77,7 +77,10 @@ class _Walker:
         return result
 
     def _entries(self) -> Iterator[Entry]:
-        """Folders are listed with the regions that enclose them, innermost last; a followed folder is a region."""
+        """Yields entries.
+
+        Each folder comes with its enclosing regions, innermost last; a followed folder is a region.
+        """
         regions: tuple[Region, ...] = (Region(str(self._root), ""),)
         pending: list[tuple[str, Path, tuple[Region, ...]]] = [("", self._root, regions)]
         while pending:
@@ -105,7 +108,7 @@ class _Walker:
     def _is_left_out(self, path: str, child: "os.DirEntry[str]", region: Region) -> bool:
         is_folder = child.is_dir(follow_symlinks=False)
         leads_to_folder = child.is_symlink() and os.path.isdir(child.path)
-        # a pattern for a folder, "data/", also leaves out a link that would become one
+        # a pattern for a folder, "data/", also leaves out a link that would become a folder
         if any(self._ignore.excludes(path, is_folder=each) for each in {is_folder, is_folder or leads_to_folder}):
             return True
         if region.is_hidden_left_out and child.name.startswith("."):
@@ -116,7 +119,7 @@ class _Walker:
     def _entry(
         self, path: str, child: "os.DirEntry[str]", regions: tuple[Region, ...]
     ) -> tuple[Entry | None, Region | None]:
-        """The entry, and the region that it begins if it is a followed link to a folder."""
+        """Returns the entry, and the region that it begins if it is a followed link to a folder."""
         if child.is_symlink():
             return self._link(path, child.path, regions)
         try:
@@ -152,7 +155,7 @@ class _Walker:
         for region in reversed(regions):
             inner = region.inside(target)
             if inner is not None:
-                # chains and absolute targets become one relative step, which means the same wherever it is unpacked
+                # chains and absolute targets become one relative link, which is valid wherever it is unpacked
                 link = os.path.relpath(inner or ".", os.path.dirname(path) or ".")
                 return Entry(path, Path(source), 0o777, 0, link=link), None
         is_near = is_in_same_repository(target, self._repository)

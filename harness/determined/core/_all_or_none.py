@@ -1,4 +1,4 @@
-"""A step that workers take together: it succeeds at all of them, or it fails at all of them and says where."""
+"""Runs a step on all workers: it succeeds on all of them, or it fails on all of them and names the failed ranks."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,10 +11,11 @@ Exchange = Callable[[Any], list[Any]]
 
 
 def together(peers: DistributedContext, what: str, work: Callable[[], T], exchange: Exchange | None = None) -> list[T]:
-    """What ``work`` gave at each worker, in rank order.
+    """Calls ``work`` on every worker and returns the results of all workers, in rank order.
 
-    Where it raised at some, those raise their own error and the others one that names the ranks; StorageError where
-    all the errors are, else RuntimeError. ``exchange`` is an allgather, by default over all workers.
+    If ``work`` raises on some workers, those workers raise their own error and the others raise an error that names
+    the failed ranks: StorageError if every failure is one, else RuntimeError. ``exchange`` is an allgather, by default
+    over all workers.
     """
     failure: BaseException | None = None
     result: T | None = None
@@ -49,7 +50,7 @@ def _error(what: str, failed: list[tuple[int, tuple[bool, str]]]) -> Exception:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Ranks in words.
+    """Returns the ranks in words.
 
     >>> ranks_text([0, 2])
     'ranks 0 and 2'

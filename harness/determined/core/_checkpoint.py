@@ -23,14 +23,20 @@ from determined.storage.directory import copy, tree
 
 
 class DownloadMode(Enum):
-    """Whether the workers of one machine share one download or each makes its own."""
+    """Selects whether the workers of one machine share one download.
+
+    ``LocalWorkersShareDownload``: one worker downloads for all workers of its machine. ``NoSharedDownload``: each
+    worker downloads a copy of its own.
+    """
 
     LocalWorkersShareDownload = "LOCAL_WORKERS_SHARE_DOWNLOAD"
     NoSharedDownload = "NO_SHARED_DOWNLOAD"
 
 
 class CheckpointContext:
-    """``core_context.checkpoint``.
+    """Stores, reads and deletes checkpoints of the trial: ``core_context.checkpoint``.
+
+    :func:`determined.core.init` makes it.
 
     >>> with core_context.checkpoint.store_path({"steps_completed": 10}) as (path, uuid):  # doctest: +SKIP
     ...     (path / "model.bin").write_bytes(b"...")
@@ -61,9 +67,20 @@ class CheckpointContext:
         shard: bool = False,
         selector: Selector | None = None,
     ) -> str:
-        """Stores a folder's files and reports them; the new uuid. The selector takes names relative to the folder.
+        """Stores the files of a folder as a checkpoint, reports it and returns its uuid.
 
-        With ``shard`` all workers call, some perhaps with None; workers that name the same folder store it once.
+        Args:
+            ckpt_dir: the folder with the files; None only with ``shard``, for a worker without files.
+            metadata: values to store with the checkpoint, by name.
+            shard: all workers call this method and each stores its part; workers that name the same folder store it
+                once. Without ``shard`` only the chief (rank 0) calls it.
+            selector: receives the name of each file relative to ``ckpt_dir`` and returns True if the file is to be
+                stored.
+
+        Raises:
+            ValueError: no folder was given.
+            RuntimeError: a worker that is not the chief called without ``shard``, or the parts contradict each other.
+            StorageError: the storage failed.
         """
         if not shard:
             self._chief_only("upload")
@@ -83,10 +100,21 @@ class CheckpointContext:
     def store_path(
         self, metadata: Mapping[str, Any] | None = None, *, shard: bool = False
     ) -> Iterator[tuple[Path, str]]:
-        """A folder to write into and its uuid; at the end it is stored whole and reported.
+        """Yields a new folder and the checkpoint's uuid; stores and reports the folder after the block.
 
-        With ``shard`` all workers call, each gets a folder of its own, and the folders become one checkpoint: the same
-        name with different content, or any worker's error, is an error at every worker, and nothing is stored.
+        If the block raises an error, nothing is stored.
+
+        With ``shard`` all workers call this method, each receives a folder of its own, and the folders become one
+        checkpoint. If two folders have the same name with different content, or a worker fails, every worker raises an
+        error and nothing is stored.
+
+        Args:
+            metadata: values to store with the checkpoint, by name.
+            shard: all workers contribute files; without it only the chief (rank 0) calls this method.
+
+        Raises:
+            RuntimeError: a worker that is not the chief called without ``shard``, or the parts contradict each other.
+            StorageError: the storage failed.
         """
         if not shard:
             self._chief_only("store_path")
@@ -107,9 +135,16 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> Iterator[Path]:
-        """A folder with the checkpoint's files, to read only; with a selector with those alone that it wants.
+        """Yields a folder with the checkpoint's files, valid inside the block. Do not change the files.
 
-        By default all workers of a machine call and share one folder, with what any of them wants.
+        Args:
+            storage_id: the checkpoint's uuid.
+            download_mode: by default all workers of a machine call this method and share one folder, which has every
+                file that one of them selects.
+            selector: receives the name of each file and returns True if the file is needed; None selects all files.
+
+        Raises:
+            StorageError: the checkpoint does not exist or cannot be read.
         """
         with (
             restored_shared(self._storage, self._distributed, storage_id, selector)
@@ -126,9 +161,17 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> None:
-        """Copies the checkpoint's files into ``ckpt_dir``, with a selector those that it wants.
+        """Copies the checkpoint's files into a folder.
 
-        By default all workers of a machine call with the same folder and get what any of them wants.
+        Args:
+            storage_id: the checkpoint's uuid.
+            ckpt_dir: the folder to copy into.
+            download_mode: by default all workers of a machine call this method with the same folder, and one of them
+                copies every file that one of them selects.
+            selector: receives the name of each file and returns True if the file is needed; None selects all files.
+
+        Raises:
+            StorageError: the checkpoint does not exist or cannot be read.
         """
         if self._shares(download_mode):
             download_shared(self._storage, self._distributed, storage_id, Path(ckpt_dir), selector)
@@ -136,7 +179,15 @@ class CheckpointContext:
             self._storage.download(storage_id, Path(ckpt_dir), selector)
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
-        """The metadata the checkpoint was stored with, and what was added later."""
+        """Returns the metadata of a checkpoint: the values stored with it and those that were added later.
+
+        Args:
+            storage_id: the checkpoint's uuid.
+
+        Raises:
+            NotFound: the master does not know the checkpoint.
+            StorageError: off the cluster, the checkpoint's metadata file cannot be read.
+        """
         if self._session is not None:
             return dict(checkpoints.get(self._session, storage_id).get("metadata") or {})
         try:
@@ -145,7 +196,14 @@ class CheckpointContext:
             raise StorageError(f"checkpoint {storage_id}: {METADATA_FILE} cannot be read") from None
 
     def delete(self, storage_id: str) -> None:
-        """Removes the checkpoint's files and tells the master."""
+        """Deletes the files of a checkpoint and reports the deletion to the master.
+
+        Args:
+            storage_id: the checkpoint's uuid.
+
+        Raises:
+            StorageError: the files cannot be removed.
+        """
         self._storage.delete(storage_id)
         if self._session is not None:
             checkpoints.report_deleted(self._session, storage_id)
@@ -186,7 +244,7 @@ class CheckpointContext:
 
 
 class DummyCheckpointContext(CheckpointContext):
-    """Off the cluster: stored in a folder, reported to nobody."""
+    """The checkpoint context off the cluster: stores checkpoints in a folder and reports to no master."""
 
     def __init__(self, storage: Storage, distributed: DistributedContext) -> None:
         super().__init__(storage, distributed)

@@ -11,7 +11,14 @@ from determined_launch import environment, rendezvous
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """The trial of this task."""
+    """Describes the trial of this task; ``get_cluster_info().trial`` returns it.
+
+    Attributes:
+        trial_id: number of the trial.
+        experiment_id: number of the trial's experiment.
+        trial_seed: seed for the trial's random numbers.
+        hparams: hyperparameters by name.
+    """
 
     trial_id: int
     experiment_id: int
@@ -25,7 +32,24 @@ class TrialInfo:
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """This task on its cluster.
+    """Describes this task on its cluster; :func:`get_cluster_info` returns it.
+
+    Attributes:
+        master_url: address of the master.
+        cluster_id: identifier of the cluster.
+        agent_id: name of the agent that runs this container.
+        slot_ids: the slots of this container on its agent.
+        task_id: identifier of the task.
+        allocation_id: identifier of the allocation.
+        session_token: token for requests to the master, valid for this allocation only.
+        task_type: type of the task, for example ``TRIAL``.
+        latest_checkpoint: uuid of the checkpoint to continue from; None on the first attempt.
+        container_addrs: addresses of all containers of the allocation, in rank order.
+        container_rank: rank of this container.
+        container_slot_counts: number of slots of each container, in rank order.
+        gpu_uuids: identifiers of this container's GPUs; empty without GPUs.
+        master_cert_name: always None; for scripts that read it.
+        master_cert_file: always None; for scripts that read it.
 
     >>> info = get_cluster_info()
     >>> info is None   # off the cluster
@@ -51,24 +75,24 @@ class ClusterInfo:
 
     @property
     def trial(self) -> TrialInfo:
-        """The trial. Raises RuntimeError in a task of another type."""
+        """Returns the trial of this task. Raises RuntimeError if the task is of another type."""
         if self._trial is None:
             raise RuntimeError(f"this task is of type {self.task_type}, it has no trial")
         return self._trial
 
     @property
     def user_data(self) -> dict[str, Any]:
-        """The ``data`` section of the experiment configuration."""
+        """Returns the ``data`` section of the experiment configuration."""
         return dict(self.trial._config.get("data") or {})
 
 
 def get_cluster_info() -> ClusterInfo | None:
-    """What this task is; ``None`` off the cluster."""
+    """Returns a description of this task; None off the cluster."""
     return read(environment.current())
 
 
 def read(environ: Mapping[str, str]) -> ClusterInfo | None:
-    """Like :func:`get_cluster_info` for any environment."""
+    """Returns what :func:`get_cluster_info` returns, for the given environment variables."""
     facts = environment.TaskFacts.from_environment(environ)
     if facts is None:
         return None

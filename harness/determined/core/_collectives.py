@@ -1,6 +1,6 @@
-"""A star of sockets: every worker talks to the chief, and nothing is unpickled before both ends proved the key.
+"""Collective operations over sockets: every worker connects to the chief. Both ends prove the key before unpickling.
 
-Frames are a length and a body, after the handshake in which the worker says its rank.
+A frame is a length and a body. The handshake, in which the worker sends its rank, comes first.
 """
 
 import os
@@ -21,25 +21,25 @@ _RANK = struct.Struct("!I")
 
 
 class Collectives(Protocol):
-    """All members call the same operations in the same order."""
+    """Collective operations of a group of workers. All members call the same operations in the same order."""
 
-    def gather(self, value: Any) -> list[Any] | None:
-        """The values of all in rank order at the chief, ``None`` elsewhere."""
+    def gather(self, value: object) -> list[Any] | None:
+        """Returns the values of all members in rank order on the chief, None elsewhere."""
 
-    def broadcast(self, value: Any) -> Any:
-        """The chief's value, everywhere."""
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
+        """Returns the chief's value on every member."""
 
     def close(self) -> None:
         """Closes the sockets."""
 
 
 class SingleProcessCollectives:
-    """A star of one."""
+    """Collective operations of a group with one member."""
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         return [value]
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         return value
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class SingleProcessCollectives:
 
 
 class ChiefCollectives:
-    """The middle. Listens until every worker has proved itself; who cannot is dropped and waited for no longer."""
+    """The chief's side: listens until every worker has proved the key. Drops a peer that cannot prove it in time."""
 
     def __init__(self, listener: socket.socket, size: int, key: bytes) -> None:
         self._workers: dict[int, socket.socket] = {}
@@ -66,10 +66,10 @@ class ChiefCollectives:
                 else:
                     self._workers[rank] = peer
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         return [value, *(pickle.loads(_receive(self._workers[rank], rank)) for rank in sorted(self._workers))]
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         data = pickle.dumps(value)
         for rank in sorted(self._workers):
             _send(self._workers[rank], data, rank)
@@ -81,7 +81,7 @@ class ChiefCollectives:
 
 
 class WorkerCollectives:
-    """A point of the star."""
+    """A worker's side: one connection to the chief."""
 
     def __init__(self, connect: Callable[[], socket.socket], rank: int, key: bytes) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -96,11 +96,11 @@ class WorkerCollectives:
         # the chief may still be busy with others
         handshake.prove(self._chief, key, _RANK.pack(rank), ends=_ENDS, patience=PATIENCE_SECONDS)
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: object) -> list[Any] | None:
         _send(self._chief, pickle.dumps(value), 0)
         return None
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
         return pickle.loads(_receive(self._chief, 0))
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class WorkerCollectives:
 
 
 def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Collectives:
-    """A star whose chief listens at ``host:port``."""
+    """Returns a group whose chief listens on ``host:port``."""
     if size == 1:
         return SingleProcessCollectives()
     if rank == 0:
@@ -120,7 +120,10 @@ def over_tcp(rank: int, size: int, host: str, port: int, key: bytes) -> Collecti
 
 
 def over_unix(rank: int, size: int, path: Path, key: bytes) -> Collectives:
-    """A star of one machine. A folder's descriptor stands in for its path, which may be too long for a socket."""
+    """Returns a group on one machine.
+
+    Opens the socket below a folder descriptor because a socket path may be too long.
+    """
     if size == 1:
         return SingleProcessCollectives()
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -151,7 +154,7 @@ def _connect_unix(path: str) -> socket.socket:
 
 
 def _admit(peer: socket.socket, key: bytes) -> int | None:
-    """The rank of a worker that knows the key, else ``None``."""
+    """Returns the rank of a peer that proves the key, else None."""
     said = handshake.admit(peer, key, said=_RANK.size, ends=_ENDS)
     return None if said is None else int(_RANK.unpack(said)[0])
 

@@ -1,4 +1,4 @@
-"""``core.init()``: everything a training script may ask of the cluster, put together once."""
+"""``core.init()``: assembles the contexts through which a training script talks to the cluster."""
 
 import contextlib
 import faulthandler
@@ -31,14 +31,24 @@ logger = logging.getLogger(__name__)
 
 
 class TensorboardMode(Enum):
-    """Kept for scripts that name it."""
+    """Selects who uploads event files. It has no effect here: event files stay in the run folder."""
 
     AUTO = "AUTO"
     MANUAL = "MANUAL"
 
 
 class Context:
-    """What ``core.init()`` gives; each part is one attribute."""
+    """The Core API of one task, with one attribute for each part; :func:`init` makes it.
+
+    Attributes:
+        train: reports metrics, progress and status.
+        checkpoint: stores and reads checkpoints.
+        preempt: asks whether the trial must stop now.
+        distributed: ranks, and exchange of objects between workers.
+        searcher: the deprecated search operations.
+        profiler: samples processor and memory.
+        info: the cluster information; None off the cluster.
+    """
 
     def __init__(
         self,
@@ -60,7 +70,11 @@ class Context:
         self.info = info
 
     def close(self, *, deliver: bool = True) -> None:
-        """Ends all threads; with ``deliver`` when every report is accepted."""
+        """Stops all threads.
+
+        Args:
+            deliver: wait until the master has accepted every report.
+        """
         self.preempt.close()
         self.profiler.close()
         self.train.close(deliver=deliver)
@@ -75,7 +89,20 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> Iterator[Context]:
-    """A context for this task; off the cluster one that prints reports and keeps checkpoints in a folder.
+    """Yields the Core API of this task and closes it after the block.
+
+    Off the cluster, reports are logged and checkpoints are stored in a folder of the user.
+
+    Args:
+        distributed: ranks of the workers; required if the task has more than one slot.
+        checkpoint_storage: a ``checkpoint_storage`` section or the path of a folder; by default the configured
+            storage.
+        preempt_mode: selects which workers ask for preemption.
+        tensorboard_mode: accepted for compatibility, without effect.
+
+    Raises:
+        ValueError: the task has several slots and ``distributed`` is None.
+        SystemExit: with code 0 after the block raised :class:`determined.InvalidHP`, which is reported to the master.
 
     >>> with init() as core_context:  # doctest: +SKIP
     ...     core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.1})
@@ -84,7 +111,7 @@ def init(
     info = read(environ)
     _steps.use(environ)
     if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
-        with contextlib.suppress(ValueError, OSError, AttributeError):  # no real stderr under some harnesses
+        with contextlib.suppress(ValueError, OSError, AttributeError):  # stderr of some test runners is no file
             faulthandler.register(signal.SIGUSR1, chain=False)
     context = (
         _local(distributed, checkpoint_storage, environ)
@@ -137,7 +164,7 @@ def _managed(
             )
         distributed = DummyDistributedContext()
     trial = info.trial
-    # a trial never fails because its master is away; whoever has a better use for the time says so at the call
+    # retries for ever: a trial must not fail because its master is away; calls that must not wait set a limit
     session = Session(info.master_url, allocation_token=info.session_token, retry=FOR_EVER)
     shipper = Shipper(
         Session(info.master_url, allocation_token=info.session_token),
@@ -184,6 +211,6 @@ def _managed(
 
 
 def leave(text: str) -> None:
-    """Ends the process at once: what it does from here on could only harm the attempt that replaced it."""
+    """Ends the process immediately because any further action could harm the attempt that replaced this one."""
     print(f"determined: {text}; leaving", file=sys.stderr, flush=True)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Rank and size of the group of workers, and small exchanges between them."""
+"""Ranks and sizes of the group of workers, and exchange of small objects between them."""
 
 import os
 import tempfile
@@ -13,9 +13,22 @@ DEFAULT_PORT = 12360
 
 
 class DistributedContext:
-    """``core_context.distributed``: ranks, and gather, allgather and broadcast of any picklable object.
+    """Ranks of this worker, and gather, allgather and broadcast of picklable objects: ``core_context.distributed``.
 
     All workers call the same operations in the same order.
+
+    Args:
+        rank: number of this worker, 0 for the chief.
+        size: number of workers.
+        local_rank: number of this worker on its machine.
+        local_size: number of workers on this machine.
+        cross_rank: number of this worker's machine.
+        cross_size: number of machines.
+        chief_ip: address of the chief's machine; by default it comes from the environment.
+        environ: environment variables; by default those of this process.
+
+    Raises:
+        ValueError: a rank is not below its size, or workers on several machines have no shared key.
 
     >>> alone = DummyDistributedContext()
     >>> alone.allgather("x")
@@ -50,7 +63,7 @@ class DistributedContext:
         folder = _folder(values) if size > 1 else Path()
         if size > 1 and not key and local_size < size:
             raise ValueError(f"workers on several machines need {environment.ALLOCATION_KEY} in their environment")
-        # in one container no port is opened: two runs on one machine could not share it, their folders differ
+        # a container uses a socket in its own folder: two runs on one machine could not share a port
         self._collectives: _collectives.Collectives = (
             _collectives.over_unix(rank, size, folder / "workers.sock", key)
             if local_size == size
@@ -68,17 +81,30 @@ class DistributedContext:
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """From the environment that ``torch.distributed.run`` makes; torch itself need not be initialised."""
+        """Returns the context for the environment of ``torch.distributed.run``; torch need not be initialized.
+
+        Args:
+            chief_ip: address of the chief's machine; by default it comes from the environment.
+        """
         return _from_variables(cls, chief_ip, "torch_distributed")
 
     @classmethod
     def from_deepspeed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """From the environment that deepspeed's launcher makes; deepspeed itself need not be initialised."""
+        """Returns the context for the environment of deepspeed's launcher; deepspeed need not be initialized.
+
+        Args:
+            chief_ip: address of the chief's machine; by default it comes from the environment.
+        """
         return _from_variables(cls, chief_ip, "deepspeed")
 
     @classmethod
-    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
-        """From a horovod module, for example ``horovod.torch``, after its ``init()``."""
+    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":  # noqa: ANN401  # any picklable object of the caller
+        """Returns the context for a horovod module whose ``init()`` was called.
+
+        Args:
+            hvd: the module, for example ``horovod.torch``.
+            chief_ip: address of the chief's machine; by default it comes from the environment.
+        """
         return cls(
             rank=hvd.rank(),
             size=hvd.size(),
@@ -90,55 +116,79 @@ class DistributedContext:
         )
 
     def get_rank(self) -> int:
-        """This worker's number, 0 for the chief."""
+        """Returns the number of this worker, 0 for the chief."""
         return self.rank
 
     def get_size(self) -> int:
-        """How many workers there are."""
+        """Returns the number of workers."""
         return self.size
 
     def get_local_rank(self) -> int:
-        """This worker's number on its machine."""
+        """Returns the number of this worker on its machine."""
         return self.local_rank
 
     def get_local_size(self) -> int:
-        """How many workers this machine has."""
+        """Returns the number of workers on this machine."""
         return self.local_size
 
     def get_cross_rank(self) -> int:
-        """The number of this worker's machine."""
+        """Returns the number of this worker's machine."""
         return self.cross_rank
 
     def get_cross_size(self) -> int:
-        """How many machines there are."""
+        """Returns the number of machines."""
         return self.cross_size
 
     def get_num_agents(self) -> int:
-        """How many machines there are."""
+        """Returns the number of machines, like :meth:`get_cross_size`."""
         return self.cross_size
 
-    def gather(self, value: Any) -> list[Any] | None:
-        """All values in rank order at the chief; ``None`` elsewhere."""
+    def gather(self, value: object) -> list[Any] | None:
+        """Returns the values of all workers in rank order on the chief, None on the other workers.
+
+        Args:
+            value: this worker's object; it must be picklable.
+        """
         return self._collectives.gather(value)
 
-    def allgather(self, value: Any) -> list[Any]:
-        """All values in rank order, everywhere."""
+    def allgather(self, value: object) -> list[Any]:
+        """Returns the values of all workers in rank order, on every worker.
+
+        Args:
+            value: this worker's object; it must be picklable.
+        """
         return list(self._collectives.broadcast(self._collectives.gather(value)))
 
-    def broadcast(self, value: Any) -> Any:
-        """The chief's value, everywhere."""
+    def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
+        """Returns the chief's value on every worker.
+
+        Args:
+            value: the chief's object; the values of the other workers are ignored.
+        """
         return self._collectives.broadcast(value)
 
-    def gather_local(self, value: Any) -> list[Any] | None:
-        """Like gather, on this machine."""
+    def gather_local(self, value: object) -> list[Any] | None:
+        """Returns the values of this machine's workers on its first worker, None on the others.
+
+        Args:
+            value: this worker's object; it must be picklable.
+        """
         return self._local.gather(value)
 
-    def allgather_local(self, value: Any) -> list[Any]:
-        """Like allgather, on this machine."""
+    def allgather_local(self, value: object) -> list[Any]:
+        """Returns the values of this machine's workers in rank order, on each of them.
+
+        Args:
+            value: this worker's object; it must be picklable.
+        """
         return list(self._local.broadcast(self._local.gather(value)))
 
-    def broadcast_local(self, value: Any) -> Any:
-        """Like broadcast, on this machine."""
+    def broadcast_local(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
+        """Returns the value of this machine's first worker on each worker of the machine.
+
+        Args:
+            value: the first worker's object; the values of the others are ignored.
+        """
         return self._local.broadcast(value)
 
     def close(self) -> None:
@@ -148,14 +198,14 @@ class DistributedContext:
 
 
 class DummyDistributedContext(DistributedContext):
-    """One worker."""
+    """The distributed context of a single worker: all ranks are 0, all sizes 1."""
 
     def __init__(self) -> None:
         super().__init__(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1, environ={})
 
 
 def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: str) -> DistributedContext:
-    """The launchers agree on most names; torch counts machines as groups, deepspeed as crossings."""
+    """Builds the context from environment variables. Torch and deepspeed differ in the names for machine ranks."""
     values = environment.current()
 
     def number(*names: str, default: int | None = None) -> int:
@@ -180,7 +230,7 @@ def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: 
 
 
 def _folder(environ: Mapping[str, str]) -> Path:
-    """The run folder; off the cluster one that this user alone may enter, named by what tells launches apart."""
+    """Returns the run folder; off the cluster a private folder whose name differs between launches."""
     if environ.get(environment.RUN_DIR):
         return Path(environ[environment.RUN_DIR])
     port = environ.get("MASTER_PORT") or environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT") or "0"

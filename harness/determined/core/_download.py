@@ -1,4 +1,4 @@
-"""Checkpoint files for the workers of a machine, who may share one copy."""
+"""Downloads checkpoint files for the workers of a machine, which may share one copy."""
 
 import contextlib
 import os
@@ -17,7 +17,10 @@ _WHAT = "the checkpoint is not read"
 def download_shared(
     storage: Storage, peers: DistributedContext, uuid: str, target: Path, selector: Selector | None
 ) -> None:
-    """All workers of the machine call with the same folder; one of them copies what any of them wants."""
+    """Copies the files that any worker of the machine selects.
+
+    All workers call it with the same folder; one copies.
+    """
     asked = together(
         peers, _WHAT, lambda: (os.path.abspath(target), _wanted(storage, uuid, selector)), peers.allgather_local
     )
@@ -38,7 +41,7 @@ def download_shared(
 
 @contextlib.contextmanager
 def restored(storage: Storage, uuid: str, selector: Selector | None) -> Iterator[Path]:
-    """This worker's own folder with what the selector wants."""
+    """Yields a folder of this worker's own with the selected files."""
     with storage.restore_path(uuid) as path:
         if selector is None:
             yield path
@@ -51,7 +54,7 @@ def restored(storage: Storage, uuid: str, selector: Selector | None) -> Iterator
 def restored_shared(
     storage: Storage, peers: DistributedContext, uuid: str, selector: Selector | None
 ) -> Iterator[Path]:
-    """One folder for all workers of the machine with what any of them wants; they enter and leave together."""
+    """Yields one folder with the files that any worker of the machine selects; all workers enter and leave together."""
     asked = together(peers, _WHAT, lambda: (selector is None, _wanted(storage, uuid, selector)), peers.allgather_local)
     everything = any(whole for whole, _ in asked)
     every = set().union(*(names for _, names in asked))
@@ -67,12 +70,12 @@ def restored_shared(
         try:
             yield Path(path)
         finally:
-            peers.gather_local(None)  # the folder may go when the last has left
+            peers.gather_local(None)  # the folder is removed only after every worker has left
 
 
 @contextlib.contextmanager
 def _view(folder: Path, names: set[str]) -> Iterator[Path]:
-    """A folder of links to the named files: nothing is copied, and nothing else is seen."""
+    """Yields a folder of links to the named files, so that only these are visible and nothing is copied."""
     made = Path(tempfile.mkdtemp(prefix="determined-restore-"))
     try:
         for name in sorted(names):

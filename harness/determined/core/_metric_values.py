@@ -1,4 +1,4 @@
-"""Metric values as plain Python: numbers, strings, lists and dictionaries of them."""
+"""Converts metric values to plain Python: numbers, strings, and lists and dictionaries of them."""
 
 import logging
 import numbers
@@ -23,11 +23,11 @@ def plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any) -> Any:  # noqa: ANN401  # values of any library, known by their methods
     """Returns one value as plain Python.
 
     A tensor or array with one element, of any shape, becomes a number; a larger one becomes a nested list. Other
-    numbers (``Decimal``, ``Fraction``) become floats. What is neither is returned as it is.
+    numbers (``Decimal``, ``Fraction``) become floats. Any other value is returned unchanged.
     """
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -47,7 +47,7 @@ def plain_value(value: Any) -> Any:
 
 
 def check_sendable(metrics: Mapping[str, Any]) -> None:
-    """Raises TypeError for the first value that has no JSON form, with the name of its metric."""
+    """Raises TypeError with the metric's name for the first value that has no JSON form."""
     for key, value in metrics.items():
         found = _unsendable(value)
         if found is not None:
@@ -57,7 +57,7 @@ def check_sendable(metrics: Mapping[str, Any]) -> None:
             )
 
 
-def _unsendable(value: Any) -> Any:
+def _unsendable(value: object) -> object:
     if isinstance(value, dict):
         return next((found for item in value.values() if (found := _unsendable(item)) is not None), None)
     if isinstance(value, list):
@@ -65,8 +65,8 @@ def _unsendable(value: Any) -> Any:
     return None if value is None or isinstance(value, (bool, int, float, str)) else value
 
 
-def _count(value: Any) -> int | None:
-    """The number of elements: ``numel()`` of torch, ``size`` of numpy and of what resembles it."""
+def _count(value: object) -> int | None:
+    """Returns the number of elements: ``numel()`` of torch tensors, ``size`` of numpy arrays and similar types."""
     numel = getattr(value, "numel", None)
     count = numel() if callable(numel) else getattr(value, "size", None)
     return count if isinstance(count, int) else None

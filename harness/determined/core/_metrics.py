@@ -1,8 +1,9 @@
 """Ships metric reports to the master from one thread, in order. Each is kept on disk until the master accepts it.
 
-Who sends what a dead process left: the next process of the same container, before its own reports; after the end of the
-container the agent, before it tells the master of the end. The next *attempt* does not. It continues from the newest
-checkpoint and reports the later steps itself; the master refuses reports of an attempt that was replaced.
+If a process dies, its remaining reports are sent by the next process of the same container before its own reports;
+after the end of the container the agent sends them before it reports the end. The next *attempt* does not send them.
+It continues from the newest checkpoint and reports the later steps itself; the master refuses reports of a replaced
+attempt.
 """
 
 import logging
@@ -21,11 +22,11 @@ from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, 
 logger = logging.getLogger(__name__)
 
 GONE = (Unauthenticated, Forbidden, NotFound, Conflict)
-"""Answers that mean: this allocation is no longer the trial's own, another one may be running already."""
+"""HTTP statuses that mean that the allocation lost its trial; another allocation may already be running."""
 
 
 LAST_SECONDS = 10.0
-"""How long a failing process still tries to deliver what it reported."""
+"""Time for which a failing process still tries to deliver its reports."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class _Item:
 
 
 class Shipper:
-    """Accepts reports without waiting; a refusal is raised at the next call, a lost allocation ends the process."""
+    """Accepts reports without waiting. The next call raises a refusal; the loss of the allocation ends the process."""
 
     def __init__(
         self, session: Session, trial_id: int, *, spool: Path | None = None, on_gone: Callable[[str], object]
@@ -56,7 +57,7 @@ class Shipper:
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread. It first sends what an earlier process of this container could not deliver."""
+        """Starts the thread. The thread first sends the reports that an earlier process of this container left."""
         for report in self._spool.open():
             self._queue.put(_Item(report, is_leftover=True))
         self._thread.start()
@@ -67,11 +68,11 @@ class Shipper:
         Raises TypeError or ValueError if the report has no JSON form.
         """
         self._raise()
-        with self._order:  # the same order on disk and in the queue
+        with self._order:  # keeps the order on disk and in the queue equal
             self._queue.put(_Item(self._spool.append(body)))
 
     def put_lossy(self, call: Callable[[], object]) -> None:
-        """Queues a call whose loss is harmless; it is made once, and its failure only logged."""
+        """Queues a call whose loss is harmless. The call is made once, and a failure is only logged."""
         self._queue.put(call)
 
     def flush(self) -> None:
@@ -83,7 +84,7 @@ class Shipper:
         self._raise()
 
     def close(self, *, deliver: bool) -> None:
-        """Ends the thread; with ``deliver`` when everything is accepted, else after a short while at most."""
+        """Stops the thread: with ``deliver`` when the master has accepted everything, else after a grace period."""
         if self._thread.ident is not None:
             self._queue.put(None)
             if not deliver:

@@ -1,4 +1,4 @@
-"""Learns from the master that the slots are wanted back."""
+"""Preemption: learns from the master that the trial has to give back its slots."""
 
 import logging
 import threading
@@ -18,7 +18,11 @@ _AGAIN = Retry(attempts=None, first_delay=0.1, longest_delay=2.0)
 
 
 class PreemptMode(Enum):
-    """Who asks: every worker asks the chief (all must call together), the chief alone, or each asks the master."""
+    """Selects which workers ask for preemption.
+
+    ``WorkersAskChief``: every worker calls ``should_preempt`` at the same point and receives the chief's answer.
+    ``ChiefOnly``: only the chief may call it. ``WorkersAskMaster``: each worker asks the master on its own.
+    """
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
     ChiefOnly = "CHIEF_ONLY"
@@ -26,7 +30,7 @@ class PreemptMode(Enum):
 
 
 class Watcher:
-    """One thread with a long poll; ``preempted`` is a plain flag, free to look at in every step."""
+    """Watches for preemption with a long poll in one thread; reading the flag ``preempted`` costs nothing."""
 
     def __init__(self, session: Session, allocation_id: str, *, on_gone: Callable[[str], object]) -> None:
         self._session = session
@@ -38,16 +42,16 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="determined-preempt", daemon=True)
 
     def start(self) -> None:
-        """Begins to ask."""
+        """Starts the thread."""
         self._thread.start()
 
     def first_answer(self) -> bool:
-        """The flag, after the first answer is here (or the master is found to be away)."""
+        """Returns the flag after the first answer has arrived or the first request has failed."""
         self._asked_once.wait()
         return self.preempted
 
     def close(self) -> None:
-        """Ends the watch; the session is this watcher's own, closing it ends the poll that is under way."""
+        """Stops the thread. Closing the session, which belongs to this watcher alone, ends the poll in progress."""
         self._closed.set()
         self._session.close()
         self._thread.join(5.0)
@@ -77,7 +81,9 @@ class Watcher:
 
 
 class PreemptContext:
-    """``core_context.preempt``: ask at every point where stopping is cheap.
+    """Answers whether the trial must stop now: ``core_context.preempt``. Ask wherever stopping is cheap.
+
+    :func:`determined.core.init` makes it.
 
     >>> if core_context.preempt.should_preempt():  # doctest: +SKIP
     ...     save_checkpoint()
@@ -102,13 +108,21 @@ class PreemptContext:
         self._watcher = Watcher(session, allocation_id, on_gone=on_gone) if asks else None
 
     def start(self) -> "PreemptContext":
-        """Begins to watch."""
+        """Starts to watch for preemption and returns this context; :func:`determined.core.init` calls it."""
         if self._watcher is not None:
             self._watcher.start()
         return self
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
-        """Whether to checkpoint and leave now. With ``auto_ack`` a yes is acknowledged at once."""
+        """Returns True if the trial must save a checkpoint and exit now.
+
+        Args:
+            auto_ack: acknowledge the preemption immediately, so that exit code 0 means "not finished". With False,
+                call :meth:`acknowledge_preemption_signal` before the process exits.
+
+        Raises:
+            RuntimeError: with ``PreemptMode.ChiefOnly``, if a worker that is not the chief calls it.
+        """
         _steps.mark()
         if self._mode is PreemptMode.ChiefOnly and self._distributed.rank != 0:
             raise RuntimeError("with PreemptMode.ChiefOnly only the chief (rank 0) may call should_preempt")
@@ -120,19 +134,19 @@ class PreemptContext:
         return answer
 
     def acknowledge_preemption_signal(self) -> None:
-        """From here on exit 0 means: not finished."""
+        """Tells the master that the trial will exit unfinished: exit code 0 then means "preempted", not "completed"."""
         if self._watcher is not None and not self._acknowledged:
             allocations.acknowledge_preemption(self._session, self._allocation_id)
             self._acknowledged = True
 
     def close(self) -> None:
-        """Stops watching."""
+        """Stops watching for preemption."""
         if self._watcher is not None:
             self._watcher.close()
 
 
 class DummyPreemptContext(PreemptContext):
-    """Off the cluster nobody asks."""
+    """The preemption context off the cluster: never preempted."""
 
     def __init__(self) -> None:
         pass

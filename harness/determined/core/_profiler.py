@@ -12,7 +12,9 @@ SHORTEST_INTERVAL = 0.1
 
 
 class ProfilerContext:
-    """``core_context.profiler``: processor and memory, one collector a machine.
+    """Samples processor use and free memory of the machine: ``core_context.profiler``. One worker per machine samples.
+
+    :func:`determined.core.init` makes it.
 
     >>> core_context.profiler.on()  # doctest: +SKIP
     """
@@ -26,7 +28,15 @@ class ProfilerContext:
         self._thread: threading.Thread | None = None
 
     def on(self, sampling_interval: float = 1.0, samples_per_report: int = 10) -> None:
-        """Begins to sample; the average of each ``samples_per_report`` is reported, and of the rest at the end."""
+        """Starts to sample and reports averages; ``off`` reports the average of the remaining samples.
+
+        Args:
+            sampling_interval: seconds between samples, at least 0.1.
+            samples_per_report: number of samples that are averaged for one report.
+
+        Raises:
+            ValueError: an argument is too small.
+        """
         if sampling_interval < SHORTEST_INTERVAL:
             raise ValueError(f"sampling_interval is at least {SHORTEST_INTERVAL} s")
         if samples_per_report < 1:
@@ -47,7 +57,7 @@ class ProfilerContext:
             self._thread = None
 
     def close(self) -> None:
-        """Like :meth:`off`."""
+        """Stops sampling, like :meth:`off`."""
         self.off()
 
     def _run(self, interval: float, count: int) -> None:
@@ -80,7 +90,7 @@ class ProfilerContext:
 
 
 class DummyProfilerContext(ProfilerContext):
-    """Off the cluster nothing is sampled."""
+    """The profiler context off the cluster: samples nothing."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: None, trial_id=0, run_id=0, collects=False)

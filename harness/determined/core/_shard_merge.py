@@ -15,7 +15,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """What one worker brings: name → size (folders end with ``/``), and the folder it lies in.
+    """The files of one worker: name → size (folder names end with ``/``), and the folder that contains them.
 
     Two workers that name the same folder of the same machine bring the same files.
     """
@@ -25,7 +25,7 @@ class Claim:
 
 
 def merge_metadata(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One dictionary of all, in rank order; a key with two values is an error that names both ranks.
+    """Merges dictionaries in rank order. A key with two different values is an error that names both ranks.
 
     >>> merge_metadata([{"a": {"b": 1}}, {"a": {"c": 2}}])
     {'a': {'b': 1, 'c': 2}}
@@ -38,10 +38,10 @@ def merge_metadata(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> tuple[list[str], dict[str, int]]:
-    """The names that this worker stores, and what all store: name → size.
+    """Returns the names that this worker stores, and name → size of all files of the checkpoint.
 
-    A name belongs to the lowest rank that has it. Raises RuntimeError at every worker where a name comes with
-    different content; content is read only where a name comes from several folders with the same size.
+    A name belongs to the lowest rank that has it. Raises RuntimeError on every worker if one name has different
+    contents; contents are compared only if a name comes from several folders with the same size.
     """
     claim = claims[peers.rank]
     holders: dict[str, list[int]] = {}
@@ -72,7 +72,7 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
 
 
 def digest(path: Path) -> str:
-    """sha256 of a file's content, read in pieces."""
+    """Returns the sha256 of a file, read in chunks."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
@@ -81,7 +81,7 @@ def digest(path: Path) -> str:
 
 
 def _mixed_kinds(holders: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
-    """Names that are a file at one worker and a folder at another."""
+    """Returns the names that are a file on one worker and a folder on another."""
     folders: dict[str, list[int]] = {}
     for name, ranks in holders.items():
         parts = name.rstrip("/").split("/")

@@ -1,4 +1,4 @@
-"""A checkpoint of several workers: each fills a folder of its own, and the parts become one whole or nothing."""
+"""A checkpoint of several workers: each fills a folder of its own, and all parts or none become the checkpoint."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ _SECONDS_TO_SEE = 10.0
 
 
 class Shard:
-    """One worker's part: files written into ``folder``, or a folder of the user's that is copied."""
+    """One worker's part of a checkpoint: files written into ``folder``, or copied from a folder of the user."""
 
     def __init__(self, target: Path, peers: DistributedContext) -> None:
         self.folder = target / f".rank-{peers.rank}"
@@ -28,26 +28,26 @@ class Shard:
         self._names: dict[str, int] = {}
 
     def take(self, source: Path, selector: Selector | None) -> None:
-        """Stores what the selector wants of ``source``, which is left as it is."""
+        """Stores the selected files of ``source``, which stays unchanged."""
         self._given = source
         found = tree(source)
         self._names = {name: size for name, size in found.items() if selector is None or selector(name)}
 
     def claim(self) -> Claim:
-        """What this worker brings."""
+        """Returns the files of this worker."""
         if self._given is None:
             return Claim(tree(self.folder), (self._peers.rank,))
-        # two machines may number their folders alike
+        # folders of two machines may have the same device and inode numbers
         status = os.stat(self._given)
         return Claim(self._names, (self._peers.cross_rank, status.st_dev, status.st_ino))
 
     @property
     def source(self) -> Path:
-        """Where the files lie."""
+        """Returns the folder that contains the files."""
         return self.folder if self._given is None else self._given
 
     def place(self, names: list[str]) -> None:
-        """Puts them where the whole is made, and onto the disk, each worker its own."""
+        """Moves the named files into the checkpoint and syncs them to disk; each worker moves its own files."""
         for name in names:
             here, there = self.source / name, self._target / name
             if self._given is not None or name.endswith("/"):
@@ -65,7 +65,10 @@ class Shard:
 def storing(
     storage: Storage, peers: DistributedContext, uuid: str, finish: Finish, report: Callable[[], object]
 ) -> Iterator[Shard]:
-    """All workers enter and leave together; the chief opens, finishes and reports. An error is one at every worker."""
+    """Stores one checkpoint from all workers, which enter and leave together. An error on one worker raises on all.
+
+    The chief opens the checkpoint, finishes it and reports it.
+    """
     with contextlib.ExitStack() as chief:
         opened = together(
             peers,
@@ -104,7 +107,7 @@ def _make(folder: Path) -> None:
 
 
 def _see(target: Path, expected: dict[str, int]) -> None:
-    """Another machine's files may show a little later on a network file system."""
+    """Waits until the files of other machines are visible; a network file system may show them late."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
     while True:
         found = tree(target)

@@ -1,4 +1,4 @@
-"""Queue of metric reports on disk: what the master has not accepted yet, one JSON object per line, in order.
+"""Queue of metric reports on disk: reports that the master has not accepted yet, one JSON object per line, in order.
 
 A report is written before the reporting call returns. It therefore survives ``kill -9`` of the process. Nothing is
 synced: a crash of the whole machine may lose the last lines.
@@ -33,7 +33,7 @@ class Spooled(NamedTuple):
 
 
 class Spool:
-    """Queue file of one process. A second process of the same container that runs meanwhile keeps no file.
+    """Queue file of one process. A second process of the same container that runs at the same time has no file.
 
     Without a folder, or if the folder cannot be written, reports are kept in memory only.
     """
@@ -93,7 +93,7 @@ class Spool:
             self._sent = report.end
             try:
                 if self._sent == self._end:
-                    # the file first: a mark beyond the end of a file is read as 0
+                    # truncates the file first: an offset beyond the end of the file counts as 0
                     os.ftruncate(self._file, 0)
                     self._sent = self._end = 0
                 os.pwrite(self._mark, b"%020d" % self._sent, 0)
@@ -130,7 +130,7 @@ class Spool:
         return found
 
     def _give_up(self, error: OSError) -> None:
-        """Keeps further reports in memory. The lines so far stay on disk, without the half of one."""
+        """Keeps further reports in memory. Complete lines stay on disk; a partial last line is removed."""
         self._memory_only(error)
         if self._file is not None:
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""Steps for whoever watches that this worker still moves: a counter in a small file, whose mtime is the last step.
+"""Step counter for the hang watchdog: an eight-byte file whose mtime is the time of the last step.
 
-Only where the launch layer named a file (``DET_STEP_FILE``); else a mark is a call of nothing.
+The counter is written only if the launch layer named a file (``DET_STEP_FILE``); otherwise a mark does nothing.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ def _nothing() -> None:
 
 
 class _Marker:
-    """One write of eight bytes a step: no seek, no flush, and the kernel sets the time."""
+    """Writes eight bytes per step, without seek or flush; the kernel sets the time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -35,11 +35,11 @@ _current: Callable[[], None] = _nothing
 
 
 def use(environ: Mapping[str, str]) -> None:
-    """From here on :func:`mark` writes to the file that the environment names, if it names one that is there."""
+    """Directs :func:`mark` to the file that the environment names, if that file exists."""
     global _current
     path = environ.get(environment.STEP_FILE)
     if isinstance(_current, _Marker) and _current.path == path:
-        return  # a second context of this process counts on
+        return  # a second context of this process continues the count
     _current = _nothing
     if path:
         with contextlib.suppress(OSError):
@@ -47,10 +47,10 @@ def use(environ: Mapping[str, str]) -> None:
 
 
 def mark() -> None:
-    """One more step is done: a report, a question for preemption, a batch."""
+    """Counts one more step: a report, a preemption check or a batch."""
     _current()
 
 
 def is_watched() -> bool:
-    """Whether a mark does anything, for loops that would rather not call."""
+    """Returns True if a mark has an effect, so that tight loops can skip the call."""
     return _current is not _nothing

@@ -19,14 +19,16 @@ logger = logging.getLogger(__name__)
 
 
 class EarlyExitReason(Enum):
-    """Why a trial ends itself before its time."""
+    """Reason for which a trial ends itself early."""
 
     INVALID_HP = "EXITED_REASON_INVALID_HP"
     INIT_INVALID_HP = "EXITED_REASON_INIT_INVALID_HP"
 
 
 class TrainContext:
-    """``core_context.train``: only the chief reports.
+    """Reports metrics, progress and status of the trial: ``core_context.train``. Only the chief (rank 0) reports.
+
+    :func:`determined.core.init` makes it.
 
     >>> core_context.train.report_training_metrics(steps_completed=10, metrics={"loss": 0.5})  # doctest: +SKIP
     """
@@ -56,79 +58,140 @@ class TrainContext:
         """Reports averages over the batches since the last report.
 
         The report is written to the run folder before the call returns, so it survives a crash of the process while
-        the master is away. Values are numbers, strings, tensors, arrays, and lists or dictionaries of them; a tensor or
-        array with one element becomes a number.
+        the master is away. Values are numbers, strings, tensors, arrays, and lists or dictionaries of them; a tensor
+        or array with one element becomes a number.
 
         Args:
-            steps_completed: batches that the trial has trained.
+            steps_completed: number of batches that the trial has trained.
             metrics: averages by name.
             batch_metrics: the metrics of each batch, in order.
 
         Raises:
             TypeError: a value has no JSON form.
+            RuntimeError: this worker is not the chief.
             ApiError: the master refused an earlier report.
         """
         self._report("training", steps_completed, metrics, batch_metrics)
 
     def report_validation_metrics(self, steps_completed: int, metrics: Mapping[str, Any]) -> None:
-        """Reports one validation; no value may be None."""
+        """Reports the metrics of one validation. The searcher uses its metric from these reports.
+
+        Args:
+            steps_completed: number of batches that the trial has trained.
+            metrics: values by name; none may be None.
+
+        Raises:
+            ValueError: a value is None.
+            TypeError: a value has no JSON form.
+            RuntimeError: this worker is not the chief.
+            ApiError: the master refused an earlier report.
+        """
         missing = sorted(key for key, value in metrics.items() if value is None)
         if missing:
             raise ValueError(f"validation metrics without a value: {', '.join(missing)}")
         self._report("validation", steps_completed, metrics, None)
 
     def report_metrics(self, group: str, steps_completed: int, metrics: Mapping[str, Any]) -> None:
-        """Reports to a group of any name without a dot."""
+        """Reports metrics of a group of the user's own.
+
+        Args:
+            group: name of the group, not empty and without a dot; for example ``inference``.
+            steps_completed: number of batches that the trial has trained.
+            metrics: values by name.
+
+        Raises:
+            ValueError: the group's name is empty or has a dot.
+            TypeError: a value has no JSON form.
+            RuntimeError: this worker is not the chief.
+            ApiError: the master refused an earlier report.
+        """
         if not group or "." in group:
             raise ValueError(f"a metric group's name has no dot and is not empty: {group!r}")
         self._report(group, steps_completed, metrics, None)
 
     def report_progress(self, progress: float) -> None:
-        """Tells how far the trial is, 0 to 1. It does not wait, and losing one is harmless."""
+        """Reports the progress of the trial. The call does not wait, and the loss of one report is harmless.
+
+        Args:
+            progress: completed fraction of the trial, from 0 to 1.
+
+        Raises:
+            ValueError: ``progress`` is below 0 or above 1.
+            RuntimeError: this worker is not the chief.
+        """
         self._chief_only("report_progress")
         if not 0.0 <= progress <= 1.0:
             raise ValueError(f"progress lies between 0 and 1, not {progress}")
         self._shipper.put_lossy(lambda: trials.report_progress(self._session, self._trial_id, progress))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
-        """Tells why the trial ends itself."""
+        """Reports that the trial ends itself early.
+
+        Args:
+            reason: reason of the end.
+
+        Raises:
+            RuntimeError: this worker is not the chief.
+        """
         self._chief_only("report_early_exit")
         trials.report_early_exit(self._session, self._trial_id, reason.value)
 
     def get_experiment_best_validation(self) -> float | None:
-        """The searcher metric's best value over all trials of the experiment."""
+        """Returns the best value of the searcher's metric over all trials of the experiment; None if there is none yet.
+
+        Raises:
+            RuntimeError: this worker is not the chief.
+        """
         self._chief_only("get_experiment_best_validation")
         return experiments.find_best_validation(self._session, self._experiment_id)
 
     def set_status(self, status: str) -> None:
-        """A word for people about what the trial does now."""
+        """Sets a short text that describes the current activity of the trial, shown to people.
+
+        Args:
+            status: the text.
+
+        Raises:
+            RuntimeError: this worker is not the chief.
+        """
         self._chief_only("set_status")
         self._shipper.put_lossy(lambda: trials.set_runner_state(self._session, self._trial_id, status))
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Replaces the run's metadata."""
+        """Replaces the metadata of the run and returns the stored metadata.
+
+        Args:
+            metadata: values by name.
+
+        Raises:
+            RuntimeError: this worker is not the chief.
+        """
         self._chief_only("set_metadata")
         return trials.set_metadata(self._session, self._trial_id, dict(metadata))
 
     def get_metadata(self) -> dict[str, Any]:
-        """The run's metadata."""
+        """Returns the metadata of the run."""
         return trials.get_metadata(self._session, self._trial_id)
 
     def get_tensorboard_path(self) -> Path:
-        """Where event files go."""
+        """Returns the folder for event files and creates it if necessary."""
         path = self._folder / "tensorboard"
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def upload_tensorboard_files(self) -> None:
-        """Nothing is uploaded yet: event files stay in the run's folder."""
+        """Does nothing: event files stay in the run folder."""
 
     def flush(self) -> None:
         """Waits until the master has accepted all reports so far."""
         self._shipper.flush()
 
     def close(self, *, deliver: bool) -> None:
-        """Ends reporting."""
+        """Stops reporting.
+
+        Args:
+            deliver: wait until the master has accepted every report.
+        """
         try:
             self._shipper.close(deliver=deliver)
         finally:
@@ -164,7 +227,11 @@ class TrainContext:
 
 
 class DummyTrainContext(TrainContext):
-    """Off the cluster: reports are printed and kept."""
+    """The train context off the cluster: logs reports and keeps them in ``reports``.
+
+    Args:
+        folder: folder for event files, by default ``tensorboard`` in the working directory.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.reports: list[tuple[str, int, dict[str, Any]]] = []
@@ -205,5 +272,5 @@ class DummyTrainContext(TrainContext):
 
 
 def now() -> str:
-    """The time as the wire has it."""
+    """Returns the current time in the format of the API."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")

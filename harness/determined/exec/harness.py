@@ -18,11 +18,11 @@ _FRAMEWORKS = ("torch", "deepspeed", "horovod")
 
 
 class WrongKind(DeterminedError):
-    """A class that cannot be trained here."""
+    """Raised for a class that cannot be trained here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 when trained to the end or preempted; a user's exception leaves with its own traceback."""
+    """Returns 0 after complete training or preemption; an exception of the user's code propagates."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = environment.current()
     test_mode = "--test-mode" in words or bool(environ.get(environment.TEST_MODE))
@@ -49,8 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """For imports: nothing of torch is garbage. To look for some takes a fifth of its import, and then a while at each
-    full collection of the training."""
+    """Suspends garbage collection during imports and freezes their objects.
+
+    Nothing of torch is garbage. Collecting costs a fifth of its import, and then time at each full collection in
+    training.
+    """
     gc.disable()
     try:
         yield
@@ -59,8 +62,8 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def check_kind(found: Any, spec: str, environ: Mapping[str, str]) -> None:
-    """Raises WrongKind where the launch layer cannot run what was found."""
+def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
+    """Raises WrongKind if the launch layer cannot run the class."""
     from determined.pytorch import PyTorchTrial
     from determined.pytorch.deepspeed import DeepSpeedTrial
 
@@ -85,7 +88,7 @@ def check_kind(found: Any, spec: str, environ: Mapping[str, str]) -> None:
         raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
 
 
-def _train(found: Any, spec: str, *, test_mode: bool) -> int:
+def _train(found: Any, spec: str, *, test_mode: bool) -> int:  # noqa: ANN401  # a class of the user
     from determined.pytorch._legacy import run
 
     try:
@@ -94,7 +97,7 @@ def _train(found: Any, spec: str, *, test_mode: bool) -> int:
         logger.error("%s", error)
         return 1
     except DeterminedError as error:
-        # ours says what is wrong by itself; where it stands in the user's code still helps
+        # our own error explains itself, but its place in the user's code helps
         logger.error("%s", error, exc_info=error.__traceback__ is not None)
         return 1
     return 0

@@ -1,6 +1,6 @@
-"""The last boot step of a container: rendezvous, storage probe, then the entrypoint in this process's place.
+"""The last start-up step of a container: rendezvous, storage probe, then the entrypoint replaces this process.
 
-It runs under the agent's Python, after the hooks; the entrypoint gets the environment that this process was given.
+It runs under the agent's Python, after the hooks; the entrypoint gets the environment of this process.
 """
 
 import json
@@ -22,7 +22,7 @@ _TRIAL_CLASS = re.compile(r"^[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+$")
 
 
 def main() -> int:
-    """Returns only where the entrypoint cannot be started."""
+    """Runs the entrypoint. Returns only if the entrypoint cannot be started."""
     environ = environment.current()
     try:
         facts = TaskFacts.from_environment(environ)
@@ -39,9 +39,13 @@ def main() -> int:
         return process.start_failure(argv, error)
 
 
-def build(entrypoint: Any, peers: RendezvousFacts, python: str, wanted: str | None = None) -> list[str]:
-    """The argv for a configured entrypoint; a trial class becomes the launch that fits its slots, and this is said.
-    ``wanted`` is the configuration's ``legacy_launcher``."""
+def build(entrypoint: object, peers: RendezvousFacts, python: str, wanted: str | None = None) -> list[str]:
+    """Returns the argv of a configured entrypoint.
+
+    A trial class runs under the launch layer for its slots; the log says so.
+
+    ``wanted`` is the configuration's ``legacy_launcher``.
+    """
     if isinstance(entrypoint, list) and entrypoint:
         return [str(word) for word in entrypoint]
     if not isinstance(entrypoint, str) or not entrypoint.strip():
@@ -72,7 +76,7 @@ def _legacy(trial: str, peers: RendezvousFacts, python: str, wanted: str | None)
 
 
 def _has(python: str, module: str) -> bool:
-    """Whether the task's own Python finds it."""
+    """Returns True if the task's own Python finds the module."""
     look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
     try:
         return subprocess.run([python, "-c", look], stdin=subprocess.DEVNULL, check=False).returncode == 0
@@ -85,7 +89,7 @@ def _python(environ: Mapping[str, str]) -> str:
 
 
 def _meet(facts: TaskFacts, environ: Mapping[str, str]) -> RendezvousFacts:
-    """Blocks until all containers of the allocation are here."""
+    """Blocks until all containers of the allocation have started."""
     with Session(facts.master, allocation_token=facts.session_token) as session:
         answer = allocations.rendezvous(session, facts.allocation_id, facts.resources_id)
     peers = RendezvousFacts(
@@ -102,7 +106,7 @@ def _config(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _probe(environ: Mapping[str, str]) -> None:
-    """A trial whose checkpoints cannot be stored fails before it trains."""
+    """Checks the storage, so that a trial whose checkpoints cannot be stored fails before it trains."""
     storage = _config(environ).get("checkpoint_storage")
     if storage and environ.get(environment.TRIAL_ID):
         from_config(storage, environ).probe()

@@ -12,13 +12,15 @@ from determined.errors import DeterminedError
 
 
 class NoSuchClass(DeterminedError):
-    """A trial class that is not where its name says."""
+    """Raised if a trial class is not where its name says."""
 
 
-def find(spec: str) -> Any:
-    """What ``spec`` names; the class may be nested. Folders need not be packages and begin at the current folder.
+def find(spec: str) -> Any:  # noqa: ANN401  # a class of the user
+    """Returns the class that ``spec`` names; it may be nested.
 
-    Raises NoSuchClass; an exception inside the user's module passes as it is.
+    Folders begin at the current folder and need no package file.
+
+    Raises NoSuchClass; an exception inside the user's module propagates.
     """
     where, _, name = spec.rpartition(":")
     if not where or not name:
@@ -51,7 +53,7 @@ def _from_name(name: str) -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise NoSuchClass(f"there is no file {path}{'' if path.is_absolute() else f' in {os.getcwd()}'}")
-    # named as an import would name it: so a loader's workers, and who reads a checkpoint, find it again
+    # has the name of an import, so that a loader's workers and readers of a checkpoint find the class
     inside = Path(os.path.relpath(path)).with_suffix("")
     name = ".".join(inside.parts) if all(part.isidentifier() for part in inside.parts) else path.stem
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
@@ -61,7 +63,7 @@ def _from_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as for `python folder/file.py`
+    sys.path.insert(0, str(path.resolve().parent))  # modules of the same folder, as for `python folder/file.py`
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -71,7 +73,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _others(module: ModuleType) -> str:
-    """The classes that the module itself defines, as a hint."""
+    """Returns the classes that the module itself defines, as a hint."""
     own = [
         name
         for name, value in vars(module).items()

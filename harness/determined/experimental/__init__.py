@@ -1,1 +1,1 @@
-"""The Python SDK comes here."""
+"""Reserved for the Python SDK, which is not included yet."""

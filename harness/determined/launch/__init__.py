@@ -1,1 +1,1 @@
-"""Faces of the launch layers: ``python3 -m determined.launch.<layer>``."""
+"""Entry points of the launch layers under Determined's module names: ``python3 -m determined.launch.<layer>``."""

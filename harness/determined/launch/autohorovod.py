@@ -1,4 +1,4 @@
-"""Face of :mod:`determined_launch.autohorovod`."""
+"""Entry point of :mod:`determined_launch.autohorovod` under Determined's module name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Face of :mod:`determined_launch.deepspeed`."""
+"""Entry point of :mod:`determined_launch.deepspeed` under Determined's module name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Face of :mod:`determined_launch.horovod`."""
+"""Entry point of :mod:`determined_launch.horovod` under Determined's module name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Face of :mod:`determined_launch.torch_distributed`."""
+"""Entry point of :mod:`determined_launch.torch_distributed` under Determined's module name."""
 
 import sys
 

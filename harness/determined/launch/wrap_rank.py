@@ -1,4 +1,4 @@
-"""Face of :mod:`determined_launch.wrap_rank`."""
+"""Entry point of :mod:`determined_launch.wrap_rank` under Determined's module name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Runs the items of a loop so that one that fails stops no other. Used by the loops of master and agent."""
+"""Runs the items of a loop such that a failed item does not stop the others. The loops of master and agent use it."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ FORGET_SECONDS = 600.0
 
 
 class SharedFailure(Exception):
-    """A failure that concerns all items of a loop, such as a full disk. Isolation passes it on to the loop."""
+    """A failure that affects all items of a loop, such as a full disk. Isolation passes it on to the loop."""
 
 
 @dataclass
@@ -23,12 +23,12 @@ class _Failure:
 
 
 class Isolation:
-    """Catches the exceptions of single items, and leaves a failed item out until its back-off is over.
+    """Catches the exceptions of single items, and skips a failed item until its back-off is over.
 
-    A SharedFailure is no item's own: it is raised again and leaves no item out.
+    A SharedFailure belongs to no item: it is raised again and skips no item.
 
-    The back-off doubles with each failure in a row, up to MAX_BACKOFF_SECONDS. The traceback of an item is logged once;
-    it is logged again only after another exception, or after the item has worked in between.
+    The back-off doubles with each consecutive failure, up to MAX_BACKOFF_SECONDS. The traceback of an item is logged
+    once; it is logged again only after another exception, or after the item has worked in between.
     """
 
     def __init__(self, loop: str, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,12 +38,12 @@ class Isolation:
         self._failures: dict[tuple[str, object], _Failure] = {}
 
     def is_due(self, kind: str, item: object) -> bool:
-        """False while an item that failed is left out."""
+        """Returns False while a failed item is skipped."""
         failure = self._failures.get((kind, item))
         return failure is None or failure.retry_at <= self._clock()
 
     async def run(self, kind: str, item: object, work: Callable[[], Awaitable[object]]) -> bool:
-        """Awaits ``work`` unless the item is left out; True if it was done."""
+        """Awaits ``work`` unless the item is skipped; returns True if it was done."""
         if not self.is_due(kind, item):
             return False
         with self.attempt(kind, item):
@@ -51,7 +51,7 @@ class Isolation:
         return (kind, item) not in self._failures
 
     def run_now(self, kind: str, item: object, work: Callable[[], object]) -> bool:
-        """Like :meth:`run`, for work that does not wait."""
+        """Runs ``work`` like :meth:`run`, without awaiting."""
         if not self.is_due(kind, item):
             return False
         with self.attempt(kind, item):
@@ -60,7 +60,7 @@ class Isolation:
 
     @contextmanager
     def attempt(self, kind: str, item: object) -> Iterator[None]:
-        """Catches, logs and remembers what its body raises; the caller has asked :meth:`is_due` before."""
+        """Catches, logs and records the exceptions of its block; call :meth:`is_due` before."""
         try:
             yield
         except SharedFailure:
@@ -71,15 +71,15 @@ class Isolation:
             self._failures.pop((kind, item), None)
 
     def seconds_left(self) -> float | None:
-        """Seconds until the next failed item is tried again; None if there is none."""
+        """Returns the seconds until the next failed item is retried; None if there is none."""
         now = self._clock()
-        # An item that was not tried again for long is gone, or its loop has nothing more to do for it.
+        # An item without recent attempts no longer exists, or its loop has nothing to do for it.
         self._failures = {key: f for key, f in self._failures.items() if now - f.retry_at < FORGET_SECONDS}
         left = [f.retry_at - now for f in self._failures.values() if f.retry_at > now]
         return min(left, default=None)
 
     def soonest(self, *waits: float | None) -> float | None:
-        """The least of ``waits`` and :meth:`seconds_left`; None if there is nothing to wait for."""
+        """Returns the least of ``waits`` and :meth:`seconds_left`; None if there is nothing to wait for."""
         return min((wait for wait in (*waits, self.seconds_left()) if wait is not None), default=None)
 
     def _note(self, kind: str, item: object, error: Exception) -> None:

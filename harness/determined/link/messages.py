@@ -1,12 +1,12 @@
 """Messages between master and agent over the websocket, as JSON text frames.
 
-Level-triggered: the master sends the *whole* wish for an agent, the agent answers with the *whole* truth. A lost
-message is repaired by the next one; a restart of either side is no special case. See docs/agent-protocol.md.
+Level-triggered: the master sends the *whole* desired state of an agent, the agent answers with its *whole* reported
+state. The next message repairs a lost one; a restart of either side is no special case. See docs/agent-protocol.md.
 
-Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>``, sends
-:class:`Hello`; the master answers :class:`Welcome` or :class:`Refuse` and closes. Then the agent sends :class:`Truth`
-whenever something changed (and at least every ``heartbeat_seconds``), the master sends :class:`Wish` whenever the wish
-changed and once after each Welcome.
+Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>`` and sends
+:class:`Hello`; the master answers :class:`Welcome`, or :class:`Refuse` and closes. Then the agent sends
+:class:`ReportedState` after every change (and at least every ``heartbeat_seconds``), and the master sends
+:class:`DesiredState` after every change and once after each Welcome.
 """
 
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from determined.states import ContainerState
 
 PROTOCOL = 1
-"""The version spoken here; a master speaks this one and the one before."""
+"""Protocol version; a master supports this one and the one before."""
 
 
 class _Message(BaseModel):
@@ -24,7 +24,7 @@ class _Message(BaseModel):
 
 
 class SlotFacts(_Message):
-    """One slot of an agent. ``id`` is the device index, stable over restarts."""
+    """One slot of an agent. ``id`` is the device index, which is stable over restarts."""
 
     id: int
     type: Literal["cpu", "cuda", "rocm"] = "cpu"
@@ -33,7 +33,7 @@ class SlotFacts(_Message):
 
 
 class RankExit(_Message):
-    """How one worker process inside a container ended, as its wrapper wrote it down."""
+    """The end of one worker process inside a container, as its wrapper recorded it."""
 
     rank: int
     code: int | None = None
@@ -41,16 +41,16 @@ class RankExit(_Message):
     host: str = ""
     last_lines: list[str] = Field(default_factory=list)
     time: float = 0.0
-    """When it ended, in seconds since the epoch; 0 from a wrapper that did not note it."""
+    """End time in seconds since the epoch; 0 if the wrapper did not record it."""
     cause: str = ""
-    """``out_of_memory`` or ``hang`` where the wrapper could tell."""
+    """``out_of_memory`` or ``hang`` if the wrapper detected one of them."""
 
 
 class ContainerExit(_Message):
-    """How a container ended.
+    """The end of a container.
 
-    ``kind``: ``exited`` (by itself, ``code`` or ``signal`` say how), ``killed`` (because the master wished it stopped),
-    ``failed_to_start`` (the task's or user's fault: bad context, bad mount, no such environment; ``message`` says),
+    ``kind``: ``exited`` (by itself, with ``code`` or ``signal``), ``killed`` (because the master wanted it stopped),
+    ``failed_to_start`` (caused by the task or its user: bad context, bad mount, no such environment; see ``message``),
     ``system`` (agent, engine or shim failed; not the task's fault).
     """
 
@@ -62,7 +62,7 @@ class ContainerExit(_Message):
 
 
 class ReportedContainer(_Message):
-    """One container as its agent sees it."""
+    """The state of one container as its agent sees it."""
 
     container_id: str
     allocation_id: str
@@ -70,7 +70,7 @@ class ReportedContainer(_Message):
     address: str = "127.0.0.1"
     exit: ContainerExit | None = None
     output_done: bool = False
-    """True when the container has ended and every byte of its output was acknowledged."""
+    """True after the container has ended and every byte of its output was acknowledged."""
 
 
 class Hello(_Message):
@@ -83,16 +83,16 @@ class Hello(_Message):
     slots: list[SlotFacts]
     containers: list[ReportedContainer] = Field(default_factory=list)
     master_epoch: int = 0
-    """The newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
+    """Newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
     cluster_id: str = ""
-    """The cluster whose epoch that is; empty where the agent has obeyed none yet."""
+    """Cluster of that epoch; empty if the agent has obeyed none yet."""
     draining: str = ""
 
 
 class ReportedState(_Message):
     kind: Literal["truth"] = "truth"
     wish_sequence: int = 0
-    """The newest wish that this truth has taken into account."""
+    """Sequence number of the newest desired state that this report takes into account."""
     containers: list[ReportedContainer]
 
 
@@ -104,7 +104,7 @@ class ContextRef(_Message):
 
 
 class ContainerSpec(_Message):
-    """All that an agent needs to start a container; it asks for nothing else but the context's bytes."""
+    """All data that an agent needs to start a container, except for the content of the context."""
 
     task_id: str
     task_type: str = "TRIAL"
@@ -112,26 +112,26 @@ class ContainerSpec(_Message):
     rank: int = 0
     slots: list[int]
     environment: dict[str, str]
-    """Set by the master: ``DET_*`` and the ports; wins over everything."""
+    """Variables of the master: ``DET_*`` and the ports; they override all others."""
     user_environment: list[str] = Field(default_factory=list)
     """``NAME=VALUE`` in order; may not override ``environment``."""
     entrypoint: str | list[str]
     image: str | None = None
-    """``venv:PATH`` chooses a Python environment; anything else is ignored with a warning by the process driver."""
+    """``venv:PATH`` selects a Python environment; the process driver ignores other values with a warning."""
     harness: Literal["auto", "ours", "installed"] = "auto"
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     proxy_ports: list[int] = Field(default_factory=list)
-    """Ports at which the task is to be reached."""
+    """Ports at which the task is reachable."""
     startup_hook: str = ""
     """Text of the pool's hook; sourced before the user's."""
     ignored: list[str] = Field(default_factory=list)
-    """Names of configured things that this driver ignores; each one warning line in the log."""
+    """Settings that this driver ignores; the log has a warning for each."""
 
 
 class DesiredContainer(_Message):
-    """One container as the master wants it. ``stopped`` kills at once; a graceful end is asked of the task itself."""
+    """One container as the master wants it. ``stopped`` kills immediately; the task itself handles a graceful end."""
 
     container_id: str
     allocation_id: str
@@ -153,12 +153,15 @@ class Refuse(_Message):
     kind: Literal["refuse"] = "refuse"
     reason: str
     final: bool = False
-    """True: do not try again with these settings."""
+    """True if another attempt with these settings is useless."""
 
 
 class DesiredState(_Message):
-    """Every container that the master knows on this agent. One that the agent has and the wish lacks is to be
-    stopped if it runs, and forgotten once it has ended and its output was acknowledged."""
+    """All containers that the master knows on this agent.
+
+    A container that only the agent has is stopped if it runs, and forgotten once it has ended and its output was
+    acknowledged.
+    """
 
     kind: Literal["wish"] = "wish"
     master_epoch: int
@@ -179,7 +182,7 @@ class OutputLine(_Message):
     timestamp: float
     log: str
     level: str = ""
-    """``INFO`` … without prefix; empty when the line named none."""
+    """``INFO`` … without prefix; empty if the line has none."""
     rank_id: int | None = None
     stdtype: Literal["stdout", "stderr"] = "stdout"
     source: Literal["task", "agent"] = "task"
@@ -188,8 +191,8 @@ class OutputLine(_Message):
 class OutputBatch(_Message):
     """``POST /detent/agents/{agent_id}/output``: lines of one container from byte ``start`` to byte ``end``.
 
-    The master stores lines and offset in one transaction and answers :class:`OutputAck`. Where ``start`` is not what it
-    has committed, nothing is stored and the answer says where to go on.
+    The master stores lines and offset in one transaction and answers :class:`OutputAck`. If ``start`` is not the
+    committed offset, nothing is stored, and the answer has the offset to continue from.
     """
 
     container_id: str

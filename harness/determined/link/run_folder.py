@@ -1,7 +1,7 @@
-"""The folder that holds one container's run on its agent: what lies where, under which format number.
+"""The folder of one container's run on its agent: the paths of its files and the format number.
 
-An agent that was restarted knows its containers by these folders alone, so an agent reads every earlier format. The
-shim is told each path in its order file and imports nothing from here.
+A restarted agent knows its containers only by these folders, so an agent reads every earlier format. The shim receives
+each path in its order file and imports nothing from here.
 """
 
 import json
@@ -14,7 +14,7 @@ from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
 FORMAT = 1
-"""Raised when a name or a meaning below changes."""
+"""Format number; increased after every change of a name or a meaning below."""
 
 READABLE = frozenset({1})
 MAX_RECORD_BYTES = 64 << 20
@@ -22,68 +22,71 @@ MAX_RECORD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One container's folder. It is private to its user (0700), since the order file holds the task's secrets."""
+    """The folder of one container. It is private to its user (0700) because the order file has the task's secrets."""
 
     path: Path
 
     @property
     def record(self) -> Path:
-        """What the master wished and what the agent decided; written before anything else."""
+        """Returns the path of the desired container and the agent's decisions; written before anything else."""
         return self.path / "record.json"
 
     @property
     def order(self) -> Path:
-        """What the shim is to do; where it is missing, no process was ever started."""
+        """Returns the path of the shim's order; if it is missing, no process was ever started."""
         return self.path / "shim.json"
 
     @property
     def lock(self) -> Path:
-        """Locked by the shim for as long as it lives."""
+        """Returns the path of the file that the shim locks while it lives."""
         return self.path / "shim.lock"
 
     @property
     def pid(self) -> Path:
-        """``{pid, started}`` of the shim, ``started`` in clock ticks since boot, so that a reused pid is told apart."""
+        """Returns the path of ``{pid, started}`` of the shim.
+
+        ``started``, in clock ticks since boot, detects a reused pid.
+        """
         return self.path / "shim.pid"
 
     @property
     def shim_log(self) -> Path:
-        """What the shim itself complained about."""
+        """Returns the path of the shim's own error output."""
         return self.path / "shim.log"
 
     @property
     def stop(self) -> Path:
-        """Exists from the moment on at which the master's wish to stop was heard."""
+        """Returns the path of a file that exists after the master has requested a stop."""
         return self.path / "stop"
 
     @property
     def exit(self) -> Path:
-        """How the task ended; the last file that the shim writes."""
+        """Returns the path of the task's exit record, the last file that the shim writes."""
         return self.path / "exit.json"
 
     @property
     def wake(self) -> Path:
-        """A fifo: a byte in it says that there is new output."""
+        """Returns the path of a fifo; a byte in it announces new output."""
         return self.path / "wake"
 
     @property
     def output(self) -> Path:
-        """Segments of framed output, each named by the offset at which it begins."""
+        """Returns the folder of the output's segments, each named by its first offset."""
         return self.path / "output"
 
     @property
     def acknowledged(self) -> Path:
-        """The offset up to which the master has the output; a hint, the master's own word counts."""
+        """Returns the path of the acknowledged offset; only a hint, the master's own value counts."""
         return self.path / "acknowledged"
 
     @property
     def root(self) -> Path:
-        """Where a private root file system is put together, seen in the task's mount namespace only."""
+        """Returns the folder for a private root file system, visible only in the task's mount namespace."""
         return self.path / "root"
 
     @property
     def run(self) -> Path:
-        """The task's ``DET_RUN_DIR``."""
+        """Returns the task's ``DET_RUN_DIR``."""
         return self.path / "run"
 
     @property
@@ -96,7 +99,7 @@ class RunFolder:
 
     @property
     def exits(self) -> Path:
-        """``rank-N.json`` of every worker that has ended."""
+        """Returns the folder of ``rank-N.json`` for every worker that has ended."""
         return self.run / "exits"
 
     @property
@@ -105,16 +108,16 @@ class RunFolder:
 
     @property
     def reports(self) -> Path:
-        """Metric reports that the task has not sent yet, one JSON object per line."""
+        """Returns the path of the unsent metric reports, one JSON object per line."""
         return self.spool / "metrics.jsonl"
 
     @property
     def reports_sent(self) -> Path:
-        """The offset in ``reports`` up to which the master has accepted them, in 20 digits."""
+        """Returns the path of the offset in ``reports`` up to which the master has accepted them, in 20 digits."""
         return self.spool / "metrics.sent"
 
     def make(self) -> None:
-        """Makes the folders and the fifo; what is there already stays."""
+        """Creates the folders and the fifo; existing ones stay."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.output, self.run, self.info, self.workdir, self.exits, self.spool):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -122,7 +125,7 @@ class RunFolder:
             os.mkfifo(self.wake, 0o600)
 
     def read_record(self) -> dict[str, Any]:
-        """The record. Raises OSError, or ValueError for a broken record or one of a format not readable here."""
+        """Returns the record. Raises OSError, or ValueError for a broken record or an unreadable format."""
         value = json.loads(read_regular(self.record, MAX_RECORD_BYTES))
         if not isinstance(value, dict) or value.get("format") not in READABLE:
             raise ValueError(f"{self.record} is of no format that this agent can read")

@@ -1,14 +1,14 @@
-"""Chooses what a clean-up removes: what is too old, and the oldest of what is too much."""
+"""Selects the files that a clean-up removes: those that are too old, and the oldest beyond a total size."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 MIN_AGE_SECONDS = 600.0
-"""Nothing younger is removed, however much there is: its user may just be about to name it."""
+"""Minimum age in seconds of removed files: a younger one may be about to get a reference."""
 
 
 class Entry(NamedTuple):
-    """A file or folder that nothing names. ``changed`` in seconds since the epoch."""
+    """A file or folder without a reference. ``changed`` in seconds since the epoch."""
 
     name: str
     changed: float

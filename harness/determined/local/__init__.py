@@ -1,4 +1,4 @@
-"""``--local``: the same configuration and context, run on this machine without a master."""
+"""``--local``: runs the same configuration and context on this machine without a master."""
 
 from determined.local.run import run_local
 

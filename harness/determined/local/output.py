@@ -1,4 +1,4 @@
-"""A child's output, passed on as it comes, with the paths that the user knows; its last traceback kept."""
+"""Forwards a child's output with the paths that the user knows, and keeps its last traceback."""
 
 import re
 from collections import deque
@@ -11,14 +11,14 @@ KEPT = 2000
 
 
 class Output:
-    """Lines of one stream. ``rename`` maps the working copy's paths back to the user's own."""
+    """Lines of one stream. ``rename`` maps the working copy's paths to the user's own."""
 
     def __init__(self, rename: Callable[[str], str]) -> None:
         self._rename = rename
         self.last: deque[str] = deque(maxlen=KEPT)
 
     def pump(self, source: IO[bytes], target: IO[str]) -> None:
-        """Until the child closes it."""
+        """Forwards lines until the child closes the stream."""
         for raw in iter(source.readline, b""):
             line = self._rename(raw.decode("utf-8", "replace"))
             self.last.append(line.rstrip("\n"))
@@ -27,7 +27,7 @@ class Output:
 
 
 def find_failure(lines: "deque[str] | list[str]", folder: str) -> str | None:
-    """``file:line: error`` of the last traceback, by its innermost frame in the user's ``folder``.
+    """Returns ``file:line: error`` of the last traceback, from its innermost frame in the user's ``folder``.
 
     >>> find_failure(['Traceback (most recent call last):', '  File "ctx/a.py", line 3, in f', 'ValueError: no'], "ctx")
     'ctx/a.py:3: ValueError: no'

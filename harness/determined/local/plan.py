@@ -18,7 +18,7 @@ _HARNESS = "determined.exec.harness"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start. ``stripped`` names the launch layers that were left out; ``is_trial`` means a trial class."""
+    """The process to start. ``stripped`` names the omitted launch layers; ``is_trial`` is True for a trial class."""
 
     argv: tuple[str, ...]
     stripped: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Plan:
 
 
 def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Plan:
-    """Raises ConfigError for launch arguments that the cluster would refuse as well.
+    """Returns the plan. Raises ConfigError for launch arguments that the cluster would refuse as well.
 
     >>> make("nice python3 -m determined.launch.torch_distributed --trial m:C", python="py", test_mode=True).argv
     ('sh', '-c', 'nice py -m determined.exec.harness --test-mode m:C')
@@ -43,7 +43,7 @@ def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Pl
 
 
 def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
-    """Only the commands that start a layer are rewritten, word by word, so that quotes and variables stay."""
+    """Rewrites only the commands that start a layer, word by word, so that quotes and variables stay."""
     parts: list[str] = []
     layers: list[str] = []
     is_trial = False
@@ -80,7 +80,7 @@ def _trial(python: str, name: str, test_mode: bool) -> list[str]:
 
 
 def _layer_at(words: Sequence[str]) -> tuple[int, int] | None:
-    """Where the Python that starts a layer stands, and where its ``-m``; arguments of a script are no layer."""
+    """Returns the positions of the Python that starts a layer and of its ``-m``; arguments of a script are no layer."""
     for index, (flag, module) in enumerate(itertools.pairwise(words)):
         if flag != "-m" or not module.startswith(_LAYER):
             continue
@@ -93,7 +93,7 @@ def _layer_at(words: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _commands(line: str) -> Iterator[str]:
-    """The commands of a shell line and the operators between them; joined they are the line."""
+    """Returns the commands of a shell line and the operators between them; their concatenation is the line."""
     begin = 0
     for index, character in _unquoted(line):
         is_redirection = character == "&" and (
@@ -107,7 +107,7 @@ def _commands(line: str) -> Iterator[str]:
 
 
 def _words(command: str) -> list[str]:
-    """Words with their quotes."""
+    """Returns the words of a command with their quotes."""
     blanks = [index for index, character in _unquoted(command) if character in " \t"]
     edges = [-1, *blanks, len(command)]
     words = (command[start + 1 : end] for start, end in itertools.pairwise(edges))
@@ -115,7 +115,7 @@ def _words(command: str) -> list[str]:
 
 
 def _unquoted(line: str) -> Iterator[tuple[int, str]]:
-    """The characters that mean something to the shell."""
+    """Yields the characters that have a meaning to the shell."""
     quote = ""
     skip = False
     for index, character in enumerate(line):

@@ -1,4 +1,4 @@
-"""Finds the Python of a local run, and what it has installed."""
+"""Finds the Python of a local run and its installed packages."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ VENV = "venv:"
 
 
 def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> str:
-    """``--python``, then a ``venv:`` image, then ``$VIRTUAL_ENV``, then this one."""
+    """Returns ``--python``, else a ``venv:`` image, else ``$VIRTUAL_ENV``, else this Python."""
     if named:
         found = shutil.which(named)
         if found is None:
@@ -31,7 +31,7 @@ def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> 
 
 
 def link_harness(folder: Path) -> Path:
-    """A folder with our in-task packages and nothing else, so that no dependency of ours leaks into the trial."""
+    """Creates a folder with our in-task packages only, so that none of our dependencies is visible to the trial."""
     import determined
     import determined_launch
 

@@ -1,4 +1,4 @@
-"""``det experiment create --local``: the same configuration and context, run here without a master."""
+"""``det experiment create --local``: runs the same configuration and context here without a master."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def run_local(
     follow_links: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
-    """0 where the trial ended well, 1 where it did not. Raises ConfigError and ContextError before anything runs."""
+    """Returns 0 if the trial succeeded, else 1. Raises ConfigError and ContextError before the trial starts."""
     with tempfile.TemporaryDirectory(prefix="det-local-") as scratch:
         config = _checked(check(text, name=name, defaults=[_storage(Path(scratch), test_mode)]))
         packed = pack(context, includes, follow_links=follow_links)
@@ -82,7 +82,7 @@ def _run(
         if environment.is_too_long(name, variables[name]):
             environment.move_to_file(variables, name, scratch)
     if "deepspeed" in planned.stripped:
-        variables[environment.USE_DEEPSPEED] = "1"  # one process stands for its workers: the same trials run there
+        variables[environment.USE_DEEPSPEED] = "1"  # one process replaces the workers: the same trials run in it
     code, failure = _child(planned.argv, variables, workdir, context)
     what = "test" if test_mode else "trial"
     if code == 0:
@@ -131,7 +131,7 @@ def _variables(
     )
     if test_mode:
         result[LOCAL_TEST_MODE] = result[environment.TEST_MODE] = "1"
-        # Checkpoints of a script that names no storage go below this; a test leaves nothing behind.
+        # Checkpoints of a script without a storage are stored below this; a test leaves no files.
         result["XDG_DATA_HOME"] = str(scratch / "data")
     folder = Path(program).parent
     result["PATH"] = f"{folder}{os.pathsep}{result.get('PATH', os.defpath)}"
@@ -145,7 +145,7 @@ def _variables(
 
 
 def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path) -> tuple[int, str | None]:
-    """Exit code and, where it can be told, the user's own line at fault."""
+    """Returns the exit code and, if it is known, the line of the user's code that failed."""
     shown = str(context).rstrip("/") or "/"
 
     def rename(line: str) -> str:
@@ -165,7 +165,7 @@ def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, contex
         other.join()
         code = child.wait()
     except KeyboardInterrupt:
-        child.wait()  # the terminal has told the child as well
+        child.wait()  # the terminal has sent the signal to the child as well
         raise
     finally:
         child.stdout.close()

@@ -1,4 +1,4 @@
-"""Keeps the training state in checkpoints and brings it back."""
+"""Saves the training state in checkpoints and restores it."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """Saves and restores one trial; ``saved_at`` is the step of the newest checkpoint."""
+    """Saves and restores one trial. ``saved_at`` is the step of the newest checkpoint."""
 
     def __init__(
         self,
@@ -36,7 +36,10 @@ class Checkpointer:
         self.uuid: str | None = None
 
     def save(self, extras: Extras | None = None) -> None:
-        """Stores everything; with ``extras`` callbacks and reducers as they were then. No random stream moves."""
+        """Saves the whole state without advancing a random stream.
+
+        ``extras`` replaces the state of callbacks and reducers.
+        """
         mine = self._state.rank_parts(extras or self._state.extras())
         with _rng.untouched():
             uuid = self._store(mine)
@@ -45,7 +48,7 @@ class Checkpointer:
                 callback.on_checkpoint_upload_end(uuid)
 
     def load(self, uuid: str) -> None:
-        """Brings back the whole state; from another trial's checkpoint the weights alone."""
+        """Restores the whole state; from another trial's checkpoint only the weights."""
         context = self._context
         with context._core.checkpoint.restore_path(uuid) as path:
             own = json.loads((path / _saving.LOAD_FILE).read_text(encoding="utf-8"))
@@ -72,7 +75,10 @@ class Checkpointer:
         logger.info("continuing from checkpoint %s after %d batches", uuid, self.saved_at)
 
     def round_trip(self) -> None:
-        """Reads the newest checkpoint back and removes it: what a test of the trial wants to know."""
+        """Reads the newest checkpoint back and removes it.
+
+        Test mode uses this to check that the state can be restored.
+        """
         if self.uuid is None:
             raise RuntimeError("no checkpoint was stored")
         self.load(self.uuid)
@@ -80,13 +86,13 @@ class Checkpointer:
             self._context._core.checkpoint.delete(self.uuid)
 
     def restore_streams(self) -> None:
-        """The last thing before training: whatever was drawn while setting up does not count."""
+        """Restores the random streams. Runs last before training, so that draws during the set-up have no effect."""
         if self._streams is not None:
             _rng.restore(self._streams)
             self._streams = None
 
     def _store(self, mine: bytes) -> str:
-        """All in one file of the chief's; the parts of the ranks are gathered into it."""
+        """Writes everything into one file on the chief, which gathers the parts of all ranks."""
         distributed = self._context.distributed
         ranks = distributed.gather(mine)
         checkpoint: dict[str, Any] = {}
@@ -115,7 +121,7 @@ class Checkpointer:
         self._state.load_common(checkpoint)
 
     def _rank_data(self, path: Path, checkpoint: dict[str, Any]) -> bytes | None:
-        """This rank's parts; ``None`` where the checkpoint is of another number of ranks."""
+        """Returns this rank's parts; None if the checkpoint was written by another number of ranks."""
         ranks: list[bytes] = checkpoint["ranks"]
         return ranks[self._context.distributed.rank] if len(ranks) == self._context.distributed.size else None
 

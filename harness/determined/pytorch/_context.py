@@ -1,4 +1,4 @@
-"""``PyTorchTrialContext``: wraps models and optimizers, gives hyperparameters and rank."""
+"""``PyTorchTrialContext``: wraps models and optimizers and provides hyperparameters and ranks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -17,7 +17,10 @@ ClipGrads = Callable[[Iterable[torch.Tensor]], Any]
 
 
 class PyTorchTrialContext(TrialContext):
-    """Made by :func:`determined.pytorch.init`; a trial keeps it and wraps its parts with it."""
+    """The context of a :class:`PyTorchTrial`: wraps its models, optimizers and schedulers.
+
+    :func:`determined.pytorch.init` makes it.
+    """
 
     def __init__(
         self,
@@ -44,16 +47,24 @@ class PyTorchTrialContext(TrialContext):
             self._averaging = DDPSync(self.device)
 
     def wrap_model(self, model: nn.Module) -> nn.Module:
-        """Moves the model to this slot's device; with several slots its gradients are averaged over them."""
+        """Moves the model to this slot's device and returns it. With several slots, gradients are averaged over them.
+
+        Args:
+            model: the model; use the returned object instead of it.
+        """
         model = self._averaging.model(model.to(self.device))
         self.models.append(model)
         return model
 
     def wrap_optimizer(self, optimizer: Optimizer, backward_passes_per_step: int = 1) -> Optimizer:
-        """Makes the optimizer's state part of checkpoints.
+        """Makes the optimizer's state part of checkpoints and returns the optimizer to use.
 
-        ``backward_passes_per_step`` says how often ``backward`` is called in a batch; any number works. Use what is
-        returned: under horovod it is another object.
+        Args:
+            optimizer: the optimizer; under horovod the returned object is another one.
+            backward_passes_per_step: number of ``backward`` calls per batch.
+
+        Raises:
+            ValueError: ``backward_passes_per_step`` is below 1.
         """
         if backward_passes_per_step < 1:
             raise ValueError("backward_passes_per_step is at least 1")
@@ -62,16 +73,32 @@ class PyTorchTrialContext(TrialContext):
         self.optimizers.append(wrapped)
         return wrapped
 
-    def wrap_lr_scheduler(self, lr_scheduler: Any, step_mode: LRScheduler.StepMode, frequency: int = 1) -> LRScheduler:
-        """The trainer steps it as ``step_mode`` says; its state is part of checkpoints."""
+    def wrap_lr_scheduler(
+        self, lr_scheduler: object, step_mode: LRScheduler.StepMode, frequency: int = 1
+    ) -> LRScheduler:
+        """Makes the scheduler's state part of checkpoints; the trainer steps the scheduler.
+
+        Args:
+            lr_scheduler: a scheduler of torch, or an object with the same methods.
+            step_mode: selects when the trainer calls ``step``.
+            frequency: number of batches, epochs or optimizer steps per call of ``step``.
+
+        Raises:
+            ValueError: ``frequency`` is below 1.
+        """
         wrapped = LRScheduler(lr_scheduler, step_mode, frequency)
         self.lr_schedulers.append(wrapped)
         return wrapped
 
-    def wrap_scaler(self, scaler: Any) -> Any:
-        """Makes a gradient scaler's state part of checkpoints.
+    def wrap_scaler(self, scaler: object) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
+        """Makes a gradient scaler's state part of checkpoints and returns the scaler.
 
-        Give it to ``step_optimizer`` too, and call its ``update()`` after the steps of a batch.
+        Args:
+            scaler: the scaler. Pass it to :meth:`step_optimizer` too, and call its ``update()`` after the steps of a
+                batch.
+
+        Raises:
+            RuntimeError: ``context.experimental.use_amp()`` has made a scaler.
         """
         if self._amp_scaler is not None:
             raise RuntimeError("context.experimental.use_amp() has a gradient scaler of its own: use one of the two")
@@ -79,11 +106,20 @@ class PyTorchTrialContext(TrialContext):
         return scaler
 
     def configure_apex_amp(
-        self, models: Any, optimizers: Any = None, enabled: bool = True, opt_level: str = "O1", **_: Any
-    ) -> Any:
-        """Raises NotImplementedError: NVIDIA has given up ``apex.amp``, and torch has taken its place.
+        self, models: object, optimizers: object = None, enabled: bool = True, opt_level: str = "O1", **_: object
+    ) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
+        """Raises NotImplementedError because NVIDIA no longer maintains ``apex.amp``; use torch's mixed precision.
 
-        Returns what it got, as apex does, if mixed precision is switched off by ``enabled`` or ``opt_level="O0"``.
+        With mixed precision switched off it returns its arguments, as apex does.
+
+        Args:
+            models: one model or a list of models.
+            optimizers: one optimizer or a list of optimizers.
+            enabled: False switches mixed precision off.
+            opt_level: ``O0`` switches mixed precision off.
+
+        Raises:
+            NotImplementedError: mixed precision is not switched off.
         """
         if enabled and opt_level != "O0":
             raise NotImplementedError(
@@ -100,11 +136,18 @@ class PyTorchTrialContext(TrialContext):
         retain_graph: bool | None = None,
         create_graph: bool = False,
     ) -> None:
-        """Like ``loss.backward``; under ``context.experimental.use_amp()`` of the scaled loss."""
+        """Computes gradients like ``loss.backward``; after ``context.experimental.use_amp()`` it scales the loss.
+
+        Args:
+            loss: the loss, usually a tensor with one element.
+            gradient: gradient of the loss, of the loss's shape; needed if the loss has more than one element.
+            retain_graph: keep the graph for another backward pass.
+            create_graph: build a graph of the gradients.
+        """
         if self._amp_scaler is None:
             torch.autograd.backward(loss, gradient, retain_graph=retain_graph, create_graph=create_graph)
             return
-        with torch.autocast(self.device.type, enabled=False):  # backward uses the types that forward has chosen
+        with torch.autocast(self.device.type, enabled=False):  # backward uses the data types of the forward pass
             torch.autograd.backward(
                 self._amp_scaler.scale(loss), gradient, retain_graph=retain_graph, create_graph=create_graph
             )
@@ -114,16 +157,19 @@ class PyTorchTrialContext(TrialContext):
         optimizer: torch.optim.Optimizer,
         clip_grads: ClipGrads | None = None,
         auto_zero_grads: bool = True,
-        scaler: Any = None,
+        scaler: Any = None,  # noqa: ANN401  # scalers and models of several torch versions
     ) -> None:
-        """One step, in every ``aggregation_frequency``-th batch; in the others gradients go on adding up.
+        """Steps the optimizer in every ``aggregation_frequency``-th batch; in the other batches gradients accumulate.
 
         Args:
             optimizer: an optimizer that ``wrap_optimizer`` returned.
-            clip_grads: gets the optimizer's parameters and clips their gradients, which are unscaled by then.
+            clip_grads: receives the optimizer's parameters and clips their gradients, which are unscaled by then.
             auto_zero_grads: set the gradients to zero after the step.
             scaler: the gradient scaler, if the loss was scaled. The trial may have called
                 ``scaler.unscale_(optimizer)`` before, and calls ``scaler.update()`` afterwards.
+
+        Raises:
+            RuntimeError: ``context.experimental.use_amp()`` has made another scaler.
         """
         if (self._batch + 1) % self._aggregation:
             return
@@ -156,10 +202,14 @@ class PyTorchTrialContext(TrialContext):
             self._amp_scaler.update()
 
     def autocast_forward_pass(self, to_wrap: nn.Module) -> nn.Module:
-        """Runs the model's forward pass in mixed precision."""
+        """Makes the model's forward pass run in mixed precision and returns the model.
+
+        Args:
+            to_wrap: the model; its ``forward`` is replaced.
+        """
         inner = to_wrap.forward
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(*args: object, **kwargs: object) -> Any:  # noqa: ANN401  # scalers and models of several torch versions
             with torch.autocast(self.device.type):
                 return inner(*args, **kwargs)
 
@@ -167,27 +217,31 @@ class PyTorchTrialContext(TrialContext):
         return to_wrap
 
     def get_global_batch_size(self) -> int:
-        """The hyperparameter ``global_batch_size``: records in a step over all slots."""
+        """Returns the hyperparameter ``global_batch_size``: records per step over all slots."""
         return int(self.get_hparam("global_batch_size"))
 
     def get_per_slot_batch_size(self) -> int:
-        """Records in a step of one slot."""
+        """Returns the number of records per step of one slot.
+
+        Raises:
+            InvalidHP: ``global_batch_size`` is smaller than the number of slots.
+        """
         size = self.get_global_batch_size() // self.distributed.size
         if size < 1:
             raise InvalidHP(f"global_batch_size is smaller than the {self.distributed.size} slots")
         return size
 
 
-def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:
+def _unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> None:  # noqa: ANN401  # scalers and models of several torch versions
     """Unscales the optimizer's gradients, unless the trial has done so in this batch."""
     try:
         scaler.unscale_(optimizer)
     except RuntimeError as error:
-        # the scaler has no public way to ask; after a step without update() it raises another text
+        # the scaler has no public query; after a step without update() its text differs
         if "has already been called" not in str(error):
             raise
 
 
 def parameters(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:
-    """All parameters of an optimizer in their order."""
+    """Returns all parameters of an optimizer in order."""
     return (parameter for group in optimizer.param_groups for parameter in group["params"])

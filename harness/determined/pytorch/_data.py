@@ -1,8 +1,8 @@
-"""Training data by number: what batch ``b`` of epoch ``e`` holds depends on the seed and these two alone.
+"""Training data by position: batch ``b`` of epoch ``e`` depends only on the seed, ``e`` and ``b``.
 
-Shuffle, augmentation and whatever else a dataset draws come from streams seeded for that batch, in a loader's worker as
-in this process, whose own streams are left alone. So a position in the data is a number, nothing is replayed on resume
-and the number of workers does not matter.
+Shuffling, augmentation and every other random draw of a dataset use streams that are seeded for one batch, both in a
+loader's workers and in this process, whose own streams stay unchanged. A position in the data is therefore a number: a
+resumed trial replays nothing, and the number of workers has no effect.
 """
 
 import math
@@ -23,7 +23,28 @@ _AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
 
 
 class DataLoader:
-    """Like ``torch.utils.data.DataLoader``, sharded over the slots and resumable at any batch.
+    """A data loader like ``torch.utils.data.DataLoader`` that is sharded over the slots and can resume at any batch.
+
+    Args:
+        dataset: a dataset with ``__getitem__`` and ``__len__``.
+        batch_size: records per batch of one slot.
+        shuffle: shuffle the records in each epoch.
+        sampler: yields indexes of records; excludes ``shuffle``.
+        batch_sampler: yields lists of indexes; excludes ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        num_workers: number of worker processes; 0 loads in this process.
+        collate_fn: makes a batch from a list of records.
+        pin_memory: copy batches into page-locked memory.
+        drop_last: leave out a last batch that is not full.
+        timeout: seconds to wait for a batch of a worker; 0 waits for ever.
+        worker_init_fn: runs in each worker at its start, with the number of the worker.
+        multiprocessing_context: how workers are started.
+        generator: accepted for compatibility and ignored; the trial's seed determines the order.
+        prefetch_factor: batches that each worker loads ahead.
+        persistent_workers: keep the workers from one epoch to the next.
+
+    Raises:
+        TypeError: ``dataset`` is an IterableDataset.
+        ValueError: two arguments exclude each other, or ``batch_size`` is below 1.
 
     >>> loader = DataLoader(range(10), batch_size=4)
     >>> len(loader)
@@ -32,7 +53,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Any,  # noqa: ANN401  # only the dataset's author knows its records
         batch_size: int | None = 1,
         shuffle: bool = False,
         sampler: Iterable[int] | None = None,
@@ -43,8 +64,8 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
+        multiprocessing_context: Any = None,  # noqa: ANN401  # only the dataset's author knows its records
+        generator: Any = None,  # noqa: ANN401  # only the dataset's author knows its records
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -80,7 +101,7 @@ class DataLoader:
             }
 
     def __len__(self) -> int:
-        """Batches in one pass over the data, over all slots."""
+        """Returns the number of batches of all slots in one epoch."""
         if self.batch_sampler is not None:
             return len(self.batch_sampler)  # type: ignore[arg-type]
         count = len(self.sampler if self.sampler is not None else self.dataset)  # type: ignore[arg-type]
@@ -88,7 +109,7 @@ class DataLoader:
         return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
-        """One pass in order of epoch 0, for a look at the data outside of training."""
+        """Yields the batches of epoch 0, for inspecting the data outside of training."""
         return Batches(self, seed=0, rank=0, size=1, repeat=False).epoch(0)
 
 
@@ -96,17 +117,17 @@ class Data(Protocol):
     """The batches of one slot."""
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Returns the number of batches in an epoch."""
         ...
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
-        """The batches of ``epoch`` from number ``start`` on."""
+        """Yields the batches of ``epoch`` from number ``start`` on."""
         ...
 
 
 @dataclass
 class _Plan:
-    """Which samples each batch of an epoch holds, for one slot; the sampler of torch's loader."""
+    """Assigns samples to the batches of an epoch for one slot; the sampler of torch's loader."""
 
     loader: DataLoader
     seed: int
@@ -120,7 +141,7 @@ class _Plan:
     def __post_init__(self) -> None:
         total = len(self.loader)
         if self.repeat:
-            # every slot trains equally often: the last round takes batches from the beginning again
+            # every slot trains equally many batches: the last round repeats batches from the beginning
             self._length = math.ceil(total / self.size)
         else:
             self._length = len(range(self.rank, total, self.size))
@@ -158,18 +179,18 @@ class _Plan:
 
 
 class _Seeded(torch_data.Dataset[Any]):
-    """Makes whole batches, each from streams of its own."""
+    """Makes whole batches, each from random streams of its own."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
         self._dataset = loader.dataset
         self._collate = loader.collate_fn
         self._seed = seed
-        # tensors are cut at once: nothing is drawn there, and the result is that of collating row by row
+        # slices tensors at once: no random draws, and the same result as collating rows
         self._tensors: tuple[torch.Tensor, ...] | None = None
         if type(self._dataset) is torch_data.TensorDataset and self._collate is torch_data.default_collate:
             self._tensors = self._dataset.tensors
 
-    def __getitem__(self, item: tuple[int, int, list[int]]) -> Any:
+    def __getitem__(self, item: tuple[int, int, list[int]]) -> Any:  # noqa: ANN401  # only the dataset's author knows its records
         epoch, number, indices = item
         if self._tensors is not None:
             where = torch.tensor(indices)
@@ -180,7 +201,10 @@ class _Seeded(torch_data.Dataset[Any]):
         return self._collate(rows)
 
     def here(self, items: Iterable[tuple[int, int, list[int]]]) -> Iterator[Any]:
-        """The batches made in this process. Small ones are made a few ahead: to keep the streams costs 0.1 ms."""
+        """Yields the batches made in this process.
+
+        Small batches are made a few ahead because saving the streams costs 0.1 ms.
+        """
         if self._tensors is not None:
             yield from map(self.__getitem__, items)
             return
@@ -194,7 +218,7 @@ class _Seeded(torch_data.Dataset[Any]):
                     if time.monotonic() > until:
                         break
             except Exception as error:
-                failure = error  # shown where its batch would stand, after those that were made before it
+                failure = error  # raised in the place of its batch, after the batches made before it
             finally:
                 _rng.restore_host(kept)
             if not made and failure is None:
@@ -220,7 +244,7 @@ class Batches:
                 num_workers=loader.num_workers,
                 collate_fn=_as_is,
                 pin_memory=loader.pin_memory,
-                generator=torch.Generator(),  # else each epoch would draw from the training stream
+                generator=torch.Generator(),  # otherwise each epoch would draw from the training stream
                 **loader.worker_options,
             )
 
@@ -228,7 +252,7 @@ class Batches:
         return len(self._plan)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
-        """The batches of ``epoch`` from number ``start`` on."""
+        """Yields the batches of ``epoch`` from number ``start`` on."""
         self._plan.epoch, self._plan.start = epoch, start
         if self._loader is not None:
             return iter(self._loader)
@@ -236,12 +260,14 @@ class Batches:
 
 
 class PlainBatches:
-    """A loader of the user's own: shards and order are the user's, its draws are kept out of the training streams.
+    """A loader of the user's own.
+
+    The user decides about shards and order; its draws do not advance the training streams.
 
     A position is reached by reading up to it.
     """
 
-    def __init__(self, loader: Any, *, seed: int) -> None:
+    def __init__(self, loader: Any, *, seed: int) -> None:  # noqa: ANN401  # only the dataset's author knows its records
         self._loader = loader
         self._seed = seed
 
@@ -249,7 +275,7 @@ class PlainBatches:
         return len(self._loader)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
-        """The batches of ``epoch`` from number ``start`` on."""
+        """Yields the batches of ``epoch`` from number ``start`` on."""
         return islice(self._batches(epoch), start, None)
 
     def _batches(self, epoch: int) -> Iterator[Any]:
@@ -272,5 +298,5 @@ class PlainBatches:
             yield batch
 
 
-def _as_is(batch: Any) -> Any:
+def _as_is(batch: object) -> object:
     return batch

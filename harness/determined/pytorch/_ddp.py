@@ -1,4 +1,4 @@
-"""torch's DistributedDataParallel, through which the user's model can still be seen."""
+"""A subclass of torch's DistributedDataParallel that exposes the attributes of the wrapped model."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,12 +22,12 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
     called directly, instead of ``model(...)``, computes without DDP: gradients of such a pass are not averaged.
     """
 
-    def __init__(self, module: nn.Module, **options: Any) -> None:
+    def __init__(self, module: nn.Module, **options: Any) -> None:  # noqa: ANN401  # arguments and results of the user's model
         super().__init__(module, **options)
-        # from here on: what DDP sets while it is made are its own attributes, whatever the model calls its
+        # set last: attributes that DDP sets during construction are its own, even if the model has the same names
         object.__setattr__(self, "_passes_through", True)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # arguments and results of the user's model
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -35,7 +35,7 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
                 raise
             return getattr(self.module, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401  # arguments and results of the user's model
         if self.__dict__.get("_passes_through") and not self._has_own(name) and hasattr(self.module, name):
             setattr(self.module, name, value)
         else:
@@ -46,22 +46,22 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
         places = (own, own.get("_parameters", {}), own.get("_buffers", {}), own.get("_modules", {}))
         return any(name in place for place in places) or hasattr(type(self), name)
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's own."""
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # arguments and results of the user's model
+        """Returns the state of the wrapped model."""
         return self.module.state_dict(*args, **kwargs)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # arguments and results of the user's model
         """Loads the model's state, or one with ``module.`` before each key."""
         if state_dict and all(key.startswith(_PREFIX) for key in state_dict) and not self._has_child_module():
             state_dict = {key.removeprefix(_PREFIX): value for key, value in state_dict.items()}
         return self.module.load_state_dict(state_dict, *args, **kwargs)
 
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
-        """The model's own."""
+    def named_parameters(self, *args: object, **kwargs: object) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yields the names and parameters of the wrapped model."""
         yield from self.module.named_parameters(*args, **kwargs)
 
-    def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.Tensor]]:
-        """The model's own."""
+    def named_buffers(self, *args: object, **kwargs: object) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yields the names and buffers of the wrapped model."""
         yield from self.module.named_buffers(*args, **kwargs)
 
     def _has_child_module(self) -> bool:

@@ -7,7 +7,7 @@ import torch
 
 
 def find(local_rank: int) -> torch.device:
-    """This worker's accelerator; the processor where there is none."""
+    """Returns this worker's accelerator, or the processor if there is none."""
     if torch.cuda.is_available():
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
@@ -15,8 +15,8 @@ def find(local_rank: int) -> torch.device:
     return torch.device("cpu")
 
 
-def move(data: Any, device: torch.device) -> Any:
-    """Tensors and arrays inside lists, tuples and dictionaries, on ``device``; other values as they are."""
+def move(data: Any, device: torch.device) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+    """Moves tensors and arrays in nested lists, tuples and dictionaries to ``device``; other values stay unchanged."""
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, Mapping):

@@ -1,4 +1,4 @@
-"""Switches of the trial context that few trials need."""
+"""Rarely used switches of the trial context."""
 
 import logging
 from typing import Any
@@ -9,19 +9,19 @@ logger = logging.getLogger(__name__)
 
 
 class ExperimentalContext:
-    """``context.experimental``."""
+    """Rarely used switches of a trial context: ``context.experimental``."""
 
-    def __init__(self, parent: Any) -> None:
+    def __init__(self, parent: Any) -> None:  # noqa: ANN401  # scalers of several torch versions
         self._parent = parent
         self.plain_loaders = False
         self.auto_to_device = True
 
     def disable_dataset_reproducibility_checks(self) -> None:
-        """Lets the trial return a torch DataLoader; a resumed epoch is then read again up to its position."""
+        """Allows the trial to return a torch DataLoader; a resumed epoch is then read again up to its position."""
         self.plain_loaders = True
 
     def disable_auto_to_device(self) -> None:
-        """The trial moves its batches itself."""
+        """Leaves it to the trial to move batches to the device."""
         self.auto_to_device = False
 
     def use_amp(self) -> None:
@@ -49,8 +49,8 @@ class ExperimentalContext:
         context._amp_scaler = scaler
 
 
-def make_scaler(device: torch.device) -> Any:
-    """Returns a gradient scaler; one that does nothing where there is no GPU."""
+def make_scaler(device: torch.device) -> Any:  # noqa: ANN401  # scalers of several torch versions
+    """Returns a gradient scaler; without a GPU it is disabled."""
     enabled = device.type == "cuda"
     if hasattr(torch.amp, "GradScaler"):
         return torch.amp.GradScaler(device.type, enabled=enabled)

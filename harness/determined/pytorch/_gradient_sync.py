@@ -1,7 +1,7 @@
 """Synchronizes gradients between slots: not at all, by torch's DDP, or by horovod.
 
-Buffers follow the chief's: before each forward pass in training, and before a validation. So what the chief keeps in a
-checkpoint is what every slot goes on with.
+Buffers follow the chief's: before each forward pass in training, and before a validation. Every slot therefore
+continues with the buffers that the chief saves in a checkpoint.
 """
 
 import contextlib
@@ -15,57 +15,57 @@ from torch import nn
 from determined.pytorch._ddp import TransparentDDP
 
 Broadcast = Callable[[torch.Tensor, str], Any]
-"""Fills a tensor with the chief's values; the text tells tensors of one exchange apart."""
+"""Fills a tensor with the chief's values; the text identifies the tensor in one exchange."""
 
 
-# Torch 2.13 gave the argument another name.
+# Torch 2.13 renamed the argument.
 _HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(nn.parallel.DistributedDataParallel).parameters
 
 
 class GradientSync(Protocol):
-    """One way; the trial context asks it at each point where slots meet."""
+    """A way to synchronize gradients. The trial context calls it wherever slots exchange data."""
 
     def model(self, model: nn.Module) -> nn.Module:
-        """The model as the trial uses it; all slots have the chief's weights."""
+        """Returns the model to use; all slots then have the chief's weights."""
         ...
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
-        """The optimizer as the trial uses it, with ``passes`` backward passes to a step."""
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
+        """Returns the optimizer to use, which expects ``passes`` backward passes per step."""
         ...
 
     def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
-        """Inside, gradients only add up on each slot: no step follows."""
+        """Suspends the exchange inside the block: gradients accumulate on each slot, and no step follows."""
         ...
 
-    def before_step(self, optimizer: Any) -> None:
-        """Afterwards gradients are those of all slots."""
+    def before_step(self, optimizer: object) -> None:
+        """Completes the exchange, so that gradients are averages over all slots."""
         ...
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
-        """Around the optimizer's own step."""
+    def stepping(self, optimizer: object) -> contextlib.AbstractContextManager[Any]:
+        """Wraps the optimizer's own step."""
         ...
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
-        """All slots get the chief's buffers."""
+        """Copies the chief's buffers to all slots."""
         ...
 
 
 class NoSync:
-    """One slot, or one whose framework does it all."""
+    """No synchronization: a single slot, or a framework that synchronizes by itself."""
 
     def model(self, model: nn.Module) -> nn.Module:
         return model
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
+    def optimizer(self, optimizer: object, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
         return optimizer
 
     def pausing(self, models: Iterable[nn.Module]) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: object) -> None:
         pass
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+    def stepping(self, optimizer: object) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
@@ -73,7 +73,7 @@ class NoSync:
 
 
 class DDPSync(NoSync):
-    """torch's DistributedDataParallel; the process group is there already."""
+    """Synchronization by torch's DistributedDataParallel; the process group must exist."""
 
     def __init__(self, device: torch.device) -> None:
         self._ids = [device.index] if device.type == "cuda" else None
@@ -81,7 +81,7 @@ class DDPSync(NoSync):
     def model(self, model: nn.Module) -> nn.Module:
         if not any(p.requires_grad for p in model.parameters()):
             return model
-        # its own exchange of buffers leaves out the batch after one without a step, so a resume there would show
+        # DDP's own exchange of buffers skips the batch after one without a step, which would change a resumed trial
         if _HAS_FORWARD_SYNC:
             wrapped = TransparentDDP(model, device_ids=self._ids, forward_sync_buffers=False)
         else:
@@ -103,9 +103,9 @@ class DDPSync(NoSync):
 
 
 class HorovodSync(NoSync):
-    """horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
+    """Synchronization by horovod's DistributedOptimizer; ``hvd`` is ``horovod.torch`` after its ``init()``."""
 
-    def __init__(self, hvd: Any) -> None:
+    def __init__(self, hvd: Any) -> None:  # noqa: ANN401  # horovod has no types
         self._hvd = hvd
         self._models = 0
 
@@ -115,8 +115,8 @@ class HorovodSync(NoSync):
         self._models += 1
         return model
 
-    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:
-        # broadcast_optimizer_state would take a step to make the state first, and a fresh optimizer has none to share
+    def optimizer(self, optimizer: Any, passes: int, *, number: int) -> Any:  # noqa: ANN401  # horovod has no types
+        # broadcast_optimizer_state would step once to create the state, and a new optimizer has none
         state = self._hvd.broadcast_object(optimizer.state_dict(), root_rank=0, name=f"optimizer.{number}")
         names = [
             (f"optimizer.{number}.{group}.{index}", parameter)
@@ -129,10 +129,10 @@ class HorovodSync(NoSync):
         wrapped.load_state_dict(state)
         return wrapped
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: Any) -> None:  # noqa: ANN401  # horovod has no types
         optimizer.synchronize()
 
-    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:
+    def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401  # horovod has no types
         return optimizer.skip_synchronize()  # type: ignore[no-any-return]
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
@@ -144,9 +144,9 @@ class HorovodSync(NoSync):
 
 
 def follow(model: nn.Module, broadcast: Broadcast) -> None:
-    """From here on the chief's buffers are everyone's before each forward pass in training."""
+    """Copies the chief's buffers to all slots before each forward pass in training."""
 
-    def before_forward(module: nn.Module, _: Any) -> None:
+    def before_forward(module: nn.Module, _: object) -> None:
         if module.training and torch.is_grad_enabled():
             share(module, broadcast)
 
@@ -159,7 +159,7 @@ def _by_torch(tensor: torch.Tensor, kind: str) -> None:
 
 
 def share(model: nn.Module, broadcast: Broadcast) -> None:
-    """One exchange for all buffers of a type, as most are small."""
+    """Copies the buffers with one exchange per data type because most buffers are small."""
     kinds: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
     for buffer in model.buffers():
         kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
@@ -169,4 +169,4 @@ def share(model: nn.Module, broadcast: Broadcast) -> None:
             broadcast(flat, str(dtype))
             parts = torch.split(flat, [buffer.numel() for buffer in buffers])
             for buffer, part in zip(buffers, parts, strict=True):
-                buffer.data.copy_(part.view_as(buffer))  # not a change that autograd need know of
+                buffer.data.copy_(part.view_as(buffer))  # autograd must not see this change

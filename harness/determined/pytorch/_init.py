@@ -23,7 +23,18 @@ def init(
     enable_tensorboard_logging: bool = True,
     average_aggregated_gradients: bool = True,
 ) -> Iterator[PyTorchTrialContext]:
-    """The context for a trial; hyperparameters and configuration come from the cluster unless given.
+    """Yields the context for a :class:`PyTorchTrial`, on the cluster or off it.
+
+    Args:
+        hparams: hyperparameters by name; by default those of the trial on the cluster.
+        exp_conf: experiment configuration; by default that of the cluster.
+        distributed: ranks of the workers; by default they come from the launcher.
+        aggregation_frequency: number of batches per optimizer step.
+        enable_tensorboard_logging: accepted for compatibility, without effect.
+        average_aggregated_gradients: divide accumulated gradients by ``aggregation_frequency``.
+
+    Raises:
+        ValueError: ``aggregation_frequency`` is below 1.
 
     >>> with init(hparams={"global_batch_size": 32}) as context:  # doctest: +SKIP
     ...     trial = MyTrial(context)

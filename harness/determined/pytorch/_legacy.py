@@ -1,4 +1,4 @@
-"""A trial class trained as the experiment configuration of 2022 says."""
+"""Trains a trial class as an experiment configuration of 2022 describes."""
 
 import contextlib
 import logging
@@ -29,7 +29,7 @@ def run(trial_class: type[Trial], spec: str, *, test_mode: bool = False) -> None
 
 
 @contextlib.contextmanager
-def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
+def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:  # noqa: ANN401  # only the trial's author knows this type
     optimizations = config.get("optimizations") or {}
     frequency = int(optimizations.get("aggregation_frequency") or 1)
     if issubclass(trial_class, deepspeed.DeepSpeedTrial):
@@ -47,13 +47,13 @@ def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
 
 
 def fit_arguments(config: dict[str, Any], hparams: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of ``Trainer.fit`` that a configuration stands for."""
+    """Returns the arguments of ``Trainer.fit`` for a configuration."""
     searcher = config.get("searcher") or {}
     length = searcher.get("max_length")
     if length is None and searcher.get("max_time") is not None:
         length = {"epochs" if searcher.get("time_metric") == "epochs" else "batches": searcher["max_time"]}
 
-    def unit(value: Any) -> TrainUnit | None:
+    def unit(value: object) -> TrainUnit | None:
         return from_config(
             value,
             records_per_epoch=int(config.get("records_per_epoch") or 0),

@@ -1,4 +1,4 @@
-"""A trial with its weights, from a checkpoint's folder."""
+"""Loads a trial with its weights from the folder of a checkpoint."""
 
 import importlib
 import json
@@ -17,7 +17,17 @@ from determined.pytorch._trial import PyTorchTrial
 def load_trial_from_checkpoint_path(
     path: str, torch_load_args: dict[str, Any] | None = None, trial_kwargs: dict[str, Any] | None = None
 ) -> PyTorchTrial:
-    """The trial, made from the code in the checkpoint, with its models' weights loaded; for inference.
+    """Returns a trial with the weights of a checkpoint, for inference.
+
+    Its class comes from the code in the checkpoint.
+
+    Args:
+        path: folder with the files of the checkpoint.
+        torch_load_args: further arguments of ``torch.load``.
+        trial_kwargs: further arguments of the trial's constructor.
+
+    Raises:
+        DeterminedError: the checkpoint is of another kind of trial.
 
     >>> trial = load_trial_from_checkpoint_path("checkpoints/1234")  # doctest: +SKIP
     """
@@ -30,7 +40,7 @@ def load_trial_from_checkpoint_path(
     module, _, name = about["trial_cls_spec"].partition(":")
     code = folder / _saving.CODE_FOLDER
     before = list(sys.path)
-    # a class that was named by its file finds its neighbours
+    # a class that was named by its file can import modules of its folder
     sys.path[:0] = [str(code), str(code.joinpath(*module.split(".")[:-1]))]
     try:
         found: Any = importlib.import_module(module)

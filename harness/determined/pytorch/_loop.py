@@ -1,4 +1,4 @@
-"""The training loop: batches, and at each boundary report, validate, checkpoint, then look whether to leave."""
+"""The training loop: trains batches, and at each boundary reports, validates, saves and checks for preemption."""
 
 import contextlib
 import logging
@@ -23,11 +23,11 @@ _SECONDS_BETWEEN_PROGRESS = 1.0
 
 
 class Preempted(Exception):
-    """Training is left before its end: the state is saved, a later attempt goes on."""
+    """Ends a preempted attempt. The state is saved, and a later attempt continues from it."""
 
 
 class Loop:
-    """One attempt of a trial."""
+    """The training loop of one attempt of a trial."""
 
     def __init__(
         self,
@@ -59,14 +59,16 @@ class Loop:
         self._smaller_is_better = bool(searcher.get("smaller_is_better", True))
 
     def run(self, checkpoint: str | None, *, step_zero_validation: bool) -> None:
-        """From the checkpoint, or from the beginning, to the end or until it is left."""
+        """Trains from the checkpoint, or from the beginning, until the end or a preemption."""
         state, context = self._state, self._context
         state.reset_training_reducers()
         if checkpoint is not None:
             self._keeper.load(checkpoint)
         progress = state.progress
         context._batch = progress.steps - 1
-        context._stop_requested = context._stop_requested or progress.stop_requested  # a trial may ask in __init__
+        context._stop_requested = (
+            context._stop_requested or progress.stop_requested
+        )  # a trial may request the end in __init__
         if step_zero_validation and progress.steps == 0 and progress.validated_at is None:
             progress.validation_due = True
         for model in context.models:
@@ -99,7 +101,7 @@ class Loop:
         self._tell_progress(last=True)
 
     def _epoch(self) -> None:
-        """Trains to the end of the epoch in hand, or of training."""
+        """Trains to the end of the current epoch or of training."""
         state, plan, context = self._state, self._plan, self._context
         progress, running, poll = state.progress, state.running, self._poll
         train_batch, length = self._train_batch, plan.epoch_length
@@ -126,7 +128,7 @@ class Loop:
                     self._at_boundary(epoch)
                     boundary = plan.boundary_after(progress.steps)
                 if progress.steps >= plan.max_steps or progress.stop_requested or progress.batch_in_epoch == 0:
-                    # the end of training is never left: what remains is a validation, which asks for itself
+                    # no preemption at the end of training: only a validation remains, which checks by itself
                     if progress.steps < plan.max_steps and not progress.stop_requested and poll():
                         self._leave()
                     return
@@ -152,7 +154,7 @@ class Loop:
             self._save()
 
     def _report(self) -> None:
-        """Training metrics since the last report, once; they stay in the state until then."""
+        """Reports the training metrics since the last report; they stay part of the state until then."""
         state, context = self._state, self._context
         progress = state.progress
         if progress.reported_at == progress.steps:
@@ -191,7 +193,7 @@ class Loop:
             self._save()
 
     def _is_best(self, metrics: dict[str, Any]) -> bool:
-        """Against the whole experiment, asked before this value is reported."""
+        """Compares the metric with the best of the whole experiment, before this value is reported."""
         value = metrics.get(self._metric) if self._metric is not None else None
         if self._plan.policy != "best":
             return False
@@ -237,12 +239,12 @@ class Loop:
 
 
 class _Closing:
-    """A loader's iterator whose workers end when it is left."""
+    """Iterates over a loader and stops its workers at the end of the block."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: object) -> None:
         self._source = source
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
         return self._source
 
     def close(self) -> None:

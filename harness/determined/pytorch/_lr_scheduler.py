@@ -5,44 +5,65 @@ from typing import Any
 
 
 class LRScheduler:
-    """Wraps a torch scheduler; ``context.wrap_lr_scheduler`` makes it."""
+    """A learning rate scheduler with the rule by which the trainer steps it; ``context.wrap_lr_scheduler`` makes it.
+
+    Other attributes are those of the wrapped scheduler.
+
+    Args:
+        scheduler: a scheduler of torch, or an object with the same methods.
+        step_mode: selects when the trainer calls ``step``.
+        frequency: number of batches, epochs or optimizer steps per call of ``step``.
+
+    Raises:
+        ValueError: ``frequency`` is below 1.
+    """
 
     class StepMode(Enum):
-        """When the trainer calls ``step``; ``MANUAL_STEP`` leaves it to the trial."""
+        """Selects when the trainer calls ``step``. With ``MANUAL_STEP`` the trial calls it."""
 
         STEP_EVERY_EPOCH = 1
         STEP_EVERY_BATCH = 2
         MANUAL_STEP = 3
         STEP_EVERY_OPTIMIZER_STEP = 4
 
-    def __init__(self, scheduler: Any, step_mode: "LRScheduler.StepMode", frequency: int = 1) -> None:
+    def __init__(self, scheduler: Any, step_mode: "LRScheduler.StepMode", frequency: int = 1) -> None:  # noqa: ANN401  # attributes of any scheduler
         if frequency < 1:
             raise ValueError("frequency is at least 1")
         self._scheduler = scheduler
         self.step_mode = step_mode
         self.frequency = frequency
 
-    def step(self, *args: Any, **kwargs: Any) -> None:
-        """One step."""
+    def step(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # attributes of any scheduler
+        """Steps the wrapped scheduler; all arguments are passed to it."""
         self._scheduler.step(*args, **kwargs)
 
     def get_last_lr(self) -> list[Any]:
-        """The rates in use."""
+        """Returns the current learning rate of each parameter group."""
         return list(self._scheduler.get_last_lr())
 
     def state_dict(self) -> dict[str, Any]:
-        """The torch scheduler's."""
+        """Returns the state of the wrapped scheduler."""
         return dict(self._scheduler.state_dict())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The torch scheduler's."""
+        """Restores the state of the wrapped scheduler.
+
+        Args:
+            state_dict: what :meth:`state_dict` returned.
+        """
         self._scheduler.load_state_dict(state_dict)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # attributes of any scheduler
         return getattr(self.__dict__["_scheduler"], name)
 
     def after_batch(self, steps: int, *, aggregation: int, epoch_length: int) -> None:
-        """Steps if it is time, ``steps`` batches being done."""
+        """Steps the scheduler if it is due; the trainer calls this after each batch.
+
+        Args:
+            steps: number of completed batches.
+            aggregation: number of batches per optimizer step.
+            epoch_length: number of batches per epoch.
+        """
         mode, frequency = self.step_mode, self.frequency
         if mode is LRScheduler.StepMode.STEP_EVERY_BATCH:
             due = steps % frequency == 0

@@ -9,7 +9,7 @@ POLICIES = ("best", "all", "none")
 
 @dataclass(frozen=True)
 class Plan:
-    """When to report, validate and checkpoint, and when to end."""
+    """Decides when to report, to validate, to save a checkpoint and to end."""
 
     max_steps: int
     epoch_length: int
@@ -31,7 +31,7 @@ class Plan:
         policy: str,
         global_batch_size: int | None,
     ) -> "Plan":
-        """Checks what a user gave."""
+        """Checks the user's arguments and returns the plan."""
         if policy not in POLICIES:
             raise ValueError(f"checkpoint_policy is one of {', '.join(POLICIES)}, not {policy!r}")
         if epoch_length < 1:
@@ -40,19 +40,19 @@ class Plan:
         return cls(steps, epoch_length, reporting, validation, checkpoint, policy, global_batch_size)
 
     def reports_at(self, step: int) -> bool:
-        """A report stands at its period, before each validation and at the end."""
+        """Returns True at the reporting period, before each validation and at the end."""
         return step == self.max_steps or self._due(self.reporting, step) or self.validates_at(step)
 
     def validates_at(self, step: int) -> bool:
-        """At its period and at the end."""
+        """Returns True at the validation period and at the end."""
         return step == self.max_steps or self._due(self.validation, step)
 
     def checkpoints_at(self, step: int) -> bool:
-        """At its period and at the end."""
+        """Returns True at the checkpoint period and at the end."""
         return step == self.max_steps or self._due(self.checkpoint, step)
 
     def boundary_after(self, step: int) -> int:
-        """The next step after which there is anything to do but train."""
+        """Returns the next step after which something other than training is due."""
         points = [self.max_steps, (step // self.epoch_length + 1) * self.epoch_length]
         points += [
             point for unit in (self.reporting, self.validation, self.checkpoint) if (point := self._next(unit, step))

@@ -1,4 +1,4 @@
-"""Polls for preemption in every step: a flag for one worker, an occasional exchange for several."""
+"""Polls for preemption in every step: reads a flag with one worker, and exchanges it occasionally with several."""
 
 import time
 
@@ -9,7 +9,7 @@ _MAX_STEPS = 1000
 
 
 class PreemptPoll:
-    """All workers ask at the same points and get the same answer."""
+    """Asks for preemption at the same points on all workers, with the same answer."""
 
     def __init__(self, core_context: core.Context) -> None:
         self._preempt = core_context.preempt
@@ -20,20 +20,20 @@ class PreemptPoll:
         self._last = time.monotonic()
 
     def __call__(self) -> bool:
-        """Whether to leave now."""
+        """Returns True if the trial must leave now."""
         if self._alone:
             return self._preempt.should_preempt(auto_ack=False)
         if self._left > 0:
             self._left -= 1
             return False
         answer = self._preempt.should_preempt(auto_ack=False) if self._distributed.rank == 0 else False
-        # the chief's clock says after how many steps all ask again, so that no step pays for an exchange of its own
+        # the chief's clock determines after how many steps all ask again, so that few steps need an exchange
         answer, self._every = self._distributed.broadcast((answer, self._pace()))
         self._left = self._every - 1
         return bool(answer)
 
     def acknowledge(self) -> None:
-        """Tells the master that this attempt leaves and is not finished."""
+        """Tells the master that this attempt exits unfinished."""
         if self._distributed.rank == 0:
             self._preempt.acknowledge_preemption_signal()
 

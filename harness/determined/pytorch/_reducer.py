@@ -13,7 +13,7 @@ from determined.core._metric_values import plain_value
 
 
 class Reducer(Enum):
-    """How a metric of several batches becomes one value."""
+    """Selects how values of several batches become one value: average, sum, maximum or minimum."""
 
     AVG = 1
     SUM = 2
@@ -22,61 +22,91 @@ class Reducer(Enum):
 
 
 class MetricReducer(abc.ABC):
-    """A metric that is not an average of batches; ``context.wrap_reducer`` hands it to the trainer.
+    """Base class of metrics that are not averages of batches; ``context.wrap_reducer`` passes it to the trainer.
 
-    All attributes are kept in checkpoints, unless ``state_dict`` and ``load_state_dict`` say what to keep.
+    Checkpoints contain all attributes, unless the class has ``state_dict`` and ``load_state_dict``.
     """
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Before each span of training and each validation."""
+        """Clears the collected values; runs before each training period and each validation."""
 
     @abc.abstractmethod
-    def per_slot_reduce(self) -> Any:
-        """What this slot has seen, in picklable form."""
+    def per_slot_reduce(self) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+        """Returns the values of this slot as a picklable object."""
 
     @abc.abstractmethod
-    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
-        """The metric from the values of all slots; a dictionary where the reducer has no name."""
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+        """Returns the metric for the values of all slots; a dictionary of metrics if the reducer has no name.
+
+        Args:
+            per_slot_metrics: what :meth:`per_slot_reduce` returned on each slot, in rank order.
+        """
 
 
 class SimpleMetricReducer(MetricReducer):
-    """Collects values and gives them all to one function."""
+    """A metric that is one function of all values; add the values with ``update``.
+
+    Args:
+        function: receives the values of all batches and slots and returns the metric. None is for subclasses that
+            override :meth:`cross_slot_reduce`.
+
+    >>> reducer = SimpleMetricReducer(max)
+    >>> reducer.update(1)
+    >>> reducer.update(3)
+    >>> reducer.cross_slot_reduce([reducer.per_slot_reduce()])
+    3
+    """
 
     def __init__(self, function: Callable[[list[Any]], Any] | None = None) -> None:
         self._function = function
         self.values: list[Any] = []
 
-    def update(self, value: Any) -> None:
-        """Adds one value."""
+    def update(self, value: object) -> None:
+        """Adds one value.
+
+        Args:
+            value: a picklable object.
+        """
         self.values.append(value)
 
     def reset(self) -> None:
-        """Forgets the values."""
+        """Removes all values."""
         self.values = []
 
-    def per_slot_reduce(self) -> Any:
-        """The values."""
+    def per_slot_reduce(self) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+        """Returns the values of this slot."""
         return self.values
 
-    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
-        """The function over all values, slot by slot."""
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+        """Returns the function of all values.
+
+        Args:
+            per_slot_metrics: the values of each slot, in rank order.
+
+        Raises:
+            NotImplementedError: the reducer has no function.
+        """
         values = [value for part in per_slot_metrics for value in part]
         if self._function is None:
             raise NotImplementedError("give SimpleMetricReducer a function, or override cross_slot_reduce")
         return self._function(values)
 
     def state_dict(self) -> dict[str, Any]:
-        """The values; the function belongs to the code."""
+        """Returns the values for a checkpoint; the function is not part of it."""
         return {"values": self.values}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back the values."""
+        """Restores the values.
+
+        Args:
+            state_dict: what :meth:`state_dict` returned.
+        """
         self.values = list(state_dict["values"])
 
 
 def reducer_state(reducer: MetricReducer) -> dict[str, Any]:
-    """What must be kept of a reducer: what it says itself, else all its attributes that are data."""
+    """Returns the state of a reducer: the result of its ``state_dict``, or all its attributes that are data."""
     own = getattr(reducer, "state_dict", None)
     if own is not None:
         return copy.deepcopy(dict(own()))
@@ -84,7 +114,7 @@ def reducer_state(reducer: MetricReducer) -> dict[str, Any]:
 
 
 def load_reducer_state(reducer: MetricReducer, state: dict[str, Any]) -> None:
-    """The reverse of :func:`reducer_state`."""
+    """Restores the state that :func:`reducer_state` returned."""
     state = copy.deepcopy(state)
     load = getattr(reducer, "load_state_dict", None)
     if load is not None:
@@ -93,8 +123,8 @@ def load_reducer_state(reducer: MetricReducer, state: dict[str, Any]) -> None:
         vars(reducer).update(state)
 
 
-def _is_data(value: Any) -> bool:
-    """Not a reference to the context, a model or a function, which belong to the code and would drag it along."""
+def _is_data(value: object) -> bool:
+    """Returns False for contexts, models and functions; they belong to the code and are not saved with a reducer."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.Tensor)):
         return True
     if isinstance(value, dict):
@@ -105,7 +135,7 @@ def _is_data(value: Any) -> bool:
 
 
 def plain_values(values: list[Any]) -> list[Any]:
-    """Tensors and arrays as numbers (one element) or lists. Scalars of one device and type are copied at once."""
+    """Converts tensors and arrays to numbers (one element) or lists. Copies scalars of one device and type at once."""
     first = values[0]
     if isinstance(first, torch.Tensor) and first.dim() == 0:
         kind, device = first.dtype, first.device
@@ -114,8 +144,10 @@ def plain_values(values: list[Any]) -> list[Any]:
     return [plain_value(value) if hasattr(value, "tolist") else value for value in values]
 
 
-def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:
-    """One value of many; averages and sums are exact to rounding, so that it does not matter how they were cut.
+def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+    """Reduces values to one.
+
+    Averages and sums are exact to rounding, so that the partition of the values has no effect.
 
     >>> reduce_values([1.0, 2.0])
     1.5

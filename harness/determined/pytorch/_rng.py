@@ -1,6 +1,6 @@
-"""The process's random streams: read, set, and seeded from numbers.
+"""The random streams of the process: reads, sets and seeds them.
 
-Everything random in a process is torch's, NumPy's and Python's own stream, and the accelerators'.
+The streams are those of torch, NumPy and Python, and of the accelerators.
 """
 
 import random
@@ -15,7 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(*numbers: int) -> int:
-    """One 64-bit number that depends on all of ``numbers`` and on their order (splitmix64)."""
+    """Returns a 64-bit number that depends on all of ``numbers`` and on their order (splitmix64)."""
     state = 0
     for number in numbers:
         state = (state + (number & _MASK) + 0x9E3779B97F4A7C15) & _MASK
@@ -26,12 +26,12 @@ def mix(*numbers: int) -> int:
 
 
 def seed_host(seed: int) -> None:
-    """Seeds the streams of the processor, the accelerators' not."""
+    """Seeds the streams of the processor, but not those of the accelerators."""
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(seed & 0xFFFFFFFF)  # an array of numbers takes five times as long
+        numpy.random.seed(seed & 0xFFFFFFFF)  # five times as fast as an array of numbers
 
 
 def seed_all(seed: int) -> None:
@@ -42,13 +42,13 @@ def seed_all(seed: int) -> None:
 
 
 def capture_host() -> tuple[Any, Any, Any]:
-    """The state of the processor's streams, quick to take and to give back."""
+    """Returns the state of the processor's streams in a form that is fast to take and to restore."""
     numpy = sys.modules.get("numpy")
     return torch.default_generator.get_state(), random.getstate(), None if numpy is None else numpy.random.get_state()
 
 
 def restore_host(state: tuple[Any, Any, Any]) -> None:
-    """Gives back what :func:`capture_host` took."""
+    """Restores the state that :func:`capture_host` returned."""
     torch.default_generator.set_state(state[0])
     random.setstate(state[1])
     if state[2] is not None:
@@ -57,7 +57,7 @@ def restore_host(state: tuple[Any, Any, Any]) -> None:
 
 @contextmanager
 def apart(seed: int) -> Iterator[None]:
-    """Inside, the processor's streams start from ``seed``; afterwards they are as they were."""
+    """Seeds the processor's streams with ``seed`` inside the block and restores them afterwards."""
     kept = capture_host()
     seed_host(seed)
     try:
@@ -67,7 +67,7 @@ def apart(seed: int) -> Iterator[None]:
 
 
 def capture() -> dict[str, Any]:
-    """Every stream in values that ``torch.load`` reads without running code."""
+    """Returns the state of every stream in values that ``torch.load`` reads without running code."""
     host, python, numpy = capture_host()
     state: dict[str, Any] = {"torch": host, "python": python, "numpy": None, "accelerators": []}
     if numpy is not None:
@@ -79,7 +79,7 @@ def capture() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
-    """Gives back what :func:`capture` took; lists stand for tuples where a file made them so."""
+    """Restores the state that :func:`capture` returned; accepts lists for tuples, which a file may have replaced."""
     torch.default_generator.set_state(state["torch"])
     version, keys, gauss = state["python"]
     random.setstate((version, tuple(keys), gauss))
@@ -92,7 +92,7 @@ def restore(state: dict[str, Any]) -> None:
 
 @contextmanager
 def untouched() -> Iterator[None]:
-    """Whatever is drawn inside, every stream is afterwards as it was."""
+    """Restores every stream at the end of the block."""
     kept = capture()
     try:
         yield

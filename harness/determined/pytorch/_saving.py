@@ -1,4 +1,4 @@
-"""Checkpoint files of a trial: written from the training state and read back."""
+"""Writes the files of a checkpoint from the training state and reads them back."""
 
 import errno
 import importlib.metadata
@@ -26,7 +26,7 @@ def write(folder: Path, checkpoint: dict[str, Any], load_data: dict[str, Any], c
     try:
         torch.save(checkpoint, folder / STATE_FILE)
     except RuntimeError as error:
-        # torch's archive writer forgets the reason; a full disk is the likely one
+        # torch's archive writer hides the reason, which probably is a full disk
         free = os.statvfs(folder)
         if free.f_bavail * free.f_frsize < _SPARE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
@@ -37,17 +37,17 @@ def write(folder: Path, checkpoint: dict[str, Any], load_data: dict[str, Any], c
 
 
 def read(folder: Path, *, trusted: bool) -> dict[str, Any]:
-    """The checkpoint as written. What needs code to be read is read only where ``trusted``."""
+    """Reads a checkpoint. Parts that need code are read only if ``trusted``."""
     return dict(load(folder / STATE_FILE, trusted=trusted))
 
 
 def read_rank(data: bytes, *, trusted: bool) -> dict[str, Any]:
-    """The parts of one rank."""
+    """Reads the parts of one rank."""
     return dict(load(io.BytesIO(data), trusted=trusted))
 
 
-def load(source: Any, *, trusted: bool, **options: Any) -> Any:
-    """``torch.load`` that runs no code, or, for the experiment's own files, one that may."""
+def load(source: Any, *, trusted: bool, **options: Any) -> Any:  # noqa: ANN401  # content of a file
+    """Calls ``torch.load`` without running code; with ``trusted``, for the experiment's own files, code may run."""
     options.setdefault("map_location", "cpu")
     try:
         return torch.load(source, weights_only=True, **options)
@@ -62,7 +62,7 @@ def load(source: Any, *, trusted: bool, **options: Any) -> Any:
 
 
 def version_of(package: str) -> str:
-    """Of an installed package; a question mark for one that came another way."""
+    """Returns the version of an installed package, or a question mark if it has no metadata."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def version_of(package: str) -> str:
 
 
 def _copy_code(source: Path, target: Path) -> None:
-    """The model's Python files, for reading the checkpoint elsewhere; data beside them stays out."""
+    """Copies the model's Python files, so that the checkpoint can be read elsewhere; data files are not copied."""
     for path in sorted(source.rglob("*.py")):
         inside = path.relative_to(source)
         if any(part.startswith(".") or part == "__pycache__" for part in inside.parts):

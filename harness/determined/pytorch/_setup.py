@@ -1,4 +1,4 @@
-"""Common first part of ``init`` for every kind of trial: cluster information and the Core API."""
+"""The part of ``init`` that all kinds of trial share: cluster information and the Core API."""
 
 import contextlib
 import importlib
@@ -14,8 +14,8 @@ from determined.pytorch import _rng
 from determined_launch import environment
 
 
-def framework(name: str) -> Any:
-    """A framework that only some trials need. Raises FrameworkMissing where it is not installed."""
+def framework(name: str) -> Any:  # noqa: ANN401  # an optional framework without types
+    """Imports a framework that only some trials need. Raises FrameworkMissing if it is not installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -26,7 +26,7 @@ def framework(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Setup:
-    """The task's facts; what a user gave goes before what the cluster says."""
+    """Hyperparameters, configuration and seed of the task; the user's arguments replace the cluster's values."""
 
     environ: Mapping[str, str]
     is_managed: bool
@@ -36,7 +36,7 @@ class Setup:
 
     @classmethod
     def make(cls, hparams: Mapping[str, Any] | None, exp_conf: Mapping[str, Any] | None) -> "Setup":
-        """From arguments and environment."""
+        """Builds the setup from arguments and environment."""
         environ = environment.current()
         info = read(environ)
         config = dict(exp_conf) if exp_conf is not None else configuration(info, environ)
@@ -48,7 +48,10 @@ class Setup:
 
     @property
     def layer(self) -> str | None:
-        """The launcher above this process: ours say it by name, others are known by what they leave behind."""
+        """Returns the launcher of this process.
+
+        Ours set a variable; others are recognized by the variables that they set.
+        """
         for variable, name in (
             (environment.USE_TORCH_DISTRIBUTED, "torch_distributed"),
             (environment.USE_HOROVOD, "horovod"),
@@ -64,11 +67,11 @@ class Setup:
 
     @property
     def has_peers(self) -> bool:
-        """Whether torch's or deepspeed's launcher started more than this process."""
+        """Returns True if torch's or deepspeed's launcher started more than one process."""
         return int(self.environ.get("WORLD_SIZE") or 1) > 1
 
     def opened(self, distributed: core.DistributedContext | None) -> contextlib.AbstractContextManager[core.Context]:
-        """The Core API; the trainer alone asks for preemption."""
+        """Opens the Core API such that only the trainer asks for preemption."""
         return core.init(
             distributed=distributed,
             checkpoint_storage=None if self.is_managed else _local_storage(self.config),
@@ -76,19 +79,22 @@ class Setup:
         )
 
     def seed_streams(self) -> None:
-        """All slots begin with the same streams, so that they make the same models."""
+        """Seeds the random streams of all slots equally, so that all slots make the same models."""
         _rng.seed_all(_rng.mix(self.seed, 0))
 
 
 def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The experiment configuration; empty where there is none."""
+    """Returns the experiment configuration; empty if there is none."""
     if info is not None:
         return info.trial._config
     return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 
-def _local_storage(config: Mapping[str, Any]) -> Any:
-    """Off the cluster the configured place usually does not exist; only a plain folder is taken."""
+def _local_storage(config: Mapping[str, Any]) -> Any:  # noqa: ANN401  # an optional framework without types
+    """Returns the storage off the cluster: the configured one only if it is a plain folder.
+
+    The other kinds of storage rarely exist there.
+    """
     storage = config.get("checkpoint_storage") or {}
     return storage if storage.get("type") == "directory" else None
 

@@ -1,6 +1,6 @@
-"""The whole state of training: every part that a resumed trial needs has a name here, and only named parts are kept.
+"""The whole state of training. Every part that a resumed trial needs has a name here; only named parts are saved.
 
-Common parts are written once by the chief; the parts of a rank are gathered, so that each rank gets its own back.
+The chief writes the parts that all ranks share; the parts of the ranks are gathered, and each rank gets its own back.
 """
 
 import copy
@@ -22,33 +22,36 @@ FORMAT = 1
 
 @dataclass
 class Progress:
-    """Where training stands; the same on every rank. The position in the data is ``epoch`` and ``batch_in_epoch``."""
+    """The progress of training, equal on all ranks. ``epoch`` and ``batch_in_epoch`` are the position in the data."""
 
     steps: int = 0
     epoch: int = 0
     batch_in_epoch: int = 0
-    validation_due: bool = False  # a validation belongs between this step and the next and is not done
+    validation_due: bool = False  # a validation between this step and the next is due and not done
     validated_at: int | None = None
     reported_at: int = 0
     best_validation: float | None = None
     stop_requested: bool = False
 
     def advance(self, epoch_length: int) -> None:
-        """One batch is done."""
+        """Counts one completed batch."""
         self.steps += 1
         self.epoch, self.batch_in_epoch = divmod(self.steps, epoch_length)
 
 
 @dataclass(frozen=True)
 class Extras:
-    """Callbacks and reducers at one moment: a validation that is left must not show in them."""
+    """Copies of the states of callbacks and reducers.
+
+    They keep an interrupted validation from changing the saved state.
+    """
 
     callbacks: dict[str, Any]
     reducers: list[dict[str, Any]]
 
 
 class TrainingState:
-    """Collects the parts for a checkpoint and puts them back."""
+    """Collects the parts of the state for a checkpoint and restores them."""
 
     def __init__(self, context: TrialContext, callbacks: dict[str, PyTorchCallback]) -> None:
         self._context = context
@@ -57,26 +60,26 @@ class TrainingState:
         self.running = TrainingMetrics()
 
     def extras(self) -> Extras:
-        """Copies of the states of callbacks and reducers."""
+        """Returns copies of the states of callbacks and reducers."""
         return Extras(
             {name: copy.deepcopy(callback.state_dict()) for name, callback in self._callbacks.items()},
             [reducer_state(reducer) for reducer, *_ in self._context._reducers],
         )
 
     def reset_training_reducers(self) -> None:
-        """A span of training begins."""
+        """Resets the reducers at the begin of a training period."""
         for reducer, _, for_training, _ in self._context._reducers:
             if for_training:
                 reducer.reset()
 
     def rank_parts(self, extras: Extras) -> bytes:
-        """What belongs to this rank alone."""
+        """Returns the parts that belong to this rank."""
         buffer = io.BytesIO()
         torch.save(self.rank_values(extras), buffer)
         return buffer.getvalue()
 
     def rank_values(self, extras: Extras) -> dict[str, Any]:
-        """The parts of this rank by name."""
+        """Returns the values of this rank by name."""
         return {
             "streams": _rng.capture(),
             "gradients": [[p.grad for p in parameters(optimizer)] for optimizer in self._context.optimizers],
@@ -86,7 +89,7 @@ class TrainingState:
         }
 
     def common_parts(self) -> dict[str, Any]:
-        """What all ranks have in common."""
+        """Returns the parts that all ranks share."""
         context = self._context
         return {
             "format": FORMAT,
@@ -98,13 +101,13 @@ class TrainingState:
         }
 
     def load_weights(self, common: dict[str, Any]) -> None:
-        """The models alone, for a trial that starts warm from another's checkpoint."""
+        """Loads only the models, for a trial that starts from another trial's checkpoint."""
         _match("models", self._context.models, common["models_state_dict"])
         for model, state in zip(self._context.models, common["models_state_dict"], strict=True):
             bare(model).load_state_dict(state)
 
     def load_common(self, common: dict[str, Any]) -> None:
-        """Everything that all ranks have in common."""
+        """Loads the parts that all ranks share."""
         self.load_weights(common)
         context = self._context
         for name, targets in (
@@ -119,12 +122,12 @@ class TrainingState:
         self.load_progress(common)
 
     def load_progress(self, common: dict[str, Any]) -> None:
-        """Where training stood."""
+        """Loads the progress of training."""
         known = {item.name for item in fields(Progress)}
         self.progress = Progress(**{key: value for key, value in common["progress"].items() if key in known})
 
     def load_rank(self, parts: dict[str, Any]) -> None:
-        """What belongs to this rank, but for the random streams: those come last, right before training."""
+        """Loads the parts of this rank except the random streams, which are restored last, right before training."""
         for optimizer, gradients in zip(self._context.optimizers, parts["gradients"], strict=True):
             for parameter, gradient in zip(parameters(optimizer), gradients, strict=True):
                 parameter.grad = None if gradient is None else gradient.to(parameter.device)
@@ -137,7 +140,7 @@ class TrainingState:
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
-    """The user's model without what makes it distributed."""
+    """Returns the user's model without its distributed wrapper."""
     return model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
 
 

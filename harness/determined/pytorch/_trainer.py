@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._loop import Loop
 from determined.pytorch._plan import Plan
@@ -16,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 class BaseTrainer:
-    """``fit`` for any kind of trial."""
+    """The trainer for any kind of trial."""
 
     def __init__(self, work: TrialAdapter) -> None:
         self._work = work
 
     @property
     def hparams(self) -> dict[str, Any]:
-        """The trial's hyperparameters."""
+        """Returns the trial's hyperparameters."""
         return self._work.context.get_hparams()
 
     def fit(
@@ -38,46 +39,39 @@ class BaseTrainer:
         test_mode: bool = False,
         profiling_enabled: bool = False,
     ) -> None:
-        """Trains up to ``max_length``; periods of None are never. Returns early where the trial is preempted.
+        """Trains up to ``max_length``. Returns early if the trial is preempted.
 
-        On the cluster an attempt goes on from the trial's own latest checkpoint, named or not. ``test_mode`` trains
-        and validates one batch, off the cluster.
+        On the cluster, an attempt continues from the trial's latest checkpoint.
+
+        Args:
+            checkpoint_period: period of checkpoints; None saves only at the end.
+            validation_period: period of validations; None validates only at the end.
+            max_length: total length of training; by default the deprecated ``searcher.max_length``.
+            reporting_period: period of reports of training metrics.
+            checkpoint_policy: ``best`` saves after a validation that is the experiment's best, ``all`` after each,
+                ``none`` after none.
+            latest_checkpoint: uuid of a checkpoint to start from; by default the trial's latest.
+            step_zero_validation: validate before the first batch.
+            test_mode: train and validate a single batch; only off the cluster.
+            profiling_enabled: sample processor and memory during training.
+
+        Raises:
+            ValueError: there is no length, or ``test_mode`` is used on the cluster.
         """
-        work, trial, context = self._work, self._work.trial, self._work.context
+        context = self._work.context
         info = context._core.info
         if test_mode and info is not None:
             raise ValueError("test_mode is for local runs")
         if max_length is None and not test_mode:
             max_length = self._configured_length()
-        callbacks = trial.build_callbacks()
-        training = work.training_data(trial.build_training_data_loader())
-        loader = trial.build_validation_data_loader()
-        validating = work.validation_data(loader)
-        context._epoch_length = len(training)
-        plan = Plan.make(
+        loop, keeper = self._loop(
             max_length=Batch(1) if test_mode else max_length or Batch(0),
-            epoch_length=len(training),
-            reporting=reporting_period,
-            validation=validation_period,
-            checkpoint=checkpoint_period,
-            # off the cluster nobody knows the best of other trials
-            policy="all" if info is None and checkpoint_policy == "best" else checkpoint_policy,
-            global_batch_size=work.global_batch_size(),
-        )
-        state, keeper = work.keeping(callbacks)
-        poll = PreemptPoll(context._core)
-        loop = Loop(
-            context=context,
-            callbacks=callbacks,
-            training=training,
-            train_batch=work.train_batch(),
-            validation=Validation(
-                trial, context, callbacks, validating, loader, leave=poll, limit=1 if test_mode else None
-            ),
-            plan=plan,
-            state=state,
-            keeper=keeper,
-            poll=poll,
+            reporting_period=reporting_period,
+            validation_period=validation_period,
+            checkpoint_period=checkpoint_period,
+            # off the cluster the best value of other trials is unknown
+            checkpoint_policy="all" if info is None and checkpoint_policy == "best" else checkpoint_policy,
+            validation_limit=1 if test_mode else None,
         )
         if profiling_enabled:
             context._core.profiler.on()
@@ -87,6 +81,48 @@ class BaseTrainer:
         loop.run(latest, step_zero_validation=step_zero_validation)
         if test_mode:
             keeper.round_trip()
+
+    def _loop(
+        self,
+        *,
+        max_length: TrainUnit,
+        reporting_period: TrainUnit,
+        validation_period: TrainUnit | None,
+        checkpoint_period: TrainUnit | None,
+        checkpoint_policy: str,
+        validation_limit: int | None,
+    ) -> tuple[Loop, Checkpointer]:
+        """Sets up callbacks, data, plan and state of one attempt."""
+        work, trial, context = self._work, self._work.trial, self._work.context
+        callbacks = trial.build_callbacks()
+        training = work.training_data(trial.build_training_data_loader())
+        loader = trial.build_validation_data_loader()
+        validating = work.validation_data(loader)
+        context._epoch_length = len(training)
+        plan = Plan.make(
+            max_length=max_length,
+            epoch_length=len(training),
+            reporting=reporting_period,
+            validation=validation_period,
+            checkpoint=checkpoint_period,
+            policy=checkpoint_policy,
+            global_batch_size=work.global_batch_size(),
+        )
+        state, keeper = work.keeping(callbacks)
+        poll = PreemptPoll(context._core)
+        validation = Validation(trial, context, callbacks, validating, loader, leave=poll, limit=validation_limit)
+        loop = Loop(
+            context=context,
+            callbacks=callbacks,
+            training=training,
+            train_batch=work.train_batch(),
+            validation=validation,
+            plan=plan,
+            state=state,
+            keeper=keeper,
+            poll=poll,
+        )
+        return loop, keeper
 
     def _configured_length(self) -> TrainUnit:
         searcher = self._work.context.get_experiment_config().get("searcher") or {}
@@ -98,7 +134,11 @@ class BaseTrainer:
 
 
 class Trainer(BaseTrainer):
-    """Trains a trial.
+    """Trains a :class:`PyTorchTrial`.
+
+    Args:
+        trial: the trial.
+        context: the context that the trial was made with.
 
     >>> with pytorch.init() as context:  # doctest: +SKIP
     ...     Trainer(MyTrial(context), context).fit(max_length=Batch(100))

@@ -1,4 +1,4 @@
-"""Training metrics since the last report: gathered without waiting for the device, part of every checkpoint."""
+"""Training metrics since the last report: collected without waiting for the device, part of every checkpoint."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 
 from determined.pytorch._reducer import plain_values, reduce_values
 
-_FOLD_AT = 512  # bounds the number of small tensors that are held
+_FOLD_AT = 512  # limits the number of small tensors in memory
 
 
 class TrainingMetrics:
@@ -16,7 +16,7 @@ class TrainingMetrics:
         self._pending: list[dict[str, Any]] = []
         self._values: dict[str, list[Any]] = {}
 
-    def add(self, output: Any) -> None:
+    def add(self, output: object) -> None:
         """Adds what ``train_batch`` returned."""
         if isinstance(output, torch.Tensor):
             output = {"loss": output}
@@ -31,17 +31,17 @@ class TrainingMetrics:
             self._fold()
 
     def values(self) -> dict[str, list[Any]]:
-        """All values so far as plain Python numbers."""
+        """Returns all values so far as plain Python numbers."""
         self._fold()
         return self._values
 
     def load(self, values: dict[str, list[Any]]) -> None:
-        """Takes back what :meth:`values` gave."""
+        """Restores what :meth:`values` returned."""
         self._pending = []
         self._values = {key: list(items) for key, items in values.items()}
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Removes all values."""
         self._pending, self._values = [], {}
 
     def _fold(self) -> None:
@@ -52,12 +52,12 @@ class TrainingMetrics:
 
 
 def averages(parts: list[dict[str, list[Any]]]) -> dict[str, Any]:
-    """The average over the batches of all slots."""
+    """Returns the averages over the batches of all slots."""
     keys = dict.fromkeys(key for part in parts for key in part)
     return {key: reduce_values([value for part in parts for value in part.get(key, [])]) for key in keys}
 
 
 def by_batch(values: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """One dictionary a batch."""
+    """Returns one dictionary per batch."""
     count = max((len(items) for items in values.values()), default=0)
     return [{key: items[n] for key, items in values.items() if n < len(items)} for n in range(count)]

@@ -1,4 +1,4 @@
-"""The class that a user writes."""
+"""``PyTorchTrial``: the class that a user subclasses."""
 
 import abc
 from typing import Any, ClassVar
@@ -13,44 +13,60 @@ TorchData = dict[str, torch.Tensor] | list[torch.Tensor] | tuple[torch.Tensor, .
 
 
 class Trial(abc.ABC):
-    """What every kind of trial has; users derive from one of the kinds."""
+    """Base class of all kinds of trial; users subclass one of the kinds."""
 
     kind: ClassVar[str]
-    """The name under which errors and checkpoints know it."""
+    """Name of the kind of trial in errors and checkpoints."""
 
     @abc.abstractmethod
-    def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:
-        """One step: a loss, or a dictionary of metrics. ``batch_idx`` counts over all epochs."""
+    def train_batch(self, batch: Any, /, epoch_idx: int, batch_idx: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Trains one batch and returns a loss or a dictionary of metrics.
+
+        Args:
+            batch: a batch of the training data, on this slot's device.
+            epoch_idx: number of the epoch, from 0.
+            batch_idx: number of the batch over all epochs, from 0.
+        """
 
     @abc.abstractmethod
-    def build_training_data_loader(self) -> Any:
-        """A :class:`determined.pytorch.DataLoader`."""
+    def build_training_data_loader(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns a :class:`determined.pytorch.DataLoader` of the training data."""
 
     @abc.abstractmethod
-    def build_validation_data_loader(self) -> Any:
-        """A :class:`determined.pytorch.DataLoader`."""
+    def build_validation_data_loader(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns a :class:`determined.pytorch.DataLoader` of the validation data."""
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
-        """Callbacks by name; the name is the key of their state in checkpoints."""
+        """Returns callbacks by name; checkpoints contain the state of each under its name."""
         return {}
 
-    def evaluate_batch(self, batch: Any, /, batch_idx: int) -> dict[str, Any]:
-        """Metrics of one batch of validation data."""
+    def evaluate_batch(self, batch: Any, /, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns the metrics of one batch of validation data, by name.
+
+        Args:
+            batch: a batch of the validation data, on this slot's device.
+            batch_idx: number of the batch in the validation, from 0.
+        """
         raise NotImplementedError
 
-    def evaluate_full_dataset(self, data_loader: Any) -> dict[str, Any]:
-        """Metrics of the whole validation data, at the chief alone."""
+    def evaluate_full_dataset(self, data_loader: Any) -> dict[str, Any]:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns the metrics of the whole validation data, by name; runs on the chief only.
+
+        Args:
+            data_loader: the loader of the validation data.
+        """
         raise NotImplementedError
 
     def evaluation_reducer(self) -> Reducer | dict[str, Reducer]:
-        """How metrics of batches become one; one for all or one a metric."""
+        """Returns the reducer for validation metrics: one for all metrics, or one for each metric name."""
         return Reducer.AVG
 
 
 class PyTorchTrial(Trial):
-    """Model, data and what is done with a batch. Exactly one of the ``evaluate`` methods is written.
+    """Base class of PyTorch trials: models, data, and the training and evaluation of a batch.
 
-    The loop around it belongs to :class:`determined.pytorch.Trainer`.
+    Override exactly one of ``evaluate_batch`` and ``evaluate_full_dataset``. :class:`determined.pytorch.Trainer` runs
+    the training loop.
     """
 
     kind = "PyTorchTrial"
@@ -58,10 +74,18 @@ class PyTorchTrial(Trial):
 
     @abc.abstractmethod
     def __init__(self, context: PyTorchTrialContext) -> None:
-        """Makes models and optimizers and wraps them with the context."""
+        """Makes models and optimizers and wraps them with the context.
 
-    def get_batch_length(self, batch: Any) -> int:
-        """How many records a batch has."""
+        Args:
+            context: wraps models, optimizers and schedulers.
+        """
+
+    def get_batch_length(self, batch: Any) -> int:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns the number of records in a batch.
+
+        Args:
+            batch: a tensor, or a dictionary or sequence whose first value has one entry per record.
+        """
         if isinstance(batch, torch.Tensor):
             return len(batch)
         values = list(batch.values()) if isinstance(batch, dict) else list(batch)

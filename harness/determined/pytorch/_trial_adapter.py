@@ -1,4 +1,4 @@
-"""Adapters between the trainer, which is the same for all, and each kind of trial."""
+"""Adapters between the trainer and each kind of trial."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -18,50 +18,50 @@ TRAINING_DATA, VALIDATION_DATA = 1, 2
 
 
 class TrialAdapter(Protocol):
-    """One trial of some kind."""
+    """Adapter of one trial."""
 
     @property
     def trial(self) -> Trial:
-        """The user's trial."""
+        """Returns the user's trial."""
         ...
 
     @property
     def context(self) -> TrialContext:
-        """Its context."""
+        """Returns the trial's context."""
         ...
 
-    def training_data(self, loader: Any) -> Data:
-        """What the loop iterates over; an epoch has as many items as batches are counted."""
+    def training_data(self, loader: object) -> Data:
+        """Returns the data of the training loop; an epoch has one item for each batch."""
         ...
 
-    def validation_data(self, loader: Any) -> Data:
-        """What is given to ``evaluate_batch``, one item for each call."""
+    def validation_data(self, loader: object) -> Data:
+        """Returns the data of a validation, one item for each call of ``evaluate_batch``."""
         ...
 
     def global_batch_size(self) -> int | None:
-        """Records in a batch over all slots, where it is known."""
+        """Returns the number of records in a batch over all slots; None if it is unknown."""
         ...
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
-        """Trains one batch: item, epoch and number of the batch to metrics."""
+        """Returns a function that trains a batch: it takes item, epoch and number of the batch and returns metrics."""
         ...
 
     def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
-        """The training state and who keeps it."""
+        """Returns the training state and its checkpointer."""
         ...
 
 
 class PyTorchAdapter:
-    """A :class:`PyTorchTrial`."""
+    """Adapter of a :class:`PyTorchTrial`."""
 
     def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
         self.trial = trial
         self.context = context
 
-    def training_data(self, loader: Any) -> Data:
+    def training_data(self, loader: object) -> Data:
         return batches(self.context, loader, TRAINING_DATA, repeat=True)
 
-    def validation_data(self, loader: Any) -> Data:
+    def validation_data(self, loader: object) -> Data:
         return batches(self.context, loader, VALIDATION_DATA, repeat=False)
 
     def global_batch_size(self) -> int | None:
@@ -74,7 +74,7 @@ class PyTorchAdapter:
         if not move and not pauses:
             return plain
 
-        def train(batch: Any, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
             data = context.to_device(batch) if move else batch
             if not pauses or (steps + 1) % aggregation == 0:
                 return plain(data, epoch, steps)
@@ -84,12 +84,12 @@ class PyTorchAdapter:
         return train
 
     def _by_precision(self) -> Callable[[Any, int, int], Any]:
-        """The trial's ``train_batch``; after ``use_amp`` in mixed precision."""
+        """Returns the trial's ``train_batch``, in mixed precision after ``use_amp``."""
         context, plain = self.context, self.trial.train_batch
         if context._amp_scaler is None:
             return plain
 
-        def train(batch: Any, epoch: int, steps: int) -> Any:
+        def train(batch: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
             with torch.autocast(context.device.type):
                 metrics = plain(batch, epoch, steps)
             context._update_amp_scaler()
@@ -102,8 +102,8 @@ class PyTorchAdapter:
         return state, Checkpointer(self.trial, self.context, callbacks, state)
 
 
-def batches(context: TrialContext, loader: Any, purpose: int, *, repeat: bool) -> Data:
-    """This slot's share of a loader; ``repeat`` where all slots must have equally many batches."""
+def batches(context: TrialContext, loader: object, purpose: int, *, repeat: bool) -> Data:
+    """Returns this slot's share of a loader; with ``repeat`` all slots get equally many batches."""
     own = _rng.mix(context.get_trial_seed(), purpose)
     if isinstance(loader, DataLoader):
         peers = context.distributed

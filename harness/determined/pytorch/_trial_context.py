@@ -1,4 +1,4 @@
-"""Context of every kind of trial: hyperparameters, configuration, rank, reducers."""
+"""The context that all kinds of trial share: hyperparameters, configuration, ranks, reducers."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class TrialContext:
-    """The part that the contexts of all kinds of trial have in common."""
+    """Base class of the contexts of all kinds of trial."""
 
     def __init__(
         self,
@@ -56,87 +56,112 @@ class TrialContext:
         for_training: bool = True,
         for_validation: bool = True,
     ) -> MetricReducer:
-        """Adds a metric that is not an average of batches; a plain function gets the list of all values."""
+        """Adds a metric that is not an average of batches and returns its reducer.
+
+        Args:
+            reducer: a reducer, or a function that receives a list of all values.
+            name: name of the metric; None if the reducer returns a dictionary of metrics.
+            for_training: compute the metric in training.
+            for_validation: compute the metric in validations.
+        """
         made = reducer if isinstance(reducer, MetricReducer) else SimpleMetricReducer(reducer)
         self._reducers.append((made, name, for_training, for_validation))
         return made
 
-    def to_device(self, data: Any) -> Any:
-        """Tensors and arrays inside lists, tuples and dictionaries, on this slot's device."""
+    def to_device(self, data: object) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Moves tensors and arrays to this slot's device and returns the result.
+
+        Args:
+            data: a tensor or array, or nested lists, tuples and dictionaries of them; other values stay unchanged.
+        """
         return move(data, self.device)
 
     def get_hparams(self) -> dict[str, Any]:
-        """All hyperparameters."""
+        """Returns all hyperparameters by name."""
         return self._hparams
 
-    def get_hparam(self, name: str) -> Any:
-        """One hyperparameter. Raises ValueError where the configuration has none of that name."""
+    def get_hparam(self, name: str) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns one hyperparameter.
+
+        Args:
+            name: name of the hyperparameter.
+
+        Raises:
+            ValueError: the configuration has no hyperparameter of that name.
+        """
         if name not in self._hparams:
             known = ", ".join(sorted(self._hparams)) or "none"
             raise ValueError(f"there is no hyperparameter {name!r}; there are: {known}")
         return self._hparams[name]
 
     def get_experiment_config(self) -> dict[str, Any]:
-        """The experiment configuration."""
+        """Returns the experiment configuration."""
         return self._config
 
     def get_data_config(self) -> dict[str, Any]:
-        """Its ``data`` section."""
+        """Returns the ``data`` section of the experiment configuration."""
         return dict(self._config.get("data") or {})
 
     def get_experiment_id(self) -> int:
-        """0 off the cluster."""
+        """Returns the number of the experiment; 0 off the cluster."""
         return self._core.info.trial.experiment_id if self._core.info else 0
 
     def get_trial_id(self) -> int:
-        """0 off the cluster."""
+        """Returns the number of the trial; 0 off the cluster."""
         return self._core.info.trial.trial_id if self._core.info else 0
 
     def get_trial_seed(self) -> int:
-        """The seed from which the trial's random streams start."""
+        """Returns the seed of the trial's random streams."""
         return self._trial_seed
 
     def get_core_context(self) -> core.Context:
-        """The Core API under this trial."""
+        """Returns the Core API of this trial."""
         return self._core
 
     def current_train_batch(self) -> int:
-        """The number of the batch in training, or of the last one, over all epochs; -1 before the first."""
+        """Returns the number of the current or last training batch over all epochs; -1 before the first."""
         return self._batch
 
     def current_train_epoch(self) -> int:
-        """The number of the epoch in training."""
+        """Returns the number of the current epoch, from 0."""
         return self._epoch
 
     def is_epoch_start(self) -> bool:
-        """Whether this batch is the first of its epoch."""
+        """Returns True if the current batch is the first of its epoch."""
         return self._batch % self._epoch_length == 0
 
     def is_epoch_end(self) -> bool:
-        """Whether this batch is the last of its epoch."""
+        """Returns True if the current batch is the last of its epoch."""
         return (self._batch + 1) % self._epoch_length == 0
 
     def set_stop_requested(self, stop_requested: bool) -> None:
-        """Asks for the end of training after this batch, with a last validation and checkpoint.
+        """Requests the end of training after this batch, with a last validation and checkpoint.
 
-        In ``__init__`` it asks for the end after the first batch of this attempt.
+        In ``__init__`` it requests the end after the first batch of this attempt.
+
+        Args:
+            stop_requested: False withdraws the request.
         """
         self._stop_requested = bool(stop_requested)
 
     def get_stop_requested(self) -> bool:
-        """Whether the end was asked for."""
+        """Returns True if the end of training was requested."""
         return self._stop_requested
 
-    def set_profiler(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted and without effect."""
+    def set_profiler(self, *args: object, **kwargs: object) -> None:
+        """Does nothing but log a warning; all arguments are ignored. Use ``torch.profiler`` in the trial."""
         logger.warning("set_profiler has no effect; use torch.profiler in the trial")
 
     def get_tensorboard_path(self) -> Path:
-        """Where event files go."""
+        """Returns the folder for event files."""
         return self._core.train.get_tensorboard_path()
 
-    def get_tensorboard_writer(self) -> Any:
-        """A writer there; needs tensorboard in the environment."""
+    def get_tensorboard_writer(self) -> Any:  # noqa: ANN401  # only the trial's author knows this type
+        """Returns a ``SummaryWriter`` for that folder. The environment must have tensorboard.
+
+        Raises:
+            ImportError: tensorboard is not installed.
+        """
         from torch.utils.tensorboard import SummaryWriter
 
         return SummaryWriter(log_dir=str(self.get_tensorboard_path()))

@@ -1,4 +1,4 @@
-"""Lengths and periods of training, all of them reducible to numbers of batches."""
+"""Lengths and periods of training, which can be converted to numbers of batches."""
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
@@ -7,7 +7,13 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class TrainUnit:
-    """A length or a period: a number, or as a period the exact points.
+    """A length or a period of training, in batches, epochs or records.
+
+    Args:
+        value: the number of units; for a period also a container of the exact points.
+
+    Raises:
+        ValueError: the number is negative.
 
     >>> Batch(100)
     Batch(value=100)
@@ -21,26 +27,26 @@ class TrainUnit:
 
     @property
     def number(self) -> int:
-        """The value as a length. Raises ValueError for points."""
+        """Returns the value as a length. Raises ValueError if the value is a container of points."""
         if not isinstance(self.value, int):
             raise ValueError(f"{type(self).__name__}: a length is one number, not several points")
         return self.value
 
 
 class Batch(TrainUnit):
-    """Batches, counted per slot."""
+    """A number of batches per slot."""
 
 
 class Epoch(TrainUnit):
-    """Passes over the training data."""
+    """A number of passes over the training data."""
 
 
 class Record(TrainUnit):
-    """Single samples, over all slots."""
+    """A number of single samples over all slots."""
 
 
 def in_batches(unit: TrainUnit, *, epoch_length: int, global_batch_size: int | None = None) -> int:
-    """A length as a number of batches."""
+    """Returns a length as a number of batches."""
     if isinstance(unit, Epoch):
         return unit.number * epoch_length
     if isinstance(unit, Record):
@@ -53,7 +59,7 @@ def in_batches(unit: TrainUnit, *, epoch_length: int, global_batch_size: int | N
 def next_due(
     unit: TrainUnit | None, steps: int, *, epoch_length: int, global_batch_size: int | None = None
 ) -> int | None:
-    """The first step after ``steps`` at which a period is due; ``None`` for never.
+    """Returns the first step after ``steps`` at which a period is due; None for never.
 
     >>> next_due(Batch(5), 5, epoch_length=3)
     10
@@ -70,15 +76,15 @@ def next_due(
     return min((point for point in points if point > steps), default=None)
 
 
-def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:
-    """A length of the 2022 dialect: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or a bare number of batches."""
+def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:  # noqa: ANN401  # only the trial's author knows this type
+    """Returns a length of the 2022 dialect: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or batches alone."""
     if value is None:
         return None
     if isinstance(value, int):
         return Batch(value)
     name, number = next((name, number) for name, number in value.items() if number is not None)
     if name == "epochs" and records_per_epoch and global_batch_size:
-        # there the configuration, not the data, says what an epoch is
+        # in that dialect the configuration, not the data, defines an epoch
         return Batch(max(1, number * records_per_epoch // global_batch_size) if number else 0)
     kind: type[TrainUnit] = {"batches": Batch, "records": Record, "epochs": Epoch}[name]
     return kind(int(number))

@@ -1,4 +1,4 @@
-"""One validation: may be left between two batches, and leaves the training streams and model modes as they were."""
+"""One validation. It can be left between two batches, and it restores the training streams and model modes."""
 
 import contextlib
 import inspect
@@ -28,7 +28,7 @@ class Validation:
         context: TrialContext,
         callbacks: dict[str, PyTorchCallback],
         batches: Data,
-        loader: Any,
+        loader: object,
         *,
         leave: Callable[[], bool],
         limit: int | None = None,
@@ -44,11 +44,11 @@ class Validation:
         if self._whole == _overrides(trial, "evaluate_batch"):
             raise TypeError("a trial has exactly one of evaluate_batch and evaluate_full_dataset")
         self._takes_index = len(inspect.signature(trial.evaluate_batch).parameters) > 1
-        # all ranks must ask together, so nobody asks beyond the fewest batches that a rank has
+        # all ranks must ask together: no rank asks after the smallest number of batches of a rank
         self._asks = min(context.distributed.allgather(len(batches)))
 
     def run(self, steps: int) -> dict[str, Any] | None:
-        """The metrics, at every rank; ``None`` where it was left."""
+        """Returns the metrics on every rank; None if the validation was interrupted."""
         modules = [module for model in self._context.models for module in model.modules()]
         modes = [module.training for module in modules]
         self._context._averaging.share_buffers(self._context.models)
@@ -63,7 +63,7 @@ class Validation:
                 module.training = mode
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        """Mixed precision after ``context.experimental.use_amp()``."""
+        """Returns the context manager for mixed precision after ``context.experimental.use_amp()``."""
         if getattr(self._context, "_amp_scaler", None) is None:
             return contextlib.nullcontext()
         return torch.autocast(self._context.device.type)
@@ -112,7 +112,7 @@ class Validation:
             for key in every
         }
 
-    def _plain_call(self, data: Any) -> Any:
+    def _plain_call(self, data: object) -> object:
         return self._trial.evaluate_batch(data)  # type: ignore[call-arg]
 
     def _full(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Validation:
 
 
 def reduce_all(context: TrialContext, reducers: list[tuple[Any, str | None]]) -> dict[str, Any]:
-    """What the reducers give over all slots, at every rank."""
+    """Returns the metrics of the reducers over all slots, on every rank."""
     result: dict[str, Any] = {}
     for reducer, name in reducers:
         value = reducer.cross_slot_reduce(context.distributed.allgather(reducer.per_slot_reduce()))

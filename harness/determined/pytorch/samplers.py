@@ -1,4 +1,4 @@
-"""Samplers as Determined offered them, for trials that build torch data loaders of their own.
+"""The samplers of Determined, for trials that build torch data loaders of their own.
 
 ``determined.pytorch.DataLoader`` needs none of them: it shards, shuffles and resumes by itself.
 """
@@ -30,6 +30,9 @@ class _Source(Protocol):
 class RepeatSampler(Sampler[int]):
     """Yields another sampler's items again and again, without end. Its length is that of one pass.
 
+    Args:
+        sampler: the sampler to repeat.
+
     >>> import itertools
     >>> list(itertools.islice(RepeatSampler([1, 2]), 5))
     [1, 2, 1, 2, 1]
@@ -48,6 +51,14 @@ class RepeatSampler(Sampler[int]):
 
 class DistributedSampler(Sampler[int]):
     """Yields each ``num_workers``-th item, beginning with number ``rank``.
+
+    Args:
+        sampler: the sampler to share.
+        num_workers: number of workers that share it.
+        rank: number of this worker, from 0.
+
+    Raises:
+        ValueError: ``rank`` is not below ``num_workers``.
 
     >>> list(DistributedSampler([10, 11, 12, 13, 14], num_workers=2, rank=1))
     [11, 13]
@@ -70,7 +81,11 @@ class DistributedSampler(Sampler[int]):
 
 
 class SkipSampler(Sampler[int]):
-    """Leaves out the first ``skip`` items of another sampler, in its first pass only.
+    """Skips the first items of another sampler, in its first pass only.
+
+    Args:
+        sampler: the sampler to read.
+        skip: number of items to skip.
 
     >>> sampler = SkipSampler([1, 2, 3], skip=2)
     >>> list(sampler), list(sampler)
@@ -92,7 +107,16 @@ class SkipSampler(Sampler[int]):
 
 
 class ReproducibleShuffleSampler(Sampler[int]):
-    """Yields another sampler's items in an order that depends on the seed and the number of the pass alone."""
+    """Yields another sampler's items in an order that depends only on the seed and the number of the pass.
+
+    Args:
+        sampler: the sampler to shuffle; it must be finite.
+        seed: seed of the order.
+
+    >>> one, other = (list(ReproducibleShuffleSampler(range(9), seed=3)) for _ in range(2))
+    >>> one == other, sorted(one) == list(range(9))
+    (True, True)
+    """
 
     def __init__(self, sampler: _Source, seed: int) -> None:
         self._sampler = sampler
@@ -116,8 +140,8 @@ class DistributedBatchSampler(DistributedSampler):
 
 
 class SkipBatchSampler(SkipSampler):
-    """Leaves out the first batches of a batch sampler, in its first pass only."""
+    """Skips the first batches of a batch sampler, in its first pass only."""
 
 
 class ReproducibleShuffleBatchSampler(ReproducibleShuffleSampler):
-    """Shuffles whole batches; each keeps its items."""
+    """Shuffles whole batches; the items of each batch stay together."""

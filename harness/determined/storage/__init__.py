@@ -1,4 +1,4 @@
-"""Checkpoint files in and out: whole or not at all."""
+"""Checkpoint storage: files of a checkpoint are stored completely or not at all."""
 
 from determined.storage.base import Storage, from_config
 

@@ -1,4 +1,4 @@
-"""The protocol of checkpoint storage, and the storage that a configuration names."""
+"""The protocol of checkpoint storage, and the choice of the storage for a configuration."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ Finish = Callable[[Path], None]
 
 
 def is_checkpoint_id(text: str) -> bool:
-    """True for a UUID as ``str(uuid.uuid4())`` writes it. Nothing else names a checkpoint."""
+    """Returns True for a UUID as ``str(uuid.uuid4())`` writes it, the only form of a checkpoint id."""
     return re.fullmatch(CHECKPOINT_ID_PATTERN, text) is not None
 
 
 def checkpoint_folder(root: Path, uuid: str) -> Path:
     """Returns the folder of a checkpoint below ``root``. Raises StorageError if ``uuid`` is not a UUID.
 
-    Every path that contains a checkpoint's id is made here, in tasks and in the master.
+    All code, in tasks and in the master, builds paths from checkpoint ids with this function.
     """
     if not is_checkpoint_id(uuid):
         raise StorageError(f"{uuid[:80]!r} is not the id of a checkpoint, which is a UUID in lower case")
@@ -33,43 +33,86 @@ def checkpoint_folder(root: Path, uuid: str) -> Path:
 
 
 class Storage(Protocol):
-    """Checkpoints by uuid. A uuid is there with all its files or it is not there."""
+    """Stores checkpoints by uuid. A checkpoint exists with all its files or not at all."""
 
     def store_path(self, uuid: str, finish: Finish) -> AbstractContextManager[Path]:
-        """A folder to write into; at the end ``finish`` adds its files and the whole becomes the checkpoint."""
+        """Yields a folder to write into, which becomes the checkpoint after the block.
+
+        Args:
+            uuid: identifier of the new checkpoint.
+            finish: receives the folder and may add files to it.
+        """
         ...
 
     def upload(self, source: Path, uuid: str, paths: list[str], finish: Finish) -> None:
-        """Stores the named files and folders of ``source`` as the checkpoint."""
+        """Stores the named files and folders of ``source`` as a checkpoint.
+
+        Args:
+            source: the folder to copy from.
+            uuid: identifier of the new checkpoint.
+            paths: names below ``source``.
+            finish: receives the folder of the checkpoint and may add files to it.
+        """
         ...
 
     def restore_path(self, uuid: str) -> AbstractContextManager[Path]:
-        """A folder with the checkpoint's files, to read only."""
+        """Yields a folder with the checkpoint's files, valid inside the block. Do not change the files.
+
+        Args:
+            uuid: identifier of the checkpoint.
+        """
         ...
 
     def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
-        """Copies the checkpoint's files below ``target``."""
+        """Copies the checkpoint's files into ``target``.
+
+        Args:
+            uuid: identifier of the checkpoint.
+            target: the folder to copy into.
+            selector: receives the name of each file and returns True if the file is needed; None selects all files.
+        """
         ...
 
     def resources(self, uuid: str) -> dict[str, int]:
-        """Relative path → size; folders end with ``/`` and have size 0."""
+        """Returns relative path → size in bytes; names of folders end with ``/``, their size is 0.
+
+        Args:
+            uuid: identifier of the checkpoint.
+        """
         ...
 
     def read(self, uuid: str, path: str) -> bytes:
-        """One file of the checkpoint."""
+        """Returns the content of one file of the checkpoint.
+
+        Args:
+            uuid: identifier of the checkpoint.
+            path: name of the file in the checkpoint.
+        """
         ...
 
     def delete(self, uuid: str) -> None:
-        """Removes the checkpoint; it is no error where it is gone already."""
+        """Removes the checkpoint. A checkpoint that does not exist is not an error.
+
+        Args:
+            uuid: identifier of the checkpoint.
+        """
         ...
 
     def probe(self) -> None:
-        """Writes and removes a small file. Raises StorageError where that cannot be done."""
+        """Writes and removes a small file. Raises StorageError if that fails."""
         ...
 
 
 def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> Storage:
-    """The storage of a ``checkpoint_storage`` section; a plain string is a folder."""
+    """Returns the storage for a ``checkpoint_storage`` section.
+
+    Args:
+        config: the section, or the path of a folder.
+        environ: environment variables of the task.
+
+    Raises:
+        StorageError: the section names no storage that is supported here.
+    """
     from determined.storage.directory import DirectoryStorage
     from determined.storage.shared_fs import SharedFSStorage
 

@@ -1,4 +1,4 @@
-"""Stores checkpoints as folders below a root: written aside, synced, then renamed."""
+"""Stores checkpoints as folders below a root: written under another name, synced, then renamed."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ from determined_launch.out_of_space import is_out_of_space
 logger = logging.getLogger(__name__)
 
 MIN_FREE_BYTES = 1 << 20
-"""A checkpoint is not begun while the disk has less free space than this."""
+"""Minimum free space in bytes for starting a checkpoint."""
 RETRY_SECONDS = 2.0
 _FULL = {
     errno.ENOSPC: "is full",
@@ -29,7 +29,7 @@ _FULL = {
 
 
 class DirectoryStorage:
-    """Checkpoints in ``root/<uuid>/``."""
+    """Stores checkpoints in ``root/<uuid>/``."""
 
     def __init__(self, root: Path, *, shown_as: str | None = None) -> None:
         self.root = root
@@ -37,7 +37,7 @@ class DirectoryStorage:
 
     @contextlib.contextmanager
     def store_path(self, uuid: str, finish: Finish) -> Iterator[Path]:
-        """The folder is renamed to ``uuid`` when the block ends well and removed when it does not."""
+        """Yields a folder that is renamed to ``uuid`` if the block succeeds and removed if it fails."""
         folder = checkpoint_folder(self.root, uuid)
         self._wait_for_space()
         partial = folder.with_name(f"{uuid}.partial-{secrets.token_hex(4)}")
@@ -70,11 +70,11 @@ class DirectoryStorage:
 
     @contextlib.contextmanager
     def restore_path(self, uuid: str) -> Iterator[Path]:
-        """The checkpoint's own folder."""
+        """Yields the checkpoint's own folder."""
         yield self._existing(uuid)
 
     def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
-        """Copies what the selector wants."""
+        """Copies the selected files."""
         folder = self._existing(uuid)
         with self._naming("read"):
             for name in sorted(self.resources(uuid)):
@@ -82,17 +82,17 @@ class DirectoryStorage:
                     copy(folder / name, target / name)
 
     def resources(self, uuid: str) -> dict[str, int]:
-        """Walks the folder; our own list of hashes is left out."""
+        """Lists the folder without our own list of hashes."""
         return tree(self._existing(uuid))
 
     def read(self, uuid: str, path: str) -> bytes:
-        """One file of the checkpoint."""
+        """Returns the content of one file of the checkpoint."""
         folder = self._existing(uuid)
         with self._naming("read"):
             return (folder / path).read_bytes()
 
     def delete(self, uuid: str) -> None:
-        """Renamed away first: half a checkpoint is never seen under its uuid."""
+        """Renames the folder before it is removed, so that a partial checkpoint is never visible under its uuid."""
         folder = checkpoint_folder(self.root, uuid)
         doomed = folder.with_name(f"{uuid}.deleted-{secrets.token_hex(4)}")
         with self._naming("delete"):
@@ -116,7 +116,7 @@ class DirectoryStorage:
                 path.unlink(missing_ok=True)
 
     def _wait_for_space(self) -> None:
-        """Returns when the disk is not full. What is written afterwards may still be too large for it."""
+        """Waits until the disk is not full. The next files may still be too large for it."""
         is_logged = False
         while (free := _free_bytes(self.root)) is not None and free < MIN_FREE_BYTES:
             if not is_logged:
@@ -132,7 +132,7 @@ class DirectoryStorage:
 
     @contextlib.contextmanager
     def _naming(self, verb: str) -> Iterator[None]:
-        """An error of the file system below our root becomes one that says which storage it was; others pass."""
+        """Adds the storage's name to errors of the file system below our root; other errors pass."""
         try:
             yield
         except OSError as error:
@@ -148,7 +148,7 @@ class DirectoryStorage:
 
 
 def _free_bytes(folder: Path) -> int | None:
-    """Returns the free space of the disk below ``folder``, None if the folder is not there or has no such number."""
+    """Returns the free space of the disk of ``folder``; None if it is unknown."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -157,7 +157,7 @@ def _free_bytes(folder: Path) -> int | None:
 
 
 def tree(folder: Path) -> dict[str, int]:
-    """Relative path → size below ``folder``; folders end with ``/`` and have size 0."""
+    """Returns relative path → size below ``folder``; folders end with ``/`` and have size 0."""
     found: dict[str, int] = {}
     for base, folders, files in os.walk(folder):
         for name in folders:
@@ -182,7 +182,7 @@ def _write_hashes(folder: Path) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies one file or makes one folder; parents are made."""
+    """Copies one file or creates one folder, with its parents."""
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
         return

@@ -8,11 +8,14 @@ from determined.storage.directory import DirectoryStorage
 
 
 class SharedFSStorage(DirectoryStorage):
-    """A directory below the place where the task sees ``host_path``."""
+    """Stores checkpoints in a folder below the place where the task sees ``host_path``."""
 
     @classmethod
     def below(cls, mount: Path, storage_path: str | None, *, host_path: str | None = None) -> "SharedFSStorage":
-        """``storage_path`` is relative to the mount, or absolute inside ``host_path``; it may not leave it."""
+        """Returns the storage.
+
+        ``storage_path`` is relative to the mount, or absolute inside ``host_path``; it must not leave it.
+        """
         relative = storage_path or ""
         if relative.startswith("/"):
             relative = os.path.relpath(relative, host_path or str(mount))

@@ -1,1 +1,1 @@
-"""The command channel between the containers of one allocation, admitted by the allocation's key."""
+"""The command channel between the containers of one allocation. The allocation's key authenticates both ends."""

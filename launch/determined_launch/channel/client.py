@@ -1,4 +1,4 @@
-"""Calls of one container to another's server."""
+"""Requests from one container to another container's server."""
 
 import socket
 import time
@@ -14,7 +14,10 @@ _RETRY_SECONDS = 0.1
 
 
 def connect(address: str, port: int, key: bytes, request: Mapping[str, Any], *, patience: float) -> Connection:
-    """An admitted connection that has made its request. Raises ConnectionError after ``patience`` seconds."""
+    """Returns an authenticated connection that has sent its request.
+
+    Raises ConnectionError after ``patience`` seconds.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -30,8 +33,8 @@ def connect(address: str, port: int, key: bytes, request: Mapping[str, Any], *, 
     return connection
 
 
-def ask(address: str, port: int, key: bytes, request: Mapping[str, Any], *, patience: float) -> Any:
-    """The answer to a request that has one answer."""
+def ask(address: str, port: int, key: bytes, request: Mapping[str, Any], *, patience: float) -> Any:  # noqa: ANN401  # decoded JSON
+    """Returns the answer to a request that has a single answer."""
     connection = connect(address, port, key, request, patience=patience)
     try:
         connection.patience(patience)

@@ -1,4 +1,4 @@
-"""Frames on a connection: a kind, a length with a limit, and that many bytes."""
+"""Frames of a connection: a kind, a limited length, and that many bytes."""
 
 import json
 import socket
@@ -13,37 +13,37 @@ REQUEST, ANSWER, STDOUT, STDERR, EXIT, SIGNAL, REFUSED = range(7)
 
 
 class Closed(ConnectionError):
-    """The other end has closed the connection, or broken the rules."""
+    """Raised if the other end closed the connection or violated the protocol."""
 
 
 class Connection:
-    """An end of an admitted connection. Several threads may send."""
+    """One end of an authenticated connection. Several threads may send."""
 
     def __init__(self, peer: socket.socket) -> None:
         self._peer = peer
         self._sending = threading.Lock()
 
     def send(self, kind: int, body: bytes) -> None:
-        """Raises Closed where the other end is gone."""
+        """Sends one frame. Raises Closed if the other end has disconnected."""
         try:
             with self._sending:
                 self._peer.sendall(_HEAD.pack(kind, len(body)) + body)
         except OSError as error:
             raise Closed(str(error)) from None
 
-    def send_json(self, kind: int, value: Any) -> None:
+    def send_json(self, kind: int, value: object) -> None:
         self.send(kind, json.dumps(value).encode())
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame. Raises Closed at the end, and for a frame over the limit."""
+        """Returns the next frame. Raises Closed at the end of the connection and for a frame over the limit."""
         kind, length = _HEAD.unpack(self._exactly(_HEAD.size))
         if length > LIMIT:
             self.close()
             raise Closed(f"a frame of {length} bytes is over the limit")
         return kind, self._exactly(length)
 
-    def receive_json(self, wanted: int) -> Any:
-        """The value of the next frame, which must be of this kind."""
+    def receive_json(self, wanted: int) -> Any:  # noqa: ANN401  # decoded JSON
+        """Returns the value of the next frame, which must be of the wanted kind."""
         kind, body = self.receive()
         if kind == REFUSED:
             raise Closed(body.decode(errors="replace"))
@@ -55,12 +55,12 @@ class Connection:
             raise Closed("a frame that is not JSON") from None
 
     def patience(self, seconds: float | None) -> None:
-        """How long a frame is waited for from now on."""
+        """Sets the time limit for receiving a frame."""
         self._peer.settimeout(seconds)
 
     def close(self) -> None:
         try:
-            self._peer.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in receive()
+            self._peer.shutdown(socket.SHUT_RDWR)  # wakes a thread in receive()
         except OSError:
             pass
         self._peer.close()

@@ -1,4 +1,4 @@
-"""The program ``ssh`` of a launcher whose containers meet over the command channel.
+"""The program ``ssh`` for a launcher whose containers communicate over the command channel.
 
 ``python3 -m determined_launch.channel.remote_shell RUN_FOLDER [ssh options] HOST COMMAND…``
 """
@@ -19,13 +19,13 @@ from determined_launch.channel import client, frames
 from determined_launch.channel.frames import Closed, Connection
 
 UNREACHABLE = 255
-"""What ssh itself leaves with where it cannot reach the host."""
+"""Exit code of ssh itself if it cannot reach the host."""
 _WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def write(run: Path, hosts: Mapping[str, tuple[str, int]], python: str) -> Path:
-    """Makes the program and its list of hosts; gives the folder that goes on the launcher's PATH."""
+    """Writes the program and its list of hosts; returns the folder for the launcher's PATH."""
     folder = run / "info" / "remote-shell"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hosts.json").write_text(json.dumps(hosts), encoding="utf-8")
@@ -38,7 +38,7 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], python: str) -> Path:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The remote command's exit code; 255 where the host cannot be reached."""
+    """Runs the remote command and returns its exit code; 255 if the host cannot be reached."""
     run, words = argv[0], list(argv[1:])
     host, command = split(words)
     if host is None or not command:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Host and command of an ssh line; options may stand before and after the host."""
+    """Returns host and command of an ssh line, which may have options before and after the host."""
     host: str | None = None
     index = 0
     while index < len(words):
@@ -74,7 +74,7 @@ def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _find(host: str, hosts: Mapping[str, Sequence[object]]) -> tuple[str, int]:
-    """Address and port of a host of the allocation, by its name there or by an address that it resolves to."""
+    """Returns address and port of a host, found by its name or by an address that the name resolves to."""
     found = hosts.get(host)
     if found is None:
         try:
@@ -89,7 +89,7 @@ def _find(host: str, hosts: Mapping[str, Sequence[object]]) -> tuple[str, int]:
 
 def _stream(connection: Connection) -> int:
     def forward(number: int, _frame: FrameType | None) -> None:
-        # in a thread of its own: the handler may have interrupted a send
+        # sends in another thread because the handler may have interrupted a send
         threading.Thread(target=_send_signal, args=(connection, number), daemon=True).start()
 
     for number in _FORWARDED:

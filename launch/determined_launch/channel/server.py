@@ -1,4 +1,4 @@
-"""The server of a container: admits who proves the key, and answers one request on each connection."""
+"""The server of a container: authenticates clients and answers one request per connection."""
 
 import socket
 import threading
@@ -14,14 +14,14 @@ from determined_launch.errors import LaunchError
 
 ENDS = (b"caller", b"container")
 _UNPROVED = 128
-"""Connections that may wait for their proof at once; one more drops the oldest."""
+"""Maximum number of connections that are not yet authenticated; one more drops the oldest."""
 _PAUSE_SECONDS = 0.05
 
 Verb = Callable[[Connection, Mapping[str, Any]], None]
 
 
 class Server:
-    """Listens from its making on, in threads of its own, until closed."""
+    """Listens in threads of its own from construction until ``close``."""
 
     def __init__(self, address: str, port: int, key: bytes, verbs: Mapping[str, Verb]) -> None:
         self._key = key
@@ -46,7 +46,7 @@ class Server:
             except OSError:
                 if self._listener.fileno() < 0:
                     return
-                time.sleep(_PAUSE_SECONDS)  # no descriptor is left for it just now, or it is gone again
+                time.sleep(_PAUSE_SECONDS)  # no descriptor is free, or the client has disconnected
                 continue
             with self._lock:
                 self._unproved[id(peer)] = peer
@@ -76,7 +76,7 @@ class Server:
 
 
 def _listen(address: str, port: int) -> socket.socket:
-    """At the container's own address where this machine has it, else at all."""
+    """Listens on the container's own address if this machine has it, else on all addresses."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     everywhere = "::" if family == socket.AF_INET6 else ""
     for host in (address, everywhere):

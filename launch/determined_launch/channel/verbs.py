@@ -16,7 +16,7 @@ _GRACE_SECONDS = 5.0
 
 
 class Run:
-    """The verb ``run``: a command line under ``sh``, ended where the caller goes away."""
+    """The request ``run``: runs a command line with ``sh`` and ends it if the caller disconnects."""
 
     def __init__(self, environ: Mapping[str, str], folder: str) -> None:
         self._environ = environ
@@ -46,7 +46,7 @@ class Run:
 
 
 class Attend:
-    """The verb ``attend``: tells ``ended`` the code that the chief gave, or ``None`` where the chief vanished."""
+    """The request ``attend``: passes the chief's exit code to ``ended``, or None if the chief disconnected."""
 
     def __init__(self, ended: Callable[["int | None"], None]) -> None:
         self._ended = ended
@@ -73,7 +73,7 @@ def _pump(source: "IO[bytes] | None", connection: Connection, kind: int) -> None
 
 
 def _listen(connection: Connection, child: "subprocess.Popen[bytes]") -> None:
-    """Signals from the caller go to the command's session; with the caller gone, all of it ends."""
+    """Passes signals of the caller to the command's session; ends the session if the caller disconnects."""
     try:
         while True:
             value = connection.receive_json(frames.SIGNAL)

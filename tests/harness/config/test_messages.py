@@ -11,7 +11,7 @@ MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints
 
 
 @pytest.mark.parametrize("case", sorted(path.stem for path in CASES.glob("*.yaml")))
-def test_message(case: str) -> None:
+def test_diagnostics_are_rendered_as_in_the_expected_file(case: str) -> None:
     checked = check((CASES / f"{case}.yaml").read_text(), name="exp.yaml", defaults=[MASTER])
     assert checked.render() + "\n" == (CASES / f"{case}.txt").read_text()
     assert checked.ok == (case == "warnings_only")

@@ -24,7 +24,7 @@ from determined.errors import ConfigError
         ),
     ],
 )
-def test_change(change: str, expected: dict[str, object]) -> None:
+def test_an_override_changes_the_named_value(change: str, expected: dict[str, object]) -> None:
     if change.startswith("a='"):
         with pytest.raises(ConfigError):
             override("{}", [change])
@@ -37,6 +37,6 @@ def test_a_scalar_on_the_way_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a=[1", "a=.nan"])
-def test_refused(change: str) -> None:
+def test_an_invalid_override_is_refused(change: str) -> None:
     with pytest.raises(ConfigError, match="--config"):
         override("{}", [change])

@@ -77,7 +77,7 @@ def test_int_axes_are_spread_evenly_with_both_ends() -> None:
     assert axis(2**62, 2**62 + 2, 3) == [2**62, 2**62 + 1, 2**62 + 2]
 
 
-def test_other_axes() -> None:
+def test_double_and_log_hyperparameters_are_spaced_evenly_in_a_grid() -> None:
     assert (grid({"x": {"type": "double", "minval": 0.0, "maxval": 1.0, "count": 1}})) == [{"x": 0.5}]
     assert (grid({"x": {"type": "log", "minval": -2, "maxval": 0, "base": 10, "count": 3}})) == [
         {"x": 0.01},

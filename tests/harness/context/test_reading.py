@@ -73,7 +73,7 @@ def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes):
         entries(tmp_path / "x")
 
 
-def test_a_bomb_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archive_reader, "MAX_UNPACKED", 10_000)
     path = stored(tmp_path, ("a", b"\0" * 1_000_000, None))
     with pytest.raises(ContextError, match="far more"):

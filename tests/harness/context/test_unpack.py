@@ -131,7 +131,7 @@ def test_the_official_list_becomes_the_same_context(tmp_path: Path) -> None:
         ["x"],
     ],
 )
-def test_bad_lists_are_refused(files: list[Any]) -> None:
+def test_a_file_list_with_an_unsafe_or_invalid_entry_is_refused(files: list[Any]) -> None:
     with pytest.raises(ContextError):
         from_files(files)
 

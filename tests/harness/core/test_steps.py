@@ -47,7 +47,7 @@ def test_reports_and_questions_are_steps(file, tmp_path, monkeypatch):
         assert time.time() - file.stat().st_mtime < 60
 
 
-def test_off_the_cluster_too(file):
+def test_steps_are_counted_off_the_cluster(file):
     with core.init() as context:
         context.preempt.should_preempt()
         context.train.report_training_metrics(1, {"loss": 1.0})

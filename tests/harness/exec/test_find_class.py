@@ -38,7 +38,7 @@ def here(tmp_path, monkeypatch):
     ("spec", "value"),
     [("plain:Mine", 3), ("plain.py:Mine", 3), ("deep/inside/model.py:Mine", 7), ("./deep/inside/model.py:Mine", 7)],
 )
-def test_forms(here, spec, value):
+def test_every_form_of_a_trial_class_name_is_found(here, spec, value):
     assert trial_class.find(spec).value == value
 
 
@@ -82,7 +82,7 @@ def test_a_file_outside_of_this_folder(here, monkeypatch):
         ("plain.py:", "names no trial class"),
     ],
 )
-def test_not_there(here, spec, text):
+def test_a_missing_trial_class_is_reported_with_a_hint(here, spec, text):
     with pytest.raises(NoSuchClass) as failed:
         trial_class.find(spec)
     assert text.format(here=here) in str(failed.value)

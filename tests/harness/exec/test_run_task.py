@@ -72,7 +72,7 @@ def boot(master, folder, entrypoint, **more):
     )
 
 
-def test_boot(master, tmp_path):
+def test_the_boot_step_writes_the_rendezvous_and_runs_the_entrypoint(master, tmp_path):
     done = boot(master, tmp_path, "echo $DET_TRIAL_ID; exit 9")
     assert (done.stdout, done.returncode) == ("3\n", 9)
     assert json.loads((tmp_path / "info" / "rendezvous.json").read_text()) == {

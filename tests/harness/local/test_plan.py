@@ -28,7 +28,7 @@ HARNESS = "PY -m determined.exec.harness"
         (f"{LAYER}.horovod t.py -m determined.launch.x > out 2> err", "PY t.py -m determined.launch.x > out 2> err"),
     ],
 )
-def test_shell_lines(entrypoint: str, expected: str) -> None:
+def test_only_the_launch_layers_of_a_shell_line_are_rewritten(entrypoint: str, expected: str) -> None:
     assert make(entrypoint, python="PY", test_mode=False).argv == ("sh", "-c", expected)
 
 

@@ -73,5 +73,5 @@ def test_pytorch_trial(tmp_path, launcher, other):
 
 @launchers.needs("deepspeed")
 @pytest.mark.parametrize("stage", [pytest.param(0, marks=pytest.mark.long), 1])  # tests/e2e pauses at stage 0
-def test_engines(tmp_path, stage):
+def test_engines_of_several_ranks_resume_the_same(tmp_path, stage):
     check("deepspeed", tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{"stage": stage}])

@@ -105,7 +105,7 @@ def test_the_moments_cover_a_validation_and_both_halves_of_an_accumulation(tmp_p
     assert straight.asked == 17 + 5 * 3
 
 
-def test_left_again_and_again(tmp_path):
+def test_a_trial_that_is_preempted_many_times_trains_the_same(tmp_path):
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     _, parts = same(run, [1, 1, 2, 1, 3, 5, 1, 2])
     assert len(parts) == 9

@@ -111,7 +111,7 @@ def test_only_a_uuid_names_a_checkpoint(made, name):
     assert os.listdir(root.parent) == [root.name]
 
 
-def test_probe(made):
+def test_a_probe_leaves_no_file(made):
     storage, root, _ = made
     storage.probe()
     assert os.listdir(root) == []

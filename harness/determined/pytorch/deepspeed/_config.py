@@ -1,4 +1,4 @@
-"""DeepSpeed's own configuration out of a file and a trial's hyperparameters."""
+"""Builds DeepSpeed's own configuration from a file and a trial's hyperparameters."""
 
 import copy
 import json
@@ -10,7 +10,11 @@ from typing import Any
 def overwrite_deepspeed_config(
     base_ds_config: str | Path | Mapping[str, Any], source_ds_dict: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The base, a dictionary or the path of a JSON file, with ``source_ds_dict`` laid over it, key by key.
+    """Returns a DeepSpeed configuration with some values replaced, key by key.
+
+    Args:
+        base_ds_config: a dictionary, or the path of a JSON file.
+        source_ds_dict: the values to replace, nested as in the configuration.
 
     >>> overwrite_deepspeed_config({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
     {'a': {'b': 3, 'c': 2}}
@@ -33,9 +37,15 @@ def get_ds_config_from_hparams(
     config_key: str = "deepspeed_config",
     overwrite_key: str = "overwrite_deepspeed_args",
 ) -> dict[str, Any]:
-    """The file that the hyperparameter ``deepspeed_config`` names, with ``overwrite_deepspeed_args`` laid over it.
+    """Returns the DeepSpeed configuration that the hyperparameters name, with their replacements.
 
-    Raises ValueError where the first of the two is missing.
+    Args:
+        hparams: hyperparameters of the trial.
+        config_key: hyperparameter with the path of the configuration file.
+        overwrite_key: hyperparameter with the values to replace.
+
+    Raises:
+        ValueError: the hyperparameters have no ``config_key``.
     """
     if config_key not in hparams:
         raise ValueError(f"hyperparameters need {config_key}, the path of a DeepSpeed configuration")

@@ -21,7 +21,16 @@ def init(
     distributed: core.DistributedContext | None = None,
     enable_tensorboard_logging: bool = True,
 ) -> Iterator[DeepSpeedTrialContext]:
-    """The context for a trial; hyperparameters and configuration come from the cluster unless given.
+    """Yields the context for a :class:`DeepSpeedTrial`, on the cluster or off it.
+
+    Args:
+        hparams: hyperparameters by name; by default those of the trial on the cluster.
+        exp_conf: experiment configuration; by default that of the cluster.
+        distributed: ranks of the workers; by default they come from the launcher.
+        enable_tensorboard_logging: accepted for compatibility, without effect.
+
+    Raises:
+        FrameworkMissing: deepspeed is not installed.
 
     >>> with init(hparams={"width": 32}) as context:  # doctest: +SKIP
     ...     trial = MyTrial(context)
@@ -41,12 +50,12 @@ def init(
         )
 
 
-def _connect(engine_maker: Any, peers: core.DistributedContext, device: torch.device) -> None:
+def _connect(engine_maker: Any, peers: core.DistributedContext, device: torch.device) -> None:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
     if device.type == "cpu":
-        # it would be compiled at every first start, fail without a compiler, and leave 66 MiB a rank in /dev/shm
+        # it would be compiled at every first start, fail without a compiler, and leave 66 MiB per rank in /dev/shm
         engine_maker.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     if peers.size == 1 and not torch.distributed.is_initialized():
-        # deepspeed wants a process group even for one, and would ask MPI for it
+        # deepspeed needs a process group even for one process, and would ask MPI for it
         environment.put({"LOCAL_RANK": "0"})
         backend = "nccl" if device.type == "cuda" else "gloo"
         store = torch.distributed.HashStore()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateImportUsage]

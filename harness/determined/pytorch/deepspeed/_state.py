@@ -1,4 +1,4 @@
-"""Training state and checkpoints of engines: their own files, one of each rank, and the common parts by the chief."""
+"""Training state and checkpoints of engines: each rank writes the engine's own files, the chief the common parts."""
 
 import logging
 from pathlib import Path
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class EngineState(TrainingState):
-    """Models, optimizers and schedulers are the engines' own; here is the rest."""
+    """The training state without models, optimizers and schedulers, which the engines save themselves."""
 
     def __init__(
         self, context: DeepSpeedTrialContext, callbacks: dict[str, PyTorchCallback], training: TrainingData
@@ -30,7 +30,7 @@ class EngineState(TrainingState):
         return {
             **super().rank_values(extras),
             "taken": self._training.stream.taken,
-            # an engine keeps the chief's buffers alone, and does not share them while it trains
+            # an engine saves only the chief's buffers and does not share them in training
             "buffers": [list(engine.buffers()) for engine in self._context.models],
         }
 
@@ -52,7 +52,7 @@ class EngineState(TrainingState):
 
 
 class EngineKeeper(Checkpointer):
-    """Every rank writes and reads its own files."""
+    """Saves and restores a trial with engines; every rank writes and reads its own files."""
 
     def __init__(
         self,

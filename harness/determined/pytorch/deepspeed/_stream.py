@@ -1,4 +1,4 @@
-"""Data of an engine: the trial takes from an iterator as it likes, so the position is what was taken."""
+"""Data of an engine: the trial takes micro batches from an iterator, so the position is the number taken."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ class Stream:
     def __iter__(self) -> "Stream":
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         batch = next(self._opened(), self)
         if batch is self:
             self.close()  # the epoch's end
@@ -28,7 +28,7 @@ class Stream:
         return batch
 
     def close(self) -> None:
-        """Ends a loader's workers; the next batch comes from the same position."""
+        """Stops a loader's workers; the next batch comes from the same position."""
         source, self._source = self._source, None
         stop = getattr(source, "_shutdown_workers", None) or getattr(source, "close", None)
         if stop is not None:
@@ -42,7 +42,7 @@ class Stream:
 
 
 class TrainingData:
-    """The stream, once for each batch; an epoch has as many batches as whole ones fit into the data."""
+    """Yields the stream once per batch; an epoch has as many batches as fit completely into the data."""
 
     def __init__(self, data: Data, micro_batches: int) -> None:
         if not len(data):
@@ -55,7 +55,7 @@ class TrainingData:
         return self._length
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
-        """Where the stream stands is its own matter."""
+        """Yields the stream for each remaining batch; the stream keeps its own position."""
         try:
             for _ in range(start, self._length):
                 yield self.stream
@@ -64,7 +64,7 @@ class TrainingData:
 
 
 class ValidationData:
-    """One pass over the data, once for each batch of it."""
+    """Yields one pass over the data once for each of its batches."""
 
     def __init__(self, data: Data) -> None:
         self._data = data
@@ -73,7 +73,7 @@ class ValidationData:
         return len(self._data)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
-        """An iterator over the whole, as often as it has batches."""
+        """Yields an iterator over the whole data, as often as it has batches."""
         stream = _Pass(self._data)
         try:
             for _ in range(len(self._data)):
@@ -83,9 +83,9 @@ class ValidationData:
 
 
 class _Pass(Stream):
-    """Ends loudly: slots that took different numbers of batches would wait for each other."""
+    """Raises an error at the end of the data. Slots with different numbers of batches would wait for each other."""
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         if self.taken >= len(self._data):
             raise RuntimeError("evaluate_batch took more than one batch a call, and the validation data is at its end")
         return super().__next__()

@@ -1,4 +1,4 @@
-"""``Trainer.fit`` for a DeepSpeedTrial: the same loop, periods and policies as PyTorch's."""
+"""The trainer of a DeepSpeedTrial: the same loop, periods and policies as PyTorch's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,11 @@ from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 
 class Trainer(BaseTrainer):
-    """Trains a trial; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
+    """Trains a :class:`DeepSpeedTrial`; ``fit`` takes the arguments of :meth:`determined.pytorch.Trainer.fit`.
+
+    Args:
+        trial: the trial.
+        context: the context that the trial was made with.
 
     >>> with deepspeed.init() as context:  # doctest: +SKIP
     ...     Trainer(MyTrial(context), context).fit(max_length=Batch(100))
@@ -30,13 +34,13 @@ class Trainer(BaseTrainer):
 
 
 class EngineWork:
-    """A :class:`DeepSpeedTrial`."""
+    """Adapter of a :class:`DeepSpeedTrial`."""
 
     def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
         self.trial = trial
         self.context = context
         self._training: TrainingData | None = None
-        context.experimental.auto_to_device = False  # the trial takes its batches itself
+        context.experimental.auto_to_device = False  # the trial reads its batches itself
         counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}  # type: ignore[operator]
         if len(counts) > 1 and not context._one_call:
             raise ValueError(
@@ -44,12 +48,12 @@ class EngineWork:
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
             )
 
-    def training_data(self, loader: Any) -> Data:
+    def training_data(self, loader: object) -> Data:
         data = batches(self.context, loader, TRAINING_DATA, repeat=True)
         self._training = TrainingData(data, self.context.get_num_micro_batches_per_slot())
         return self._training
 
-    def validation_data(self, loader: Any) -> Data:
+    def validation_data(self, loader: object) -> Data:
         return ValidationData(batches(self.context, loader, VALIDATION_DATA, repeat=False))
 
     def global_batch_size(self) -> int | None:
@@ -61,7 +65,7 @@ class EngineWork:
         if count == 1:
             return one
 
-        def train(stream: Any, epoch: int, steps: int) -> Any:
+        def train(stream: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
             return averaged([one(stream, epoch, steps) for _ in range(count)])
 
         return train
@@ -73,7 +77,7 @@ class EngineWork:
 
 
 def averaged(outputs: list[Any]) -> dict[str, Any]:
-    """Metrics of micro batches as those of a batch; tensors stay on their device.
+    """Averages the metrics of micro batches; tensors stay on their device.
 
     >>> averaged([{"loss": 1.0}, {"loss": 2.0}])
     {'loss': 1.5}

@@ -1,0 +1,108 @@
+"""The PyTorch trial API by the names that user code imports."""
+
+import itertools
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from determined import core, pytorch
+
+pytestmark = pytest.mark.torch
+
+MODEL = """
+import torch
+from torch import nn
+from determined import pytorch
+
+
+class Widened(pytorch.PyTorchTrial):
+    def __init__(self, context, scale=1):
+        self.context, self.scale = context, scale
+        self.model = context.wrap_model(nn.Linear(context.get_hparam("width"), 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+        self.largest = context.wrap_reducer(pytorch.SimpleMetricReducer(max), name="largest", for_training=False)
+
+    def build_training_data_loader(self):
+        return pytorch.DataLoader([torch.ones(self.context.get_hparam("width"))] * 4, batch_size=2)
+
+    build_validation_data_loader = build_training_data_loader
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        loss = self.model(batch).square().mean()
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return loss
+
+    def evaluate_batch(self, batch, batch_idx):
+        self.largest.update(10.0 * batch_idx)
+        return {"lowest": float(batch_idx), "total": 1.0}
+
+    def evaluation_reducer(self):
+        return {"lowest": pytorch.Reducer.MIN, "total": pytorch.Reducer.SUM}
+"""
+
+
+@pytest.fixture
+def off_the_cluster(monkeypatch, tmp_path):
+    monkeypatch.delenv("DET_MASTER", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "model_of_interface_test.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("model_of_interface_test", None)
+
+
+def test_a_trained_trial_is_loaded_from_its_checkpoint(off_the_cluster):
+    import model_of_interface_test as own
+
+    with pytorch.init(hparams={"width": 3}) as context:
+        trial = own.Widened(context)
+        pytorch.Trainer(trial, context).fit(max_length=pytorch.Epoch(1), validation_period=pytorch.Epoch(1))
+        reports = context.get_core_context().train.reports
+    (checkpoint,) = (off_the_cluster / "data" / "determined" / "checkpoints").iterdir()
+    loaded = pytorch.load_trial_from_checkpoint_path(str(checkpoint), trial_kwargs={"scale": 4})
+    assert loaded.scale == 4
+    torch.testing.assert_close(loaded.model.weight, trial.model.weight)
+    validated = [values for group, _, values in reports if group == "validation"]
+    assert [(each["lowest"], each["total"], each["largest"]) for each in validated] == [(0.0, 2.0, 10.0)]
+
+
+def test_a_length_is_counted_in_batches_epochs_or_records():
+    kinds = (pytorch.Batch, pytorch.Epoch, pytorch.Record)
+    assert all(issubclass(kind, pytorch.TrainUnit) and kind(3).number == 3 for kind in kinds)
+    with pytest.raises(ValueError, match="not negative"):
+        pytorch.Record(-1)
+    with pytest.raises(ValueError, match="one number"):
+        _ = pytorch.Epoch([1, 2]).number
+
+
+def test_a_metric_reducer_without_a_function_needs_a_subclass():
+    with pytest.raises(NotImplementedError, match="cross_slot_reduce"):
+        pytorch.SimpleMetricReducer().cross_slot_reduce([[1]])
+
+
+def test_data_of_every_kind_is_moved_to_the_device():
+    train = core.DummyTrainContext()
+    made = core.Context(
+        train=train,
+        checkpoint=core.DummyCheckpointContext(None, core.DummyDistributedContext()),
+        preempt=core.DummyPreemptContext(),
+        distributed=core.DummyDistributedContext(),
+        searcher=core.DummySearcherContext(train),
+        profiler=core.DummyProfilerContext(),
+    )
+    context = pytorch.PyTorchTrialContext(made, hparams={}, exp_conf={}, device=torch.device("meta"))
+    batch: pytorch.TorchData = {"inputs": torch.ones(2)}
+    assert isinstance(batch, pytorch.TorchData.__args__[0].__origin__)
+    assert context.to_device(batch)["inputs"].device.type == "meta"
+    assert [each.device.type for each in context.to_device([torch.ones(1), torch.ones(2)])] == ["meta", "meta"]
+    assert context.wrap_model(nn.Linear(1, 1)).weight.device.type == "meta"
+
+
+def test_a_batch_sampler_repeats_its_batches_without_end():
+    batches = pytorch.samplers.RepeatBatchSampler([[0, 1], [2]])
+    assert len(batches) == 2
+    assert list(itertools.islice(batches, 4)) == [[0, 1], [2], [0, 1], [2]]

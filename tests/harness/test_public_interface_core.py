@@ -1,0 +1,119 @@
+"""The Core API, storage, configuration and context by the names that user code and the command line import."""
+
+import io
+import uuid
+from pathlib import Path
+
+import pytest
+from tests.support.fake_master import serving, task_environment
+
+import determined as det
+from determined import config, context, core, storage
+
+
+@pytest.fixture
+def master(monkeypatch, tmp_path):
+    with serving() as made:
+        for name, value in task_environment(made, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+def test_init_offers_one_context_for_each_part(master):
+    with core.init(tensorboard_mode=core.TensorboardMode.MANUAL) as made:
+        assert type(made) is core.Context
+        assert type(made.train) is core.TrainContext
+        assert type(made.checkpoint) is core.CheckpointContext
+        assert type(made.preempt) is core.PreemptContext
+        assert type(made.profiler) is core.ProfilerContext
+        assert type(made.searcher) is core.SearcherContext
+        assert type(made.distributed) is core.DummyDistributedContext
+        assert made.info == det.get_cluster_info()
+
+
+def test_the_cluster_information_has_public_types(master):
+    info = det.get_cluster_info()
+    assert type(info) is core.ClusterInfo is det.ClusterInfo
+    assert type(info.trial) is core.TrialInfo is det.TrialInfo
+    assert info.user_data == {}
+
+
+def test_init_off_the_cluster_offers_a_dummy_for_each_part(monkeypatch, tmp_path):
+    monkeypatch.delenv("DET_MASTER", raising=False)
+    with core.init(checkpoint_storage=str(tmp_path)) as made:
+        parts = (made.train, made.checkpoint, made.preempt, made.profiler, made.searcher, made.distributed)
+    assert [type(part) for part in parts] == [
+        core.DummyTrainContext,
+        core.DummyCheckpointContext,
+        core.DummyPreemptContext,
+        core.DummyProfilerContext,
+        core.DummySearcherContext,
+        core.DummyDistributedContext,
+    ]
+
+
+def test_a_trial_can_report_its_own_early_exit(master):
+    with core.init() as made:
+        made.train.report_early_exit(core.EarlyExitReason.INIT_INVALID_HP)
+    assert master.bodies("/early_exit") == [{"reason": "EXITED_REASON_INIT_INVALID_HP"}]
+
+
+def test_a_searcher_operation_reports_its_share_of_the_length_and_completes_once(master):
+    with core.init() as made:
+        searcher = core.SearcherContext({"searcher": {"max_length": {"epochs": 4}}}, made.train, is_chief=True)
+        assert searcher.get_configured_units() is core.Unit.EPOCHS
+        (operation,) = searcher.operations()
+        assert type(operation) is core.SearcherOperation
+        assert operation.length == 4
+        operation.report_progress(1)
+        operation.report_completed(0.5)
+        with pytest.raises(RuntimeError, match="twice"):
+            operation.report_completed(0.5)
+    assert [body["progress"] for body in master.bodies("/progress")] == [0.25]
+
+
+def test_only_the_chief_reports_progress_of_an_operation(master):
+    with core.init() as made:
+        operation = core.SearcherOperation(4, made.train, is_chief=False)
+        with pytest.raises(RuntimeError, match="chief"):
+            operation.report_progress(1)
+
+
+def test_a_storage_of_a_configuration_keeps_a_checkpoint_until_it_is_deleted(tmp_path):
+    made: storage.Storage = storage.from_config({"type": "directory", "container_path": str(tmp_path)}, {})
+    name = str(uuid.uuid4())
+    with made.store_path(name, lambda folder: None) as folder:
+        (folder / "weights").write_bytes(b"1")
+    assert made.read(name, "weights") == b"1"
+    assert made.resources(name)["weights"] == 1
+    made.delete(name)
+    assert not (tmp_path / name).exists()
+
+
+def test_a_check_returns_a_configuration_or_diagnostics_with_positions():
+    checked = config.check("entrypoint: 3")
+    assert isinstance(checked, config.Checked)
+    assert checked.config is None
+    assert not checked.ok
+    first = checked.diagnostics[0]
+    assert isinstance(first, config.Diagnostic)
+    assert (first.severity, first.line) == ("error", 1)
+
+
+def test_a_packed_context_lists_its_entries_and_unpacks_to_the_same_files(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "model.py").write_text("WIDTH = 8\n")
+    packed = context.pack(source)
+    assert isinstance(packed, context.Packed)
+    assert packed.size == len("WIDTH = 8\n") <= context.LIMIT
+    archive = tmp_path / "context.tar.zst"
+    archive.write_bytes(packed.data)
+    (entry,) = context.entries(archive)
+    assert isinstance(entry, context.Entry)
+    assert (entry.path, entry.size) == ("model.py", packed.size)
+    context.check_unpacked_size(io.BytesIO(packed.data), limit=1 << 20)
+    with pytest.raises(context.ContextError):
+        context.check_unpacked_size(io.BytesIO(packed.data), limit=10)
+    context.unpack(packed.data, tmp_path / "target")
+    assert Path(tmp_path, "target", "model.py").read_text() == "WIDTH = 8\n"
