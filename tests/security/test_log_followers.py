@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.support.latency import Latency, health_of, measured
-from tests.support.live_cluster import LiveCluster, live_cluster, wait_until
+from tests.support.live_cluster import LiveCluster, live_cluster
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
 from tests.support.log_followers import FORMS, Follower, stalled

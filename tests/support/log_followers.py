@@ -23,7 +23,8 @@ class Follower:
     async def follow(self, client: httpx.AsyncClient, trial_id: int, task_id: str, last: str) -> None:
         """Returns at the end of the stream, or, as a page that has no end, once it has the line ``last``."""
         if self.form == "page":
-            return await self._follow_pages(client, trial_id, last)
+            await self._follow_pages(client, trial_id, last)
+            return
         path = f"/api/v1/trials/{trial_id}/logs" if self.form == "trial" else f"/api/v1/tasks/{task_id}/logs"
         async with client.stream("GET", path, params={"follow": True}) as answer:
             answer.raise_for_status()

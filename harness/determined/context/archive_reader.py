@@ -9,12 +9,14 @@ from typing import IO
 
 import zstandard
 
-from determined.context.path_safety import clean
-from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
+from determined.context.path_safety import MAX_MEMBERS, BoundedHeader, MemberLimit, clean
+from determined.context.unpacking import MAX_UNPACKED
 from determined.errors import ContextError
 
 SNIFFED = 1024
 """Bytes of a file that tell what it is."""
+MAX_READ_BYTES = 32 << 20
+"""Of a file that is given whole."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,14 @@ class Entry:
     is_text: bool = False
 
 
-def entries(path: Path) -> list[Entry]:
-    """Every entry, folders above them too where the archive leaves them out, in the order of their paths."""
+def entries(path: Path, most: int = MAX_MEMBERS) -> list[Entry]:
+    """Every entry, folders above them too where the archive leaves them out, in the order of their paths.
+
+    Raises TooManyMembers if there are more than ``most``.
+    """
     found: dict[str, Entry] = {}
     with _opened(path) as tar:
-        for header, name in _members(tar):
+        for header, name in _members(tar, most):
             if header.isreg():
                 content = tar.extractfile(header)
                 assert content is not None
@@ -52,11 +57,16 @@ def entries(path: Path) -> list[Entry]:
 
 def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | None:
     """The bytes of one file, of a large one the first ``most``, and how many it has; None where there is no such file.
-    Raises ContextError for a name that escapes."""
+    Raises ContextError for a name that escapes, and for a file larger than ``MAX_READ_BYTES`` without ``most``."""
     wanted = clean(name)
     with _opened(path) as tar:
         for header, found in _members(tar):
             if found == wanted and header.isreg():
+                if most is None and header.size > MAX_READ_BYTES:
+                    raise ContextError(
+                        f"{wanted!r} has {header.size:,} bytes, and single files are given up to {MAX_READ_BYTES:,}; "
+                        "download the whole model definition instead"
+                    )
                 content = tar.extractfile(header)
                 assert content is not None
                 return content.read(header.size if most is None else min(most, header.size)), header.size
@@ -79,19 +89,18 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file:
             reader: IO[bytes] = _Bounded(zstandard.ZstdDecompressor().stream_reader(file))  # type: ignore[assignment]
-            with tarfile.open(fileobj=reader, mode="r|") as tar:
+            with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
                 yield tar
     except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
         raise ContextError(f"the context cannot be read: {error}") from None
 
 
-def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    for count, header in enumerate(tar):
-        if count >= MAX_MEMBERS:
-            raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
+def _members(tar: tarfile.TarFile, most: int = MAX_MEMBERS) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    members = MemberLimit(most)
+    for header in tar:
         # A streamed archive remembers every member that it has passed.
         tar.members = []  # type: ignore[attr-defined]
-        name = clean(header.name)
+        name = members.take(header.name)
         if name and (header.isreg() or header.issym() or header.isdir()):
             yield header, name
 
