@@ -134,7 +134,7 @@ class Blobs:
 
 
 def _check_unpacked(file: IO[bytes], limit: int) -> None:
-    """Refuses a bomb, and what an agent would refuse to unpack. Reads a piece at a time and stops at the first fault."""
+    """Refuses a bomb, and what an agent would refuse to unpack. Reads a piece at a time, up to the first fault."""
     file.flush()
     try:
         with open(file.name, "rb") as written:
