@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import statistics
 import sys
 import tempfile
 import time
