@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from determined.context import check_unpacked_size, to_tgz
+from determined.context import check_archive, to_tgz
 from determined.errors import BadRequest, ContextError, NotFound
 from determined.link.stale_files import Entry
 
@@ -21,7 +21,10 @@ _INCOMING = re.compile(r"\.incoming-[A-Za-z0-9_]+")
 
 
 def read_as_tgz(path: Path, limit: int) -> str:
-    """Returns a blob as tar.gz in base64. Raises ContextError if its tar has more than ``limit`` bytes. Blocking."""
+    """Returns a blob as tar.gz in base64. Raises ContextError if its tar has more than ``limit`` bytes, or members that
+    nobody would unpack. Blocking."""
+    with path.open("rb") as file:
+        check_archive(file, limit)
     return base64.b64encode(to_tgz(path.read_bytes(), limit=limit)).decode()
 
 
@@ -131,11 +134,11 @@ class Blobs:
 
 
 def _check_unpacked(file: IO[bytes], limit: int) -> None:
-    """Refuses a bomb. Counts what it unpacks to, a piece at a time, and stops beyond the limit."""
+    """Refuses a bomb, and what an agent would refuse to unpack. Reads a piece at a time, up to the first fault."""
     file.flush()
     try:
         with open(file.name, "rb") as written:
-            check_unpacked_size(written, limit)
+            check_archive(written, limit)
     except ContextError as error:
         raise BadRequest(error.message) from None
 

@@ -1,5 +1,6 @@
 """When a child of `det up` is started again: at once if it was well, later each time if it cannot start."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,25 @@ def test_what_cannot_start_gets_more_time_each_time(child: Child):
     assert delays[-1] == MAX_BACKOFF_SECONDS
     died(child, 200, ready=True)
     assert died(child, 201, ready=False) == delays[0]
+
+
+def test_one_that_was_ready_is_started_in_the_same_turn_that_sees_its_death(tmp_path: Path):
+    """`det up` is back after `kill -9` as soon as a master can start; nothing is waited for first."""
+    child = Child("master", ["sleep", "60"], tmp_path / "log", announced=True)
+    said: list[str] = []
+    child.start()
+    try:
+        child.was_ready = True
+        assert child.process is not None
+        first = child.process.pid
+        child.signal(signal.SIGKILL)
+        child.process.wait(10)
+        assert child.tend(said.append)
+        assert child.is_running
+        assert child.process.pid != first
+        assert "signal SIGKILL" in said[0]
+    finally:
+        child.signal(signal.SIGKILL)
+        child.process.wait(10)
+        assert child.process.stdout is not None
+        child.process.stdout.close()

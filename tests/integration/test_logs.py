@@ -6,6 +6,8 @@ import json
 from tests.support.cluster import Cluster
 
 from determined_master.api.queries import log_tail
+from determined_master.logs import repository
+from determined_master.logs.repository import Selection
 
 
 async def setup(one: Cluster):
@@ -120,3 +122,17 @@ async def test_a_task_may_not_write_another_tasks_log(one: Cluster):
     assert (await read(one))[0]["level"] == "LOG_LEVEL_ERROR"
     other = {"logs": [{"taskId": "2.other", "log": "x"}]}
     assert (await one.post("/api/v1/task/logs", other, **task)).status_code == 403
+
+
+async def test_a_page_ends_with_the_line_that_fills_it_and_nothing_is_left_out(one: Cluster):
+    _, wish = await setup(one)
+    texts = [f"{number} " + "w" * size for number, size in enumerate((200_000, 200_000, 1, 700_000, 1, 1))]
+    await ship(one, wish, 0, 60, *texts)
+    async with one.master.database.read() as session:
+        page = await repository.page(session, wish.spec.task_id, Selection(), after_id=0, most=500)
+    assert [len(row.log) for row in page] == [200_002, 200_002]
+    assert [line["log"] for line in await read(one)] == texts
+    assert [line["log"] for line in await read(one, orderBy="ORDER_BY_DESC")] == texts[::-1]
+    assert [line["log"] for line in await read(one, limit=4)] == texts[:4]
+    download = await one.client.get("/detent/trials/1/logs/download")
+    assert [line.rpartition("|| ")[2] for line in download.text.splitlines()] == texts

@@ -18,7 +18,7 @@ MAX_BACKOFF_SECONDS = 10.0
 UPGRADING = "upgrading: "
 WELL_SECONDS = 2.0
 """A child that announces nothing and lived this long has started well."""
-AGAIN_SECONDS = 0.5
+AGAIN_SECONDS = 0.1
 """Before a child that had started well is started again, except for the first time within STEADY_SECONDS."""
 STEADY_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1

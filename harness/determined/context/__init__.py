@@ -4,7 +4,7 @@ from determined.context.archive import LIMIT, Packed
 from determined.context.archive_reader import Entry, entries, read
 from determined.context.files import from_files
 from determined.context.packing import pack
-from determined.context.unpacking import check_unpacked_size, to_tgz, unpack
+from determined.context.unpacking import check_archive, to_tgz, unpack
 from determined.errors import ContextError
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "ContextError",
     "Entry",
     "Packed",
-    "check_unpacked_size",
+    "check_archive",
     "entries",
     "from_files",
     "pack",

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import zstandard
 
+from determined.context.path_safety import MemberLimit
+
 LIMIT = 99_614_720
 """Maximum file content in bytes: 128 MiB of base64, less a mebibyte for headers."""
 
@@ -41,12 +43,17 @@ class Packed:
 
 
 def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
-    """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file."""
+    """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file.
+
+    Raises ContextError if there are more members, or deeper folders, than a context may hold.
+    """
     ordered = _with_folder_times(sorted(members, key=lambda each: each.path.split("/")))
     buffer = io.BytesIO()
+    counted = MemberLimit()
     size = 0
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for member in ordered:
+            counted.take(member.path)
             size += len(member.content)
             tar.addfile(_header(member), io.BytesIO(member.content))
     data = zstandard.ZstdCompressor(level=_LEVEL, threads=0).compress(buffer.getbuffer())

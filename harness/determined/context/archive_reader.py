@@ -9,12 +9,14 @@ from typing import IO
 
 import zstandard
 
-from determined.context.path_safety import clean
-from determined.context.unpacking import MAX_MEMBERS, MAX_UNPACKED
+from determined.context.path_safety import MAX_MEMBERS, BoundedHeader, MemberLimit, clean
+from determined.context.unpacking import MAX_UNPACKED
 from determined.errors import ContextError
 
 SNIFFED = 1024
 """Number of first bytes that determine whether a file is text."""
+MAX_READ_BYTES = 32 << 20
+"""Maximum size of a file that is returned whole."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,14 @@ class Entry:
     is_text: bool = False
 
 
-def entries(path: Path) -> list[Entry]:
-    """Returns every entry in the order of the paths, and parent folders that the archive omits."""
+def entries(path: Path, most: int = MAX_MEMBERS) -> list[Entry]:
+    """Returns every entry in the order of the paths, and parent folders that the archive omits.
+
+    Raises TooManyMembers if there are more than ``most``.
+    """
     found: dict[str, Entry] = {}
     with _opened(path) as tar:
-        for header, name in _members(tar):
+        for header, name in _members(tar, most):
             if header.isreg():
                 content = tar.extractfile(header)
                 assert content is not None
@@ -56,12 +61,17 @@ def entries(path: Path) -> list[Entry]:
 def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | None:
     """Returns the first ``most`` bytes of a file and its size; None if there is no such file.
 
-    Raises ContextError for a name outside of the context.
+    Raises ContextError for a name outside of the context, and for a file above ``MAX_READ_BYTES`` without ``most``.
     """
     wanted = clean(name)
     with _opened(path) as tar:
         for header, found in _members(tar):
             if found == wanted and header.isreg():
+                if most is None and header.size > MAX_READ_BYTES:
+                    raise ContextError(
+                        f"{wanted!r} has {header.size:,} bytes, and single files are given up to {MAX_READ_BYTES:,}; "
+                        "download the whole model definition instead"
+                    )
                 content = tar.extractfile(header)
                 assert content is not None
                 return content.read(header.size if most is None else min(most, header.size)), header.size
@@ -84,19 +94,18 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file:
             reader: IO[bytes] = _Bounded(zstandard.ZstdDecompressor().stream_reader(file))  # type: ignore[assignment]
-            with tarfile.open(fileobj=reader, mode="r|") as tar:
+            with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
                 yield tar
     except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
         raise ContextError(f"the context cannot be read: {error}") from None
 
 
-def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    for count, header in enumerate(tar):
-        if count >= MAX_MEMBERS:
-            raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
+def _members(tar: tarfile.TarFile, most: int = MAX_MEMBERS) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    members = MemberLimit(most)
+    for header in tar:
         # A streamed archive keeps every member that it has read in memory.
         tar.members = []  # type: ignore[attr-defined]
-        name = clean(header.name)
+        name = members.take(header.name)
         if name and (header.isreg() or header.issym() or header.isdir()):
             yield header, name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from determined.context.archive import LIMIT, Member, Packed, write
-from determined.context.path_safety import clean
+from determined.context.path_safety import MemberLimit, clean
 from determined.errors import ContextError
 
 FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
@@ -15,10 +15,11 @@ FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
 def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Packed:
     """Returns the packed context. Raises ContextError for unsafe paths, duplicates and invalid entries."""
     members: dict[str, Member] = {}
+    counted = MemberLimit()
     size = 0
     for each in files:
         member = _member(each)
-        if not member.path:
+        if not counted.take(member.path):
             continue
         if member.path in members:
             if member.is_folder and members[member.path].is_folder:

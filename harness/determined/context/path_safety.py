@@ -1,8 +1,70 @@
-"""Checks that paths of an archive stay below the target folder."""
+"""Checks that members of an archive stay below the target folder, and that there are not too many of them."""
+
+import tarfile
+from typing import Self
 
 from determined.errors import ContextError
 
 MAX_PATH = 4096
+MAX_MEMBERS = 100_000
+"""Files, folders and links of a context, with folders that only the paths of others name."""
+MAX_DEPTH = 64
+MAX_PATH_CHARACTERS = 32 << 20
+"""Of all paths of a context together."""
+_MAX_HEADER_BYTES = 1 << 20
+_LONG_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+
+
+class TooManyMembers(ContextError):
+    """An archive holds more members than the caller takes."""
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A header that is refused where it announces a long name of many bytes, which are read into memory at once."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _LONG_HEADERS and header.size > _MAX_HEADER_BYTES:
+            raise ContextError(f"the context has a header of {header.size:,} bytes")
+        return header
+
+
+class MemberLimit:
+    """Counts the members of one archive and the folders that their paths name."""
+
+    def __init__(self, most: int = MAX_MEMBERS) -> None:
+        self._most = most
+        self._left = most
+        self._characters = MAX_PATH_CHARACTERS
+        self._folders = {""}
+
+    def take(self, path: str) -> str:
+        """Returns the clean path of the next member. Raises ContextError for one that escapes, or one too many."""
+        found = clean(path)
+        if found.count("/") >= MAX_DEPTH:
+            raise ContextError(f"the context has folders nested more than {MAX_DEPTH} deep: {found[:200]!r}")
+        self._count(found)
+        above = found.rpartition("/")[0]
+        while above not in self._folders:
+            self._folders.add(above)
+            self._count(above)
+            above = above.rpartition("/")[0]
+        return found
+
+    def _count(self, path: str) -> None:
+        self._left -= 1
+        self._characters -= len(path)
+        if self._left < 0:
+            raise TooManyMembers(f"the context holds more than {self._most:,} members")
+        if self._characters < 0:
+            raise ContextError(f"the paths of the context have more than {MAX_PATH_CHARACTERS:,} characters")
 
 
 def clean(path: str) -> str:

@@ -11,11 +11,11 @@ from typing import IO
 
 import zstandard
 
-from determined.context.path_safety import check_link, clean
+from determined.context.path_safety import BoundedHeader, MemberLimit, check_link
 from determined.errors import ContextError
 
-MAX_UNPACKED = 1 << 30  # ten times the limit of a context; a decompression bomb exceeds it
-MAX_MEMBERS = 500_000
+MAX_UNPACKED = 1 << 29
+"""Five times what a context may hold unless the master's settings say otherwise; a decompression bomb exceeds it."""
 _CHUNK = 1 << 20
 
 
@@ -45,17 +45,36 @@ def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
     return buffer.getvalue()
 
 
-def check_unpacked_size(file: IO[bytes], limit: int) -> None:
-    """Raises ContextError if the archive unpacks to more than ``limit`` bytes. Needs little memory.
+def check_archive(file: IO[bytes], limit: int) -> None:
+    """Raises ContextError if the archive has more than ``limit`` bytes, or members that ``unpack`` refuses.
 
-    Does not report a file that is no archive.
+    Writes nothing and keeps no more than a piece in memory. Does not report a file that is no archive.
     """
-    reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(file)
     try:
-        for _chunk in _chunks(reader, limit):
+        for _chunk in _chunks(zstandard.ZstdDecompressor().stream_reader(file, closefd=False), limit):
             pass
-    except zstandard.ZstdError:
+        file.seek(0)
+        _check_members(zstandard.ZstdDecompressor().stream_reader(file, closefd=False))
+    except (zstandard.ZstdError, tarfile.ReadError, EOFError):
         return
+    except ValueError as error:
+        raise ContextError(f"the context cannot be read: {error}") from None
+
+
+def _check_members(reader: IO[bytes]) -> None:
+    members = MemberLimit()
+    with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
+        for header in tar:
+            tar.members = []  # type: ignore[attr-defined]
+            name = members.take(header.name)
+            if header.issym():
+                check_link(name, header.linkname)
+            elif not header.isdir() and not (header.isreg() and name):
+                raise _unknown_kind(name)
+
+
+def _unknown_kind(name: str) -> ContextError:
+    return ContextError(f"the context holds {name!r}, which is neither file, folder nor link")
 
 
 def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
@@ -63,15 +82,14 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
     root = Path(os.path.realpath(target))
     links: dict[str, str] = {}
     folders: list[tuple[Path, int, float]] = []
-    left, count = limit, 0
+    left, members = limit, MemberLimit()
     with open(data_or_path, "rb") if isinstance(data_or_path, Path) else io.BytesIO(data_or_path) as file:
         reader = zstandard.ZstdDecompressor().stream_reader(file)
-        with tarfile.open(fileobj=reader, mode="r|") as tar:
+        with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
             for header in tar:
-                count += 1
-                if count > MAX_MEMBERS:
-                    raise ContextError(f"the context holds more than {MAX_MEMBERS:,} members")
-                name = clean(header.name)
+                # A streamed archive keeps every member that it has read in memory.
+                tar.members = []  # type: ignore[attr-defined]
+                name = members.take(header.name)
                 _filter(header, root)
                 if header.isdir():
                     folders.append((_folder(root, name), header.mode, header.mtime))
@@ -83,7 +101,7 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
                     assert content is not None
                     left = _file(root, name, header, content, left)
                 else:
-                    raise ContextError(f"the context holds {name!r}, which is neither file, folder nor link")
+                    raise _unknown_kind(name)
     for name, link in links.items():
         _link(root, name, link)
     for folder, mode, mtime in reversed(folders):

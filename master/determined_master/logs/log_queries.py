@@ -160,11 +160,6 @@ async def count(session: ReadSession, task_id: str, after: int, until: int) -> i
     return found
 
 
-async def whole_lines(session: ReadSession, task_id: str, after: int, most: int) -> list[PagedLine]:
-    query = _shown(whole=True).where(LogRow.task_id == task_id, *_between(after, None)).order_by(LogRow.id).limit(most)
-    return [_whole(row) for row in (await session.execute(query)).all()]
-
-
 def _between(after: int | None, before: int | None) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if after is not None:

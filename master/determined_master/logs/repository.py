@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, true, update
 
 from determined_master import notifications
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
+
+MAX_PAGE_CHARACTERS = 256 * 1024
+"""A page ends with the line that reaches it."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,38 @@ class Selection:
 
 
 async def page(
-    session: ReadSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
+    session: ReadSession,
+    task_id: str,
+    selection: Selection,
+    *,
+    after_id: int,
+    most: int,
+    newest_first: bool = False,
+    max_characters: int = MAX_PAGE_CHARACTERS,
 ) -> Sequence[LogRow]:
-    """Up to ``most`` lines beyond ``after_id`` in the asked-for direction."""
-    query = select(LogRow).where(LogRow.task_id == task_id, *selection.where())
-    if newest_first:
-        query = query.where(LogRow.id < after_id) if after_id else query
-        query = query.order_by(LogRow.id.desc())
-    else:
-        query = query.where(LogRow.id > after_id).order_by(LogRow.id)
-    return (await session.scalars(query.limit(most))).all()
+    """Returns the next lines beyond ``after_id`` in the asked-for direction, or none at the end.
+
+    At most ``most`` lines, and no further ones after ``max_characters``: a reader that has stopped reading keeps the
+    page that it was given in memory.
+    """
+    order = LogRow.id.desc() if newest_first else LogRow.id.asc()
+    beyond = (LogRow.id < after_id if after_id else true()) if newest_first else LogRow.id > after_id
+    sizes = (
+        select(LogRow.id, func.length(LogRow.log).label("size"))
+        .where(LogRow.task_id == task_id, *selection.where(), beyond)
+        .order_by(order)
+        .limit(most)
+        .subquery()
+    )
+    running = func.sum(sizes.c.size).over(order_by=sizes.c.id.desc() if newest_first else sizes.c.id)
+    before = select(sizes.c.id, (running - sizes.c.size).label("characters")).subquery()
+    fitting = select(before.c.id).where(before.c.characters < max_characters)
+    return (await session.scalars(select(LogRow).where(LogRow.id.in_(fitting)).order_by(order))).all()
+
+
+def is_full(rows: Sequence[LogRow], most: int, max_characters: int = MAX_PAGE_CHARACTERS) -> bool:
+    """Returns True if a page may have ended before the last line."""
+    return len(rows) == most or sum(len(row.log) for row in rows) >= max_characters
 
 
 async def say(session: WriteSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:

@@ -12,7 +12,7 @@ from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
-from determined_master.logs import log_queries
+from determined_master.logs import log_queries, repository
 from determined_master.logs.log_pager import Asked, page
 from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.repository import Selection
@@ -112,7 +112,7 @@ async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
     after = 0
     while True:
         async with services.database.read() as session:
-            lines = await log_queries.whole_lines(session, task_id, after, DOWNLOAD_PAGE)
+            lines = await repository.page(session, task_id, Selection(), after_id=after, most=DOWNLOAD_PAGE)
         if not lines:
             return
         after = lines[-1].id

@@ -15,6 +15,7 @@ from determined_master.trials import repository as trial_rows
 PAGE = 500
 PAGE_MATCHED = 5000
 """Lines that one program matches: starting it takes as long as some thousand of them."""
+MATCHED_CHARACTERS = 4 << 20
 GRACE_SECONDS = 5.0
 
 
@@ -31,7 +32,7 @@ async def read(
 ) -> AsyncIterator[LogRow]:
     """Every page comes from a session of its own; none lives through the stream. Raises BadRequest where ``expression``
     is no regular expression, or takes too long on a page of lines."""
-    most = PAGE_MATCHED if expression else PAGE
+    most, characters = (PAGE_MATCHED, MATCHED_CHARACTERS) if expression else (PAGE, repository.MAX_PAGE_CHARACTERS)
     after_id = sent = 0
     is_first = True
     waited_since_end = False
@@ -40,7 +41,13 @@ async def read(
             async with database.read() as session:
                 ended, drained = await _ended(session, task_id)
                 rows = await repository.page(
-                    session, task_id, selection, after_id=after_id, most=most, newest_first=newest_first
+                    session,
+                    task_id,
+                    selection,
+                    after_id=after_id,
+                    most=most,
+                    newest_first=newest_first,
+                    max_characters=characters,
                 )
             if rows:
                 after_id = rows[-1].id
@@ -52,7 +59,7 @@ async def read(
                 sent += 1
                 if limit and sent >= limit:
                     return
-            if len(rows) == most:
+            if repository.is_full(rows, most, characters):
                 continue
             if (
                 not follow

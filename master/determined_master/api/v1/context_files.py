@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
+from determined.context.path_safety import TooManyMembers
 from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.json_body import JsonRoute
@@ -20,6 +21,8 @@ from determined_master.services import Services
 
 router = APIRouter(route_class=JsonRoute, tags=["files"])
 MAX_TEXT_BYTES = 1_000_000
+MAX_THREAD_MEMBERS = 2_000
+"""A larger tree is made in another process, so that neither its nodes nor its text hold up the event loop."""
 TEXT = "text/plain; charset=utf-8"
 BINARY = "application/octet-stream"
 LINK = "inode/symlink"
@@ -59,12 +62,22 @@ class ContextFile(Wire):
     truncated: bool
 
 
-@router.get("/api/v1/experiments/{experiment_id}/file_tree")
-async def file_tree(experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> FileTree:
+@router.get("/api/v1/experiments/{experiment_id}/file_tree", response_model=FileTree)
+async def file_tree(
+    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
+) -> FileTree | Response:
     archive = await _archive(session, services, experiment_id)
     if archive is None:
         return FileTree(files=[])
-    return await asyncio.to_thread(_tree, archive)
+    try:
+        return await asyncio.to_thread(_tree, archive, MAX_THREAD_MEMBERS)
+    except TooManyMembers:
+        pass
+    try:
+        text = await services.unpacker.run(_tree_json, archive)
+    except ContextError as error:
+        raise BadRequest(error.message) from None
+    return Response(text, media_type="application/json")
 
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
@@ -103,13 +116,24 @@ def _content(archive: Path | None, path: str, most: int | None) -> tuple[bytes, 
     return found
 
 
-def _tree(archive: Path) -> FileTree:
-    top: list[FileNode] = []
-    folders: dict[str, list[FileNode]] = {"": top}
+def _tree_json(archive: Path) -> str:
+    """As ``_tree``, of as many files as a context may hold. For a process of its own. Raises ContextError."""
+    return _nested(entries(archive)).model_dump_json(by_alias=True)
+
+
+def _tree(archive: Path, most: int) -> FileTree:
+    """Raises TooManyMembers if there are more than ``most``."""
     try:
-        listed = entries(archive)
+        return _nested(entries(archive, most))
+    except TooManyMembers:
+        raise
     except ContextError as error:
         raise BadRequest(str(error)) from None
+
+
+def _nested(listed: list[Entry]) -> FileTree:
+    top: list[FileNode] = []
+    folders: dict[str, list[FileNode]] = {"": top}
     for entry in listed:
         above, _, name = entry.path.rpartition("/")
         node = _node(entry, name)

@@ -1,0 +1,79 @@
+"""From `kill -9` of the master below `det up` to its next answer, against a cold start of the master alone."""
+
+import http.client
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.figure import Figure, paired
+from bench.servers import cluster, started
+from bench.submitting import until
+
+MAX_SECONDS = 3.0
+
+
+def figures(rounds: int = 7) -> list[Figure]:
+    taken: list[float] = []
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "up") as running:
+        port = int(running.url.rsplit(":", 1)[1])
+
+        def back() -> float:
+            taken.append(_back(_master_of(running.process.pid), port))
+            return taken[-1]
+
+        ratios, note = paired(back, lambda: _cold_start(Path(name) / "alone"), rounds)
+    seconds = ", ".join(f"{each:.2f}" for each in taken)
+    return [
+        Figure("back after kill -9 of the master / its start", 2.0, ratios, note=f"{note} s"),
+        Figure("back after kill -9 of the master", MAX_SECONDS, taken, unit="s", note=f"{seconds}"),
+    ]
+
+
+def _master_of(supervisor: int) -> int:
+    """The pid of the master that this `det up` runs."""
+
+    def look() -> int:
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        found = [int(pid) for pid in children if b"determined_master" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return found[0] if found else 0
+
+    return until(look, "a master")
+
+
+def _back(master: int, port: int) -> float:
+    start = time.perf_counter()
+    os.kill(master, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{master}/fd/0").exists(), "the end of the old master", pause=0.005)
+    until(lambda: _is_healthy(port), "an answer", pause=0.02)
+    return time.perf_counter() - start
+
+
+def _is_healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _cold_start(data: Path) -> float:
+    """Until the first answer of a master whose database is there already; made at the first call."""
+    argv = [sys.executable, "-P", "-m", "determined_master", "--data", str(data), "--port", "0", "--announce"]
+    if not data.exists():
+        with started(argv, "ready: "):
+            pass
+    start = time.perf_counter()
+    with started(argv, "ready: ") as (url, _process):
+        until(lambda: _is_healthy(int(url.rsplit(":", 1)[1])), "an answer", pause=0.02)
+        return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    for figure in figures():
+        print(figure.line())

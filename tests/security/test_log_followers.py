@@ -1,0 +1,130 @@
+"""A hundred clients follow the log of a running trial: each gets every line once and in order, and others are served."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.latency import Latency, health_of, measured
+from tests.support.live_cluster import LiveCluster, live_cluster
+from tests.support.live_models import SCRIPT
+from tests.support.live_trials import Experiment, create
+from tests.support.log_followers import FORMS, Follower, stalled
+from tests.support.process_memory import forget_peak, peak_mib
+
+from determined_master.secrets import Secrets
+
+LAST = "the last line"
+BATCH = 50
+MAX_GROWTH_MIB = 150
+WIDE = "w" * 32_000
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
+    with live_cluster(tmp_path / "cluster") as made:
+        yield made
+
+
+@pytest.fixture
+def running(cluster: LiveCluster, tmp_path: Path) -> Experiment:
+    """A trial that runs until its gate is opened."""
+    experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
+    experiment.at_gate("step-0-1")
+    return experiment
+
+
+def lines_of(experiment: Experiment, first: int, count: int, text: str = "") -> dict[str, object]:
+    task = experiment.task_id
+    return {"logs": [{"taskId": task, "log": f"line {first + place} {text}"} for place in range(count)]}
+
+
+def task_headers(experiment: Experiment) -> dict[str, str]:
+    token = Secrets.load(experiment.cluster.data).task_token(f"{experiment.task_id}.1")
+    return {"Grpc-Metadata-x-allocation-token": f"Bearer {token}"}
+
+
+async def write_lines(client: httpx.AsyncClient, experiment: Experiment, first: int, count: int) -> None:
+    headers = task_headers(experiment)
+    for number in range(first, first + count, BATCH):
+        body = lines_of(experiment, number, BATCH)
+        (await client.post("/api/v1/task/logs", json=body, headers=headers)).raise_for_status()
+
+
+def rename(experiment: Experiment) -> Callable[[], int]:
+    """A write. It returns the status."""
+    names = itertools.count()
+
+    def ask() -> int:
+        body = {"name": f"renamed {next(names)}"}
+        experiment.cluster.session.patch(f"/api/v1/experiments/{experiment.id}", body)
+        return 200
+
+    return ask
+
+
+@contextlib.contextmanager
+def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
+    """How long /health and a write take while the block runs."""
+    health = measured(health_of(experiment.cluster.port))
+    with health as answers, measured(rename(experiment)) as writes:
+        yield {"/health": answers, "a write": writes}
+
+
+@pytest.mark.parametrize(
+    ("count", "lines"), [(30, 500), pytest.param(100, 2000, marks=pytest.mark.long)], ids=["sample", "all"]
+)
+async def test_each_follower_gets_every_line_once_and_in_order(
+    cluster: LiveCluster, running: Experiment, count: int, lines: int
+):
+    """Others wait no longer than half as many times as long as with one follower."""
+    headers = {"Authorization": cluster.session._headers["Authorization"]}
+    limits = httpx.Limits(max_connections=None)
+    trial_id, task_id = running.trial_id, running.task_id
+    followers = [Follower(FORMS[number % len(FORMS)]) for number in range(count)]
+    async with httpx.AsyncClient(base_url=cluster.url, limits=limits, timeout=300, headers=headers) as client:
+        following = [asyncio.create_task(followers[0].follow(client, trial_id, task_id, LAST))]
+        with waits_of(running) as alone:
+            await write_lines(client, running, 0, lines)
+        following += [asyncio.create_task(each.follow(client, trial_id, task_id, LAST)) for each in followers[1:]]
+        with waits_of(running) as together:
+            await write_lines(client, running, lines, lines)
+            await asyncio.to_thread(running.open_gate, "step-0-1")
+            await asyncio.to_thread(running.ended)
+            body = {"logs": [{"taskId": task_id, "log": LAST}]}
+            await client.post("/api/v1/task/logs", json=body)
+            await asyncio.gather(*following)
+    stored = await asyncio.to_thread(lambda: list(cluster.session.stream(f"/api/v1/trials/{trial_id}/logs")))
+    ids = [int(line["id"]) for line in stored]
+    for follower in followers:
+        got = ids if follower.form == "page" else ids[: len(follower.ids)]
+        assert follower.ids == got, f"a follower of the {follower.form} form"
+        written = [text for text in follower.texts if text.startswith("line ")]
+        assert written == [f"line {number} " for number in range(2 * lines)]
+    for name, waits in together.items():
+        words = f"{waits.median * 1000:.0f} ms in the median, {alone[name].median * 1000:.0f} ms beside one follower"
+        print(f"{count} followers, {len(ids)} lines each: {name} took {words}")
+        assert waits.failures == []
+        assert waits.median < alone[name].median * count / 2
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)], ids=["sample", "all"])
+async def test_followers_that_stop_reading_do_not_grow_the_masters_memory(
+    cluster: LiveCluster, running: Experiment, count: int
+):
+    for _ in range(10):
+        cluster.session.post("/api/v1/task/logs", lines_of(running, 0, 100, WIDE))
+    headers = {"Authorization": cluster.session._headers["Authorization"]}
+    assert cluster.master is not None
+    trial = running.trial_id
+    paths = [f"/api/v1/trials/{trial}/logs?follow=true", f"/detent/trials/{trial}/logs/download"]
+    before = forget_peak(cluster.master.pid)
+    async with stalled(cluster.port, [paths[number % 2] for number in range(count)], headers):
+        health = health_of(cluster.port)
+        assert [await asyncio.to_thread(health) for _ in range(20)] == [200] * 20
+        grown = peak_mib(cluster.master.pid) - before
+    print(f"{count} followers that do not read: the master's memory grew by {grown:.0f} MiB")
+    assert grown < MAX_GROWTH_MIB
