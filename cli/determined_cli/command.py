@@ -5,9 +5,24 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in main
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypedDict, Unpack
 
     Arguments = Callable[[ArgumentParser], None]
+
+    class ArgumentOptions(TypedDict, total=False):
+        """The keywords of ``ArgumentParser.add_argument`` that commands use."""
+
+        action: str
+        choices: Iterable[str]
+        const: object
+        default: object
+        dest: str
+        help: str
+        metavar: str | tuple[str, ...]
+        nargs: int | str
+        required: bool
+        type: Callable[[str], object]
 
 
 class Command:
@@ -38,11 +53,11 @@ def find(verbs: Sequence[Command], word: str) -> Command | None:
     return next((verb for verb in verbs if word in verb.names), None)
 
 
-def argument(*names: str, **options: object) -> Arguments:
+def argument(*names: str, **options: Unpack[ArgumentOptions]) -> Arguments:
     """An argument as argparse takes it, added only when its verb is used."""
 
     def add(parser: ArgumentParser) -> None:
-        parser.add_argument(*names, **options)  # type: ignore[arg-type]
+        parser.add_argument(*names, **options)
 
     return add
 

@@ -1,11 +1,11 @@
 """The completion scripts. They are whole in themselves: no ``det`` is started while one types."""
 
-from typing import Any
+from argparse import Namespace
 
 from determined_cli.completion import words
 
 
-def run(args: Any) -> None:
+def run(args: Namespace) -> None:
     """Prints the script for the shell that was asked for."""
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]())
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
 from determined.client.session import Session
 from determined.errors import Forbidden, Unauthenticated
@@ -14,6 +14,13 @@ SALT = "GubPEmmotfiK9TMD6Zdw"
 """Fixed by the wire: passwords are never sent as typed. An empty one is sent empty."""
 
 GUEST = "determined"
+
+
+class Options(Protocol):
+    """The flags before the noun that choose master and user."""
+
+    master: str | None
+    user: str | None
 
 
 _opened: list[Session] = []
@@ -32,7 +39,7 @@ def close() -> None:
         _opened.pop().close()
 
 
-def master_url(options: Any, environ: Mapping[str, str] = os.environ) -> str:
+def master_url(options: Options, environ: Mapping[str, str] = os.environ) -> str:
     """``-m``, then ``DET_MASTER``, then the one logged in to, then localhost."""
     named = options.master or environ.get("DET_MASTER")
     if not named:
@@ -40,7 +47,7 @@ def master_url(options: Any, environ: Mapping[str, str] = os.environ) -> str:
     return addresses.canonical(named)
 
 
-def connect(options: Any, environ: Mapping[str, str] = os.environ) -> Session:
+def connect(options: Options, environ: Mapping[str, str] = os.environ) -> Session:
     """A session for the user who is meant; logs in where no token is at hand. Raises Unauthenticated."""
     url = master_url(options, environ)
     store = auth_store.read()
@@ -63,7 +70,7 @@ def connect(options: Any, environ: Mapping[str, str] = os.environ) -> Session:
         raise Unauthenticated(f"not logged in to {url}; `det user login USER` does it") from None
 
 
-def anonymous(options: Any) -> Session:
+def anonymous(options: Options) -> Session:
     """For what needs no login."""
     return open_session(master_url(options))
 

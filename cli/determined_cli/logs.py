@@ -2,6 +2,7 @@
 
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,12 @@ from determined_cli.log_arguments import LEVELS
 from determined_cli.reconnect import Reconnector, follow_log
 
 
-def of_trial(args: Any) -> None:
+def of_trial(args: Namespace) -> None:
     """Prints the log of a trial."""
     _print(connection.connect(args.options), args.trial_id, args)
 
 
-def of_experiment(args: Any) -> None:
+def of_experiment(args: Namespace) -> None:
     """Prints the log of the experiment's first trial, as long as it has one."""
     session = connection.connect(args.options)
     trial_id = find_first_trial(session, args.experiment_id)
@@ -33,17 +34,17 @@ def find_first_trial(session: Session, experiment_id: int) -> int | None:
     return next((int(trial["id"]) for trial in trials), None)
 
 
-def lines(session: Session, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
+def lines(session: Session, trial_id: int, **query: object) -> Iterator[dict[str, Any]]:
     """A trial's log, line by line, as it arrives."""
     return session.stream(f"/api/v1/trials/{trial_id}/logs", query)
 
 
-def followed(reconnector: Reconnector, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
+def followed(reconnector: Reconnector, trial_id: int, **query: object) -> Iterator[dict[str, Any]]:
     """A trial's log until the trial has ended, through restarts of the master."""
     return follow_log(reconnector, trial_id, lambda: lines(reconnector.session, trial_id, **query))
 
 
-def query(args: Any) -> dict[str, Any]:
+def query(args: Namespace) -> dict[str, Any]:
     """The flags as the wire knows them."""
     limit = args.head if args.head is not None else args.tail
     return {
@@ -63,7 +64,7 @@ def query(args: Any) -> dict[str, Any]:
     }
 
 
-def _print(session: Session, trial_id: int, args: Any) -> None:
+def _print(session: Session, trial_id: int, args: Namespace) -> None:
     if 0 in (args.head, args.tail):  # the wire takes 0 for "no limit"
         return
     found: Iterator[dict[str, Any]]

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 Column = tuple[str, str]
 """(header in the table, key in the row)"""
@@ -37,7 +37,7 @@ def show(kind: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]
         sys.stdout.write(table([header for header, _ in columns], cells))
 
 
-def show_object(kind: str, value: Any) -> None:
+def show_object(kind: str, value: object) -> None:
     """A single thing as JSON or YAML."""
     if kind == "yaml":
         import yaml
@@ -63,7 +63,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def snake(value: Any) -> Any:
+@overload
+def snake(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def snake(value: object) -> object: ...
+def snake(value: object) -> object:
     """The master's names as JSON users know them, but for what the user named himself.
 
     >>> snake({"numTrials": 1, "config": {"someKey": 2}})
@@ -91,7 +95,7 @@ def _is_number(cell: str) -> bool:
     return cell == "" or cell.replace(".", "", 1).lstrip("-").isdigit()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,5 +1,6 @@
 """``det version``: client and master."""
 
+from argparse import Namespace
 from typing import Any
 
 from determined_cli import __version__
@@ -8,7 +9,7 @@ from determined_cli.command import Command, argument
 BARE = ("version",)
 
 
-def run(args: Any) -> None:
+def run(args: Namespace) -> None:
     """Prints both; a master that is away is said and no failure."""
     from determined.client import master
     from determined.errors import ApiError

@@ -105,8 +105,16 @@ HOT: tuple[tuple[str, Handler], ...] = (
 class App(FastAPI):
     """FastAPI behind the edge and the lane of the hot routes, which its OpenAPI page names too."""
 
-    def __init__(self, services: Services, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            title="Detent",
+            version=WIRE_VERSION,
+            lifespan=lifespan,
+            redirect_slashes=False,
+            docs_url=None,
+            openapi_url=api_page.OPENAPI_PATH,
+            redoc_url=None,
+        )
         self.state.services = services
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.rate_limit = RateLimit()
@@ -124,16 +132,7 @@ class App(FastAPI):
 
 
 def create_app(services: Services) -> FastAPI:
-    app = App(
-        services,
-        title="Detent",
-        version=WIRE_VERSION,
-        lifespan=lifespan,
-        redirect_slashes=False,
-        docs_url=None,
-        openapi_url=api_page.OPENAPI_PATH,
-        redoc_url=None,
-    )
+    app = App(services)
     errors.install(app)
     app.add_middleware(RequestNormalizer)
     # Not by uvicorn, which would do it for the hot routes too.

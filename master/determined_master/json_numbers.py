@@ -1,13 +1,21 @@
 """Numbers in JSON: NaN and infinities are strings, in both directions."""
 
 import math
-from typing import Any
+from typing import Any, overload
 
 _OUT = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _IN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def outward(value: Any) -> Any:
+@overload
+def outward(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def outward(value: list[Any]) -> list[Any]: ...
+@overload
+def outward(value: float) -> float | str: ...
+@overload
+def outward(value: object) -> object: ...
+def outward(value: object) -> object:
     """The same value with every float that JSON cannot carry as a string; shares what needs no change."""
     if isinstance(value, float):
         if math.isfinite(value):
@@ -20,7 +28,13 @@ def outward(value: Any) -> Any:
     return value
 
 
-def inward(value: Any) -> Any:
+@overload
+def inward(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def inward(value: list[Any] | None) -> list[Any] | None: ...
+@overload
+def inward(value: object) -> object: ...
+def inward(value: object) -> object:
     """The reverse, for metric maps alone: a string that spells such a float becomes one."""
     if isinstance(value, str):
         return _IN.get(value, value)
@@ -31,7 +45,7 @@ def inward(value: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """A metric as a float, NaN and infinities included; None for anything that is no number."""
     value = inward(value) if isinstance(value, str) else value
     if isinstance(value, bool) or not isinstance(value, int | float):

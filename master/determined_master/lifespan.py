@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -67,9 +68,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
-            await stack.enter_async_context(
-                _running(name, lambda n=name, t=topics, k=tick: run(n, services.notifications, t, k))  # type: ignore[misc]
-            )
+            await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
         # Reports come by the thousand, and each sends its hint.
         await stack.enter_async_context(
             _running(

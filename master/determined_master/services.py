@@ -4,7 +4,7 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from determined.errors import Forbidden, NotFound
 from determined_master.agents.registry import Registry
@@ -42,6 +42,7 @@ from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 @dataclass
@@ -116,7 +117,7 @@ class Services:
             await self.authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")
         return row
 
-    async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
+    async def offload(self, work: Callable[[*Ts], R], *arguments: *Ts) -> R:
         """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
         allocates does not stay with the master."""
         return await self.offloader.run(work, *arguments)

@@ -1,5 +1,6 @@
 """Commands of ``det agent`` and ``det slot``."""
 
+from argparse import Namespace
 from typing import Any
 
 from determined.client import agents
@@ -33,7 +34,7 @@ SLOT_COLUMNS = (
 )
 
 
-def list_agents(args: Any) -> None:
+def list_agents(args: Namespace) -> None:
     """One row an agent."""
     rows = [
         {
@@ -48,7 +49,7 @@ def list_agents(args: Any) -> None:
     render.show(args.format, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"])))
 
 
-def list_slots(args: Any) -> None:
+def list_slots(args: Namespace) -> None:
     """One row a slot, with the name of what holds it."""
     session = connection.connect(args.options)
     found = agents.list_all(session)
@@ -84,7 +85,7 @@ def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def enable(args: Any) -> None:
+def enable(args: Namespace) -> None:
     """Enables one agent, or all."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
@@ -92,7 +93,7 @@ def enable(args: Any) -> None:
         say(f"enabled agent {agent_id}")
 
 
-def disable(args: Any) -> None:
+def disable(args: Namespace) -> None:
     """Disables one agent, or all."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
@@ -100,19 +101,19 @@ def disable(args: Any) -> None:
         say(f"{'draining' if args.drain else 'disabled'} agent {agent_id}")
 
 
-def enable_slot(args: Any) -> None:
+def enable_slot(args: Namespace) -> None:
     """Opens a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=True)
     say(f"enabled slot {args.slot_id} of agent {args.agent_id}")
 
 
-def disable_slot(args: Any) -> None:
+def disable_slot(args: Namespace) -> None:
     """Closes a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=False)
     say(f"disabled slot {args.slot_id} of agent {args.agent_id}")
 
 
-def _chosen(args: Any, session: Session) -> list[str]:
+def _chosen(args: Namespace, session: Session) -> list[str]:
     if bool(args.agent_id) == args.all:
         raise BadRequest("name one agent, or give --all")
     return [args.agent_id] if args.agent_id else [str(agent["id"]) for agent in agents.list_all(session)]

@@ -1,6 +1,7 @@
 """``det experiment create`` and ``fork``: check here, send what is new, create, follow."""
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class Usage(DeterminedError):
     exit_code = 2
 
 
-def create(args: Any) -> int:
+def create(args: Namespace) -> int:
     """Exit codes: 4 for a configuration or context that cannot be used, else as the follow line says."""
     if args.template:
         raise NotImplementedYet("templates come later; leave out --template")
@@ -56,7 +57,7 @@ def create(args: Any) -> int:
     return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
 
 
-def fork(args: Any) -> int:
+def fork(args: Namespace) -> int:
     """The parent's code and configuration, or another configuration."""
     session = connection.connect(args.options)
     if args.config_file:
@@ -75,7 +76,7 @@ def _submit(
     body: dict[str, Any],
     name: str,
     text: str,
-    args: Any,
+    args: Namespace,
     *,
     digest: str | None = None,
     data: bytes = b"",

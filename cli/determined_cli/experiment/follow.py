@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 from determined.client import experiments, lifecycle
 from determined.client.session import Session
@@ -130,7 +130,7 @@ class Line:
         self._stream.flush()
 
 
-def _fit(text: str, stream: Any) -> str:
+def _fit(text: str, stream: TextIO) -> str:
     """A line that wraps could not be redrawn in place."""
     import os
 

@@ -1,8 +1,8 @@
 """The verbs of ``det experiment`` that change one that exists."""
 
 import sys
+from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
 
 from determined.client import lifecycle
 from determined.client.session import Session
@@ -11,37 +11,37 @@ from determined_cli import connection
 from determined_cli.main import say
 
 
-def pause(args: Any) -> int:
+def pause(args: Namespace) -> int:
     """Asks the trials to save and to leave."""
     return _each(args, "pause", "pausing")
 
 
-def activate(args: Any) -> int:
+def activate(args: Namespace) -> int:
     """Lets the unfinished trials go on."""
     return _each(args, "activate", "activated")
 
 
-def cancel(args: Any) -> int:
+def cancel(args: Namespace) -> int:
     """Asks the trials to save, then ends it."""
     return _each(args, "cancel", "canceling")
 
 
-def kill(args: Any) -> int:
+def kill(args: Namespace) -> int:
     """Ends it without asking the trials."""
     return _each(args, "kill", "killed")
 
 
-def archive(args: Any) -> int:
+def archive(args: Namespace) -> int:
     """Hides an ended one."""
     return _each(args, "archive", "archived")
 
 
-def unarchive(args: Any) -> int:
+def unarchive(args: Namespace) -> int:
     """Shows it again."""
     return _each(args, "unarchive", "unarchived")
 
 
-def delete(args: Any) -> int:
+def delete(args: Namespace) -> int:
     """Deletes after asking: this cannot be undone."""
     session = connection.connect(args.options)
     ids = ", ".join(map(str, args.experiment_id))
@@ -55,21 +55,21 @@ def delete(args: Any) -> int:
     return _all(args.experiment_id, "deleting", lambda each: lifecycle.delete(session, each))
 
 
-def add_label(args: Any) -> None:
+def add_label(args: Namespace) -> None:
     """Adds one label."""
     _say_labels(args, lifecycle.add_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
-def remove_label(args: Any) -> None:
+def remove_label(args: Namespace) -> None:
     """Removes one label."""
     _say_labels(args, lifecycle.remove_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
-def _say_labels(args: Any, labels: list[str]) -> None:
+def _say_labels(args: Namespace, labels: list[str]) -> None:
     say(f"labels of experiment {args.experiment_id}: {', '.join(labels) or 'none'}")
 
 
-def _each(args: Any, verb: str, done: str) -> int:
+def _each(args: Namespace, verb: str, done: str) -> int:
     session: Session = connection.connect(args.options)
     return _all(args.experiment_id, done, lambda each: lifecycle.steer(session, each, verb))
 

@@ -72,7 +72,7 @@ def _clock(seconds: float) -> str:
     return f"{days}d {text}" if days else text
 
 
-def _seconds(text: Any) -> float | None:
+def _seconds(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from argparse import Namespace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ CHECKPOINTS = (
 )
 
 
-def list_experiments(args: Any) -> None:
+def list_experiments(args: Namespace) -> None:
     """One's own that are not archived, or all."""
     session = connection.connect(args.options)
     query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
@@ -84,12 +85,12 @@ def _times(described: dict[str, Any]) -> dict[str, str]:
     return {name: str(timedelta(seconds=round(described[f"{name}_seconds"]))) for name in ("waited", "ran")}
 
 
-def describe(args: Any) -> None:
+def describe(args: Namespace) -> None:
     """Each experiment with its trials and checkpoints."""
     session = connection.connect(args.options)
     whole = []
     for experiment_id in args.experiment_id:
-        found: dict[str, Any] = render.snake(experiments.get(session, experiment_id))
+        found = render.snake(experiments.get(session, experiment_id))
         found["state"] = shown(displayed(found))
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
@@ -115,13 +116,13 @@ def describe(args: Any) -> None:
                 print_failure(trial, each["config"].get("max_restarts", 0))
 
 
-def list_trials(args: Any) -> None:
+def list_trials(args: Namespace) -> None:
     """In the order of their ids."""
     session = connection.connect(args.options)
     render.show(args.format, TRIALS, _trials(session, args.experiment_id))
 
 
-def list_checkpoints(args: Any) -> None:
+def list_checkpoints(args: Namespace) -> None:
     """Newest last, or the best first."""
     session = connection.connect(args.options)
     rows = _checkpoints(session, args.experiment_id)
@@ -133,7 +134,7 @@ def list_checkpoints(args: Any) -> None:
     render.show(args.format, CHECKPOINTS, rows)
 
 
-def download_model_def(args: Any) -> None:
+def download_model_def(args: Namespace) -> None:
     """Writes a tar.gz and prints its path."""
     session = connection.connect(args.options)
     experiment = experiments.get(session, args.experiment_id)

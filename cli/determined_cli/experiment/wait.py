@@ -1,7 +1,7 @@
 """``det experiment wait``."""
 
 import time
-from typing import Any
+from argparse import Namespace
 
 from determined.client import experiments
 from determined.errors import MasterUnreachable
@@ -13,7 +13,7 @@ from determined_cli.states import has_ended, shown
 TIMED_OUT = 8
 
 
-def wait(args: Any) -> int:
+def wait(args: Namespace) -> int:
     """0 where it completed, 1 where it ended otherwise, 8 where the time was up."""
     reconnector = Reconnector(connection.connect(args.options))
     state = until_end(reconnector, args.experiment_id, args.polling_interval, args.timeout)

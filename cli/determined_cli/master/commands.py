@@ -1,13 +1,13 @@
 """Commands of ``det master``."""
 
 import sys
-from typing import Any
+from argparse import Namespace
 
 from determined.client import master
 from determined_cli import browser, connection, render
 
 
-def info(args: Any) -> None:
+def info(args: Namespace) -> None:
     """Needs no login. A full disk is reported on stderr."""
     session = connection.anonymous(args.options)
     render.show_object(args.format or "yaml", render.snake(master.info(session)))
@@ -16,12 +16,12 @@ def info(args: Any) -> None:
         sys.stderr.write(f"the master's disk is full or fails ({', '.join(full)}): trials wait\n")
 
 
-def config(args: Any) -> None:
+def config(args: Namespace) -> None:
     """As the master runs it, secrets masked."""
     render.show_object(args.format or "yaml", master.config(connection.connect(args.options)))
 
 
-def open_page(args: Any) -> None:
+def open_page(args: Namespace) -> None:
     """The link goes to stdout, so that it can be piped to whatever opens it."""
     link = browser.new_link(connection.connect(args.options))
     sys.stdout.write(f"{link}\n")
@@ -30,7 +30,7 @@ def open_page(args: Any) -> None:
         browser.show(link)
 
 
-def logs(args: Any) -> None:
+def logs(args: Namespace) -> None:
     """Entry by entry."""
     session = connection.connect(args.options)
     for entry in master.logs(session, follow=args.follow, limit=args.tail):

@@ -3,6 +3,8 @@
 import io
 import json
 import tarfile
+from argparse import Namespace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ ATTEMPTS = (
 )
 
 
-def describe(args: Any) -> None:
+def describe(args: Namespace) -> None:
     """The trial, its attempts, then what it did."""
     session = connection.connect(args.options)
     trial = trials.get(session, args.trial_id)
@@ -97,13 +99,13 @@ def _workload(container: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def kill(args: Any) -> None:
+def kill(args: Namespace) -> None:
     """Ends the trial; the experiment goes on with others."""
     lifecycle.kill_trial(connection.connect(args.options), args.trial_id)
     say(f"killed trial {args.trial_id}")
 
 
-def download_checkpoint(args: Any) -> None:
+def download_checkpoint(args: Namespace) -> None:
     """Fetches it through the master and unpacks it."""
     if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
         raise BadRequest("give one of --best, --latest, --uuid")
@@ -128,10 +130,10 @@ def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
         return str(max(whole, key=_steps)["uuid"])
     experiment = session.get(f"/api/v1/experiments/{trials.get(session, trial_id)['experimentId']}")["experiment"]
     smaller = bool(((experiment.get("config") or {}).get("searcher") or {}).get("smaller_is_better", True))
-    rated = [each for each in whole if isinstance(_metric(each), (int, float))]
+    rated = [(metric, each) for each in whole if (metric := _metric(each)) is not None]
     if not rated:
         return str(max(whole, key=_steps)["uuid"])
-    best = (min if smaller else max)(rated, key=_metric)
+    _, best = (min if smaller else max)(rated, key=itemgetter(0))
     return str(best["uuid"])
 
 
@@ -139,5 +141,6 @@ def _steps(checkpoint: dict[str, Any]) -> int:
     return int((checkpoint.get("metadata") or {}).get("steps_completed") or 0)
 
 
-def _metric(checkpoint: dict[str, Any]) -> Any:
-    return (checkpoint.get("training") or {}).get("searcherMetric")
+def _metric(checkpoint: dict[str, Any]) -> float | None:
+    value = (checkpoint.get("training") or {}).get("searcherMetric")
+    return value if isinstance(value, int | float) else None

@@ -1,7 +1,7 @@
 """Commands of ``det user``."""
 
 import os
-from typing import Any
+from argparse import Namespace
 
 from determined.client import users
 from determined.errors import ApiError, BadRequest
@@ -9,7 +9,7 @@ from determined_cli import auth_store, connection, render
 from determined_cli.main import say
 
 
-def login(args: Any) -> None:
+def login(args: Namespace) -> None:
     """Logs in; the password comes from ``DET_PASS`` or the terminal."""
     url = connection.master_url(args.options)
     user = args.username or args.options.user or os.environ.get("DET_USER") or connection.GUEST
@@ -20,7 +20,7 @@ def login(args: Any) -> None:
     say(f"logged in to {url} as {user}")
 
 
-def logout(args: Any) -> None:
+def logout(args: Namespace) -> None:
     """Forgets the token even where the master is away or knows it no more."""
     url = connection.master_url(args.options)
     store = auth_store.read()
@@ -38,7 +38,7 @@ def logout(args: Any) -> None:
     say(f"logged out {user} from {url}")
 
 
-def whoami(args: Any) -> None:
+def whoami(args: Namespace) -> None:
     """Asks the master, so that an expired login is noticed."""
     me = users.me(connection.connect(args.options))
     print(f"You are logged in as user '{me['username']}'")
@@ -53,13 +53,13 @@ COLUMNS = (
 )
 
 
-def list_users(args: Any) -> None:
+def list_users(args: Namespace) -> None:
     """All users, by name."""
     found = users.list_all(connection.connect(args.options), inactive=args.all)
     render.show(args.format, COLUMNS, sorted(map(render.snake, found), key=lambda each: str(each["username"])))
 
 
-def create(args: Any) -> None:
+def create(args: Namespace) -> None:
     """Creates a user who can log in."""
     session = connection.connect(args.options)
     password = _new_password(args.username, args.password)
@@ -67,7 +67,7 @@ def create(args: Any) -> None:
     say(f"created user {args.username}")
 
 
-def change_password(args: Any) -> None:
+def change_password(args: Namespace) -> None:
     """Changes one's own password, or as an admin another's; logs in again where it was one's own."""
     session = connection.connect(args.options)
     me = users.me(session)

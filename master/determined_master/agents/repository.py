@@ -1,7 +1,6 @@
 """SQL for agents and their slots."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import delete, select, update
 
@@ -49,17 +48,17 @@ async def save(session: WriteSession, row: AgentRow) -> None:
     notify(session, notifications.CLUSTER)
 
 
-async def change(session: WriteSession, agent_id: str, **values: Any) -> None:
+async def change(session: WriteSession, agent_id: str, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_all(session: WriteSession, **values: Any) -> None:
+async def change_all(session: WriteSession, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **values: Any) -> None:
+async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **values: object) -> None:
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Table, and_, bindparam, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -12,7 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import to_micros
+from determined_master.db.base import table_of, to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
@@ -43,7 +43,7 @@ class Pending(NamedTuple):
     waiting: str
 
 
-_ROWS = cast(Table, AllocationRow.__table__)
+_ROWS = table_of(AllocationRow)
 _SET_WAITING = (
     update(_ROWS)
     .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
@@ -75,7 +75,7 @@ async def move(
     row: AllocationRow,
     to: AllocationState,
     event: Event | None = None,
-    **values: Any,
+    **values: object,
 ) -> bool:
     """Changes the state of an allocation, see ``StateMachine.move``."""
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
@@ -84,7 +84,7 @@ async def move(
     return True
 
 
-async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: Any) -> None:
+async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: object) -> None:
     """Ends those that still wait for slots, see ``StateMachine.move_many``."""
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
@@ -93,7 +93,7 @@ async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], e
 
 
 async def move_container(
-    session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
+    session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: object
 ) -> bool:
     """Changes the state of a container, see ``StateMachine.move``."""
     return await CONTAINERS.move(session, clock, row, to, **values)
@@ -331,7 +331,7 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
     return list((await session.scalars(query)).all())
 
 
-async def change(session: WriteSession, row: AllocationRow, **values: Any) -> None:
+async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Everything about an allocation but its state."""
     await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
     await session.refresh(row)

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes) -> object:
     """Raises HTTPException, the one error that FastAPI passes on from the parsing of a body."""
     try:
         value = json.loads(data)
@@ -29,7 +29,7 @@ def parse_json(data: bytes) -> Any:
 
 
 class JsonRequest(Request):
-    async def json(self) -> Any:
+    async def json(self) -> object:
         if not hasattr(self, "_json"):
             self._json = parse_json(await self.body())
         return self._json

@@ -207,7 +207,7 @@ def _metric_value(order: Order) -> ColumnElement[Any]:
     )
 
 
-async def add(session: WriteSession, **values: Any) -> CheckpointRow:
+async def add(session: WriteSession, **values: object) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)
     await session.flush()
@@ -215,7 +215,7 @@ async def add(session: WriteSession, **values: Any) -> CheckpointRow:
     return row
 
 
-async def change(session: WriteSession, row: CheckpointRow, **values: Any) -> None:
+async def change(session: WriteSession, row: CheckpointRow, **values: object) -> None:
     await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == row.uuid).values(**values))
     notify(session, notifications.task(row.task_id))
 
@@ -230,7 +230,7 @@ async def drop(session: WriteSession, uuids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 
 
-async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: Any) -> bool:
+async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: object) -> bool:
     """Changes the state of a checkpoint, see ``StateMachine.move``."""
     if not await MACHINE.move(session, clock, row, to, **values):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -22,6 +22,7 @@ from determined.storage.base import HASHES_FILE, METADATA_FILE, checkpoint_folde
 from determined_master.settings import Settings
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 CONCURRENCY = 16
 DOOMED_SUFFIX = ".deleted"
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -93,7 +94,7 @@ def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str 
     return None
 
 
-async def in_thread(work: Callable[..., R], *arguments: Any) -> R:
+async def in_thread(work: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Runs blocking work on checkpoint storage in a thread. Storage that hangs takes no thread from anything else."""
     limiter = _limiter.get(None)
     if limiter is None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, MetaData, String
+from sqlalchemy import BigInteger, Integer, MetaData, String, Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import JSON, TypeDecorator
@@ -34,7 +34,7 @@ class UtcTime(TypeDecorator[datetime]):
         return None if value is None else from_micros(value)
 
 
-class StateText(TypeDecorator[Any]):
+class StateText(TypeDecorator[Enum]):
     """A str-enum kept as its value, so that the database reads as people speak; comes back as the enum."""
 
     impl = String
@@ -44,10 +44,10 @@ class StateText(TypeDecorator[Any]):
         super().__init__(length)
         self.kind = kind
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Enum | str | None, dialect: Dialect) -> str | None:
         return None if value is None else str(self.kind(value).value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Enum | None:
         return None if value is None else self.kind(value)
 
 
@@ -73,3 +73,11 @@ _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, list[str]: JSON, list[int]: JSON, datetime: UtcTime}
+
+
+def table_of(model: type[Base]) -> Table:
+    """Returns the table of a model, for statements of SQLAlchemy Core."""
+    table = model.__table__
+    if not isinstance(table, Table):
+        raise TypeError(f"{model.__name__} is mapped to {table}, not to a table")
+    return table

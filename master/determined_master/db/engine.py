@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, ExceptionContext, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from determined_master.errors import StorageUnavailable
 
@@ -22,7 +23,7 @@ _PRAGMAS = (
 )
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -124,7 +125,7 @@ def _sync(url: URL) -> URL:
 
 def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _record: Any) -> None:
+    def _connect(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
         # Transactions are opened by the listener below and nowhere else.
         connection.isolation_level = None
         cursor = connection.cursor()

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from determined.errors import ApiError
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 
@@ -19,7 +20,13 @@ SIBLINGS = 4
 PATIENCE_SECONDS = 0.0002
 
 
-class Store(Protocol):
+Operation = TypeVar("Operation", contravariant=True)
+Answer = TypeVar("Answer", covariant=True)
+Sent = TypeVar("Sent")
+Given = TypeVar("Given")
+
+
+class Store(Protocol[Operation, Answer]):
     """Stores operations of one kind in bulk.
 
     ``apply`` runs in the writer's thread, inside a transaction that it must not end. It answers one result or one
@@ -28,17 +35,17 @@ class Store(Protocol):
     took part in was undone: what it remembers of it has to go.
     """
 
-    def apply(self, connection: Connection, operations: Sequence[Any]) -> Sequence[Any]: ...
+    def apply(self, connection: Connection, operations: Sequence[Operation]) -> Sequence[Answer | ApiError]: ...
 
     def rolled_back(self) -> None: ...
 
-    def topics(self, operations: Sequence[Any]) -> set[str]: ...
+    def topics(self, operations: Sequence[Operation]) -> set[str]: ...
 
 
 @dataclass(slots=True)
 class _Waiting:
-    store: Store
-    operation: Any
+    store: Store[Any, Any]
+    operation: object
     answer: "asyncio.Future[Any]"
 
 
@@ -54,9 +61,9 @@ class GroupWriter:
         self.groups = 0
         """How many were committed; whose work can wait looks at it."""
 
-    async def write(self, store: Store, operation: Any) -> Any:
+    async def write(self, store: Store[Sent, Given], operation: Sent) -> Given:
         """Answers after the commit. A caller that goes away cancels its wait, not its row."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
         await self._queue.put(_Waiting(store, operation, answer))
         return await answer
 
@@ -121,17 +128,17 @@ class GroupWriter:
                 waiting.answer.set_result(result)
         self._database.notifications.publish(topics)
 
-    def _alone(self, one: _Waiting) -> Any:
+    def _alone(self, one: _Waiting) -> object:
         try:
             return self._transaction([one])[0]
         except Exception as error:
             return error
 
-    def _transaction(self, group: list[_Waiting]) -> list[Any]:
+    def _transaction(self, group: list[_Waiting]) -> list[object]:
         by_store: dict[int, list[int]] = {}
         for place, waiting in enumerate(group):
             by_store.setdefault(id(waiting.store), []).append(place)
-        results: list[Any] = [None] * len(group)
+        results: list[object] = [None] * len(group)
         stores = {id(w.store): w.store for w in group}
         try:
             with self._connection.begin() as connection:
@@ -172,5 +179,5 @@ class _KeptConnection:
             self._open = None
 
 
-def _failed(result: Any) -> bool:
+def _failed(result: object) -> TypeGuard[Exception]:
     return isinstance(result, Exception)

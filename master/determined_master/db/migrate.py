@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.engine import Connection
@@ -20,6 +21,9 @@ from sqlalchemy.exc import DBAPIError
 import determined_master
 from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 
 class MigrationFailed(Exception):
@@ -103,8 +107,8 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
     _command().downgrade(alembic_config(engine), revision)
 
 
-def alembic_config(engine: Engine) -> Any:
-    config = importlib.import_module("alembic.config").Config()
+def alembic_config(engine: Engine) -> "Config":
+    config: Config = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["engine"] = engine
     config.attributes["checked"] = _no_new_violations
@@ -124,7 +128,7 @@ def _no_new_violations(connection: Connection) -> Iterator[None]:
         raise MigrationFailed(f"rows would be left without their parents in {', '.join(tables)}")
 
 
-def _command() -> Any:
+def _command() -> ModuleType:
     return importlib.import_module("alembic.command")
 
 

@@ -64,7 +64,7 @@ class StateMachine(Generic[R, S]):
         to: S,
         event: Event | None = None,
         /,
-        **values: Any,
+        **values: object,
     ) -> bool:
         """Sets the state of ``row`` to ``to`` and other columns to ``values``, and refreshes it.
 
@@ -110,7 +110,7 @@ class StateMachine(Generic[R, S]):
         to: S,
         event: Event | None = None,
         /,
-        **values: Any,
+        **values: object,
     ) -> int:
         """Moves those of ``keys`` that are in state ``start``, in one statement and one for their events, by batch.
 

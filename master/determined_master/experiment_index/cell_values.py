@@ -60,7 +60,7 @@ def of_experiment(
     return found
 
 
-def scalar(value: Any, *, lists: bool = False) -> Value | None:
+def scalar(value: object, *, lists: bool = False) -> Value | None:
     """None for what a column cannot hold."""
     if isinstance(value, bool):
         return Value(float(value), _WORDS[value])
@@ -97,7 +97,7 @@ def _figure(value: float) -> Value:
     return Value(text="NaN") if math.isnan(figure) else Value(figure)
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: object) -> float | None:
     """Sums may overflow where no report did."""
     figure = number(value)
     return figure if figure is not None and math.isfinite(figure) else None

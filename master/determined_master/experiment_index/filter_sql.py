@@ -62,14 +62,9 @@ class Stored:
     name_id: int
     statistic: Statistic
 
-    def figure(self, of: Any) -> ColumnElement[float | None]:
-        found: ColumnElement[float | None] = {
-            "last": of.number,
-            "min": of.minimum,
-            "max": of.maximum,
-            "mean": of.mean,
-        }[self.statistic]
-        return found
+    def figure(self, of: type[ColumnValueRow]) -> ColumnElement[float | None]:
+        columns = {"last": of.number, "min": of.minimum, "max": of.maximum, "mean": of.mean}
+        return columns[self.statistic].expression
 
     def figure_of(self, value: Value) -> float | None:
         return {"last": value.number, "min": value.minimum, "max": value.maximum, "mean": value.mean}[self.statistic]
@@ -81,12 +76,12 @@ Known = Mapping[str, Stored | str]
 
 def from_(columns: Collection[str]) -> FromClause:
     """Experiments, with what the named columns need beside them."""
-    found: Any = E.__table__
+    found: FromClause = E.__table__
     if _OF_USER & set(columns):
         found = found.outerjoin(U, U.id == E.user_id)
     if _OF_SUMMARY & set(columns):
         found = found.outerjoin(S, S.experiment_id == E.id)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def shown_state() -> ColumnElement[str]:
@@ -257,10 +252,10 @@ def _tagged(operator: str, field: Field) -> Select[Any]:
     query = select(label.experiment_id)
     if operator == "notEmpty":
         return query
-    return query.where(_of_text("tags", label.label, operator, field))
+    return query.where(_of_text("tags", label.label.expression, operator, field))
 
 
-def _of_text(column: str, expression: Any, operator: str, field: Field) -> Condition:
+def _of_text(column: str, expression: ColumnElement[str], operator: str, field: Field) -> Condition:
     word = word_of(field)
     found: Condition
     if operator == "contains":

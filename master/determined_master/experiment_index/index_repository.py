@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined.states import ExperimentState, TrialState
+from determined_master.db.base import table_of
 from determined_master.db.models import (
     AllocationRow,
     ColumnCountRow,
@@ -24,12 +25,12 @@ from determined_master.experiment_index.column_names import Type
 
 A, E, T, S = AllocationRow, ExperimentRow, TrialRow, ExperimentSummaryRow
 # As tables: thousands of rows at a time are no business of the ORM's.
-_N = cast(Table, ColumnNameRow.__table__)
-_V = cast(Table, ColumnValueRow.__table__)
-_C = cast(Table, ColumnCountRow.__table__)
-_E = cast(Table, ExperimentRow.__table__)
-_T = cast(Table, TrialRow.__table__)
-_S = cast(Table, ExperimentSummaryRow.__table__)
+_N = table_of(ColumnNameRow)
+_V = table_of(ColumnValueRow)
+_C = table_of(ColumnCountRow)
+_E = table_of(ExperimentRow)
+_T = table_of(TrialRow)
+_S = table_of(ExperimentSummaryRow)
 _BATCH_ROWS = 500
 _CHANGE = (
     update(_V)

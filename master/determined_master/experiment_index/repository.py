@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Float, String, and_, case, cast, func, literal, null, select, type_coerce
-from sqlalchemy.orm import aliased, load_only
+from sqlalchemy import ColumnElement, Float, Label, String, and_, case, cast, func, literal, null, select, type_coerce
+from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 
 from determined_master.db.models import (
     ColumnValueRow,
@@ -121,7 +121,9 @@ async def groups(
     return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
 
 
-def _as(part: Any, kind: type[Float[Any] | String], name: str) -> Any:
+def _as(
+    part: ColumnElement[Any] | InstrumentedAttribute[Any] | None, kind: type[Float[Any] | String], name: str
+) -> Label[Any]:
     return (null() if part is None else type_coerce(part, kind)).label(name)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 
@@ -101,12 +100,12 @@ async def add(session: WriteSession, row: ExperimentRow) -> None:
     notify(session, notifications.experiment(row.id))
 
 
-async def change(session: WriteSession, row: ExperimentRow, **values: Any) -> None:
+async def change(session: WriteSession, row: ExperimentRow, **values: object) -> None:
     """Everything about an experiment but its state."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
-    if "labels" in values:
-        await _keep_labels(session, row.id, values["labels"])
     await session.refresh(row)
+    if "labels" in values:
+        await _keep_labels(session, row.id, row.labels)
     notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))
 
 
@@ -128,7 +127,7 @@ async def move(
     *,
     actor: str = events.SYSTEM,
     message: str = "",
-    **values: Any,
+    **values: object,
 ) -> bool:
     """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event."""
     event = Event(actor, payload={"message": message} if message else {})

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, func, literal, select
+from sqlalchemy import ColumnElement, LargeBinary, Row, Select, func, literal, select
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from determined_master.db.models import LogRow
@@ -26,12 +27,12 @@ class _Bytes(FunctionElement[bytes]):
 
 
 @compiles(_Bytes, "sqlite")
-def _as_blob(element: Any, compiler: Any, **more: Any) -> str:
+def _as_blob(element: _Bytes, compiler: SQLCompiler, **more: object) -> str:
     return f"CAST({compiler.process(element.clauses, **more)} AS BLOB)"
 
 
 @compiles(_Bytes)
-def _converted(element: Any, compiler: Any, **more: Any) -> str:
+def _converted(element: _Bytes, compiler: SQLCompiler, **more: object) -> str:
     return f"convert_to({compiler.process(element.clauses, **more)}, 'UTF8')"
 
 
@@ -55,7 +56,7 @@ class Extent(NamedTuple):
     errors: int
 
 
-def _shown(*, whole: bool = False) -> Any:
+def _shown(*, whole: bool = False) -> Select[*tuple[Any, ...]]:
     data = _Bytes(LogRow.log)
     columns = [getattr(LogRow, name) for name in PagedLine._fields[:-2]]
     if whole:
@@ -63,7 +64,7 @@ def _shown(*, whole: bool = False) -> Any:
     return select(*columns, func.substr(data, 1, _LONGEST * DISPLAY_LIMIT), func.length(data), func.length(LogRow.log))
 
 
-def _made(row: Any) -> PagedLine:
+def _made(row: Row[*tuple[Any, ...]]) -> PagedLine:
     *columns, data, size, length = row
     text = bytes(data).decode("utf-8", "ignore")
     if size <= len(data):
@@ -73,7 +74,7 @@ def _made(row: Any) -> PagedLine:
     return PagedLine._make([*columns, text[:DISPLAY_LIMIT], length])
 
 
-def _whole(row: Any) -> PagedLine:
+def _whole(row: Row[*tuple[Any, ...]]) -> PagedLine:
     return PagedLine._make([*row, len(row[-1])])
 
 

@@ -1,7 +1,7 @@
 """SQL for packed points and for reports that are not packed yet."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -9,7 +9,6 @@ from sqlalchemy import (
     Float,
     ScalarSelect,
     Select,
-    Table,
     and_,
     case,
     delete,
@@ -22,17 +21,18 @@ from sqlalchemy import (
 )
 
 from determined.states import ExperimentState, TrialState
+from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.metric_series.series_points import Axis
 
 # As tables: the ORM costs more than the database does.
-_M = cast(Table, MetricRow.__table__)
-_S = cast(Table, SeriesRow.__table__)
-_K = cast(Table, ChunkRow.__table__)
-_C = cast(Table, SeriesCursorRow.__table__)
-_T = cast(Table, TrialRow.__table__)
+_M = table_of(MetricRow)
+_S = table_of(SeriesRow)
+_K = table_of(ChunkRow)
+_C = table_of(SeriesCursorRow)
+_T = table_of(TrialRow)
 _GONE = (ExperimentState.DELETING, ExperimentState.DELETED)
 _ENDED = [s for s in TrialState if s.is_terminal]
 MAX_RUNS = 200
@@ -94,7 +94,7 @@ _WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
 async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
     """Of the trials that are there; those of an experiment that is deleted, or is being deleted, are not."""
     found: dict[int, Cursor] = {}
-    experiments = cast(Table, ExperimentRow.__table__)
+    experiments = table_of(ExperimentRow)
     for ids in batched(sorted(trial_ids), BATCH_ROWS):
         query = (
             select(*_CURSOR)
@@ -250,7 +250,7 @@ async def reach(session: WriteSession, trial_id: int, until: int) -> int:
     return 0
 
 
-async def claim(session: WriteSession, trial_id: int, version: int, **values: Any) -> bool:
+async def claim(session: WriteSession, trial_id: int, version: int, **values: object) -> bool:
     """Sets ``values`` of a cursor, and holds its row; False where a report up to it was changed since."""
     result = await session.execute(
         update(_C)

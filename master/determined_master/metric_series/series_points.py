@@ -75,7 +75,7 @@ def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found
 
 
-def figure_of(value: Any) -> float | None:
+def figure_of(value: object) -> float | None:
     try:
         return number(value)
     except OverflowError:  # an integer beyond any float

@@ -1,18 +1,19 @@
 """SQL of the metric store. Synchronous: it runs in the group-commit writer's thread."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, true, update
+from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
+from determined_master.db.base import table_of
 from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.metrics.report import Report
 
 # As tables, not as ORM classes: a statement that names a class goes through the ORM, which costs more than SQLite does.
-_M = cast(Table, MetricRow.__table__)
-_T = cast(Table, TrialRow.__table__)
-_X = cast(Table, ExperimentRow.__table__)
-_F = cast(Table, SearchEventRow.__table__)
+_M = table_of(MetricRow)
+_T = table_of(TrialRow)
+_X = table_of(ExperimentRow)
+_F = table_of(SearchEventRow)
 _INSERT = insert(_M)
 _SAVED = (
     "summary_metrics",

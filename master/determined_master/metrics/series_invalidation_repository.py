@@ -1,15 +1,14 @@
 """SQL that drops packed points of changed reports. Runs in the group-commit writer's thread."""
 
-from typing import cast
+from sqlalchemy import Connection, delete, func, select, update
 
-from sqlalchemy import Connection, Table, delete, func, select, update
-
+from determined_master.db.base import table_of
 from determined_master.db.models import ChunkRow, MetricRow, SeriesCursorRow, SeriesRow
 
-_M = cast(Table, MetricRow.__table__)
-_S = cast(Table, SeriesRow.__table__)
-_K = cast(Table, ChunkRow.__table__)
-_C = cast(Table, SeriesCursorRow.__table__)
+_M = table_of(MetricRow)
+_S = table_of(SeriesRow)
+_K = table_of(ChunkRow)
+_C = table_of(SeriesCursorRow)
 
 
 def unpack_from(connection: Connection, trial_id: int, metric_id: int) -> None:

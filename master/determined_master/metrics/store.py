@@ -266,5 +266,5 @@ def _signed(trial: _Trial, report: Report) -> float | None:
     return value if trial.smaller_is_better else -value
 
 
-def _same(first: Any, second: Any) -> bool:
+def _same(first: object, second: object) -> bool:
     return bool(first == second)

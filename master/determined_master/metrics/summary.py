@@ -44,7 +44,7 @@ def summarise(reports: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     return summary
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -218,7 +218,7 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
     return storage
 
 
-async def add(session: WriteSession, **values: Any) -> TrialRow:
+async def add(session: WriteSession, **values: object) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)
     await session.flush()
@@ -226,7 +226,7 @@ async def add(session: WriteSession, **values: Any) -> TrialRow:
     return row
 
 
-async def change(session: WriteSession, row: TrialRow, **values: Any) -> None:
+async def change(session: WriteSession, row: TrialRow, **values: object) -> None:
     """Everything about a trial but its state."""
     await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
     await session.refresh(row)
@@ -235,7 +235,7 @@ async def change(session: WriteSession, row: TrialRow, **values: Any) -> None:
 
 
 async def move(
-    session: WriteSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
+    session: WriteSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: object
 ) -> bool:
     """Changes the state of a trial, see ``StateMachine.move``."""
     if to.is_terminal:

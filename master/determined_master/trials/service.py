@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExperimentState, TrialState
@@ -79,7 +78,7 @@ class Trials:
         starts: Sequence[TrialState],
         to: TrialState,
         actor: str,
-        **values: Any,
+        **values: object,
     ) -> None:
         found = await repository.live_states(session, experiment_id)
         for start in starts:

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
 
@@ -38,14 +37,14 @@ async def all_users(session: ReadSession) -> Sequence[UserRow]:
     return (await session.scalars(select(UserRow).order_by(UserRow.id))).all()
 
 
-async def add(session: WriteSession, **values: Any) -> UserRow:
+async def add(session: WriteSession, **values: object) -> UserRow:
     row = UserRow(**values)
     session.add(row)
     await session.flush()
     return row
 
 
-async def change(session: WriteSession, user_id: int, **values: Any) -> None:
+async def change(session: WriteSession, user_id: int, **values: object) -> None:
     await session.execute(update(UserRow).where(UserRow.id == user_id).values(**values))
 
 

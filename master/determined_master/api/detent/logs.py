@@ -1,7 +1,7 @@
 """Log pages in both directions, filtered and searched; the first error; download."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, cast
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
@@ -10,7 +10,7 @@ from pydantic import Field
 from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import Anyone, Read, ServicesDep
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
-from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
+from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
 from determined_master.logs import log_queries
 from determined_master.logs.log_pager import Asked, page
@@ -20,6 +20,7 @@ from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 DOWNLOAD_PAGE = 500
+_LEVELS: dict[str, Level] = {level: level for level in get_args(Level)}
 router = APIRouter(prefix="/detent", tags=["logs"])
 
 
@@ -124,7 +125,7 @@ def line_of(row: PagedLine) -> Line:
     return Line(
         id=row.id,
         time=row.timestamp,
-        level=cast(Level, row.level if row.level in LOG_LEVELS else ""),
+        level=_LEVELS.get(row.level, ""),
         rank=row.rank_id,
         run_id=run_of(row.allocation_id),
         allocation_id=row.allocation_id,

@@ -1,6 +1,6 @@
 """Bodies of the fast path: JSON whatever its label, both spellings of the envelope's keys, decoded by msgspec."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -8,6 +8,7 @@ from starlette.requests import Request
 from determined.errors import BadRequest
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -19,6 +20,6 @@ async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
         raise BadRequest(f"the body cannot be read: {error}") from error
 
 
-def either(snake: Any, camel: Any) -> Any:
-    """The value of whichever spelling was sent."""
-    return camel if snake is msgspec.UNSET or snake is None else snake
+def either(snake: V | None, camel: V | None) -> V | None:
+    """Returns the value of the spelling that was sent."""
+    return camel if snake is None else snake

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import msgspec
 from starlette.requests import Request
@@ -168,7 +168,15 @@ async def _may_log(services: Services, principal: Principal, by_task: Mapping[st
             await services.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
 
 
-def visible(value: Any) -> Any:
+@overload
+def visible(value: str) -> str: ...
+@overload
+def visible(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def visible(value: list[Any] | None) -> list[Any] | None: ...
+@overload
+def visible(value: object) -> object: ...
+def visible(value: object) -> object:
     """The same value with each NUL of its names and texts as the symbol for it."""
     if isinstance(value, str):
         return value.replace("\0", NUL_SYMBOL)

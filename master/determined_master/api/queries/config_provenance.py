@@ -40,7 +40,7 @@ def effective(config: Mapping[str, Any], submitted: str, defaults: Mapping[str, 
     return EffectiveConfig(text=text, submitted=submitted, origins=sorted(origins, key=lambda each: each.line))
 
 
-def _origin(path: Path, line: int, value: Any, file: Source, defaults: Mapping[str, Any]) -> ConfigOrigin:
+def _origin(path: Path, line: int, value: object, file: Source, defaults: Mapping[str, Any]) -> ConfigOrigin:
     at = _line_in(file, path, value)
     if at is not None and path in EDITED and _at(file.data, path) != value:
         return ConfigOrigin(line=line, path=render_path(path), origin="cluster", at=at)
@@ -50,7 +50,7 @@ def _origin(path: Path, line: int, value: Any, file: Source, defaults: Mapping[s
     return ConfigOrigin(line=line, path=render_path(path), origin="cluster" if is_clusters else "default", at=None)
 
 
-def _line_in(file: Source, path: Path, value: Any) -> int | None:
+def _line_in(file: Source, path: Path, value: object) -> int | None:
     """Of the value itself, or of the shorter form that it was written in; None where the file does not have it."""
     here: Any = file.data
     for depth, step in enumerate(path):
@@ -72,19 +72,19 @@ def _line_in(file: Source, path: Path, value: Any) -> int | None:
     return file.places[path].line
 
 
-def _at(data: Any, path: Path) -> Any:
-    here: Any = data
+def _at(data: object, path: Path) -> object:
+    here = data
     for step in path:
-        is_there = step in here if isinstance(here, Mapping) else isinstance(here, list) and step in range(len(here))
-        if not is_there:
+        if isinstance(here, list):
+            if not isinstance(step, int) or not 0 <= step < len(here):
+                return _MISSING
+            here = here[step]
+        elif isinstance(here, Mapping) and step in here:
+            here = here[step]
+        else:
             return _MISSING
-        here = _step(here, step)
     return here
 
 
-def _step(data: Any, step: str | int) -> Any:
-    return data[step]
-
-
-def _holds_more(value: Any) -> bool:
+def _holds_more(value: object) -> bool:
     return isinstance(value, dict | list) and bool(value)

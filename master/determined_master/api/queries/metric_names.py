@@ -44,5 +44,5 @@ def _entries(summary: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]
             yield _GROUPS.get(key, key), name, entry
 
 
-def _plain(value: Any) -> float | str | bool | None:
-    return json.dumps(value) if isinstance(value, dict | list) else value
+def _plain(value: object) -> float | str | bool | None:
+    return value if value is None or isinstance(value, float | int | str) else json.dumps(value)

@@ -1,7 +1,7 @@
 """Wire models of lists of experiments, their columns and bulk actions."""
 
 from datetime import datetime
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -34,6 +34,7 @@ ShownState = Literal[
     "STATE_DELETE_FAILED",
     "STATE_DELETED",
 ]
+_SHOWN_STATES: dict[str, ShownState] = {each: each for each in get_args(ShownState)}
 
 
 class SearchIdsBody(Wire):
@@ -236,7 +237,7 @@ def row(
         id=experiment.id,
         name=experiment.name,
         description=experiment.description,
-        state=cast(ShownState, state(word)),
+        state=_SHOWN_STATES[state(word)],
         archived=experiment.archived,
         username=username,
         user_id=experiment.user_id,
