@@ -1,4 +1,4 @@
-"""``det version``: client and master."""
+"""``det version``: versions of client and master."""
 
 from argparse import Namespace
 from typing import Any
@@ -10,7 +10,7 @@ BARE = ("version",)
 
 
 def run(args: Namespace) -> None:
-    """Prints both; a master that is away is said and no failure."""
+    """Prints client and master version. An unreachable master is reported but is not an error."""
     from determined.client import master
     from determined.errors import ApiError
     from determined_cli import connection, render

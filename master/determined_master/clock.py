@@ -1,4 +1,4 @@
-"""The clock as an argument, and a test clock that stands still until it is moved."""
+"""Clock as an argument, and a test clock that moves only when a test advances it."""
 
 import time
 from datetime import UTC, datetime
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time in UTC."""
+    """A source of the time in UTC."""
 
     def now(self) -> datetime: ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system clock."""
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC)
 
 
 class FixedClock:
-    """Stands still until moved."""
+    """A clock that does not move by itself."""
 
     def __init__(self, at: datetime) -> None:
         self.at = at

@@ -16,7 +16,7 @@ def outward(value: float) -> float | str: ...
 @overload
 def outward(value: object) -> object: ...
 def outward(value: object) -> object:
-    """The same value with every float that JSON cannot carry as a string; shares what needs no change."""
+    """Returns the value with every float that JSON cannot carry as a string; shares unchanged parts."""
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -35,7 +35,7 @@ def inward(value: list[Any] | None) -> list[Any] | None: ...
 @overload
 def inward(value: object) -> object: ...
 def inward(value: object) -> object:
-    """The reverse, for metric maps alone: a string that spells such a float becomes one."""
+    """The inverse of ``outward``, only for metrics: a string that spells such a float becomes a float."""
     if isinstance(value, str):
         return _IN.get(value, value)
     if isinstance(value, dict):
@@ -46,7 +46,7 @@ def inward(value: object) -> object:
 
 
 def number(value: object) -> float | None:
-    """A metric as a float, NaN and infinities included; None for anything that is no number."""
+    """Returns a metric as float, NaN and infinities included; None for anything else."""
     value = inward(value) if isinstance(value, str) else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -69,7 +69,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
             await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
-        # Reports come by the thousand, and each sends its hint.
+        # Metric reports are frequent, and each publishes a notification.
         await stack.enter_async_context(
             _running(
                 "columns",
@@ -88,7 +88,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _polls(services: Services) -> AsyncIterator[None]:
-    """Left first: waiting polls and streams answer and end before anything else goes."""
+    """Closed first: waiting polls and streams answer and end before the other parts stop."""
     try:
         yield
     finally:

@@ -35,7 +35,7 @@ SLOT_COLUMNS = (
 
 
 def list_agents(args: Namespace) -> None:
-    """One row an agent."""
+    """Lists agents."""
     rows = [
         {
             **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
@@ -50,7 +50,7 @@ def list_agents(args: Namespace) -> None:
 
 
 def list_slots(args: Namespace) -> None:
-    """One row a slot, with the name of what holds it."""
+    """Lists slots and the container that holds each."""
     session = connection.connect(args.options)
     found = agents.list_all(session)
     held = any(slot.get("container") for agent in found for slot in (agent.get("slots") or {}).values())
@@ -86,7 +86,7 @@ def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:
 
 
 def enable(args: Namespace) -> None:
-    """Enables one agent, or all."""
+    """Enables one agent, or all agents."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
         agents.enable(session, agent_id)
@@ -94,7 +94,7 @@ def enable(args: Namespace) -> None:
 
 
 def disable(args: Namespace) -> None:
-    """Disables one agent, or all."""
+    """Disables one agent, or all agents."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
         agents.disable(session, agent_id, drain=args.drain)
@@ -102,13 +102,13 @@ def disable(args: Namespace) -> None:
 
 
 def enable_slot(args: Namespace) -> None:
-    """Opens a slot."""
+    """Enables a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=True)
     say(f"enabled slot {args.slot_id} of agent {args.agent_id}")
 
 
 def disable_slot(args: Namespace) -> None:
-    """Closes a slot."""
+    """Disables a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=False)
     say(f"disabled slot {args.slot_id} of agent {args.agent_id}")
 

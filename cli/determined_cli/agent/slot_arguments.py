@@ -1,4 +1,4 @@
-"""``det slot``: what trials run on."""
+"""Command table of ``det slot``."""
 
 from determined_cli.command import Command, argument, listing
 

@@ -1,4 +1,4 @@
-"""The verbs of ``det experiment`` that change one that exists."""
+"""Commands that change an existing experiment."""
 
 import sys
 from argparse import Namespace
@@ -12,37 +12,37 @@ from determined_cli.main import say
 
 
 def pause(args: Namespace) -> int:
-    """Asks the trials to save and to leave."""
+    """Pauses the experiment: its trials save a checkpoint and exit."""
     return _each(args, "pause", "pausing")
 
 
 def activate(args: Namespace) -> int:
-    """Lets the unfinished trials go on."""
+    """Activates the experiment."""
     return _each(args, "activate", "activated")
 
 
 def cancel(args: Namespace) -> int:
-    """Asks the trials to save, then ends it."""
+    """Cancels the experiment: its trials save a checkpoint, then it ends."""
     return _each(args, "cancel", "canceling")
 
 
 def kill(args: Namespace) -> int:
-    """Ends it without asking the trials."""
+    """Kills the experiment without a checkpoint."""
     return _each(args, "kill", "killed")
 
 
 def archive(args: Namespace) -> int:
-    """Hides an ended one."""
+    """Archives a terminal experiment."""
     return _each(args, "archive", "archived")
 
 
 def unarchive(args: Namespace) -> int:
-    """Shows it again."""
+    """Unarchives an experiment."""
     return _each(args, "unarchive", "unarchived")
 
 
 def delete(args: Namespace) -> int:
-    """Deletes after asking: this cannot be undone."""
+    """Deletes experiments after a confirmation."""
     session = connection.connect(args.options)
     ids = ", ".join(map(str, args.experiment_id))
     if not args.yes:
@@ -56,12 +56,12 @@ def delete(args: Namespace) -> int:
 
 
 def add_label(args: Namespace) -> None:
-    """Adds one label."""
+    """Adds a label."""
     _say_labels(args, lifecycle.add_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
 def remove_label(args: Namespace) -> None:
-    """Removes one label."""
+    """Removes a label."""
     _say_labels(args, lifecycle.remove_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
@@ -75,7 +75,7 @@ def _each(args: Namespace, verb: str, done: str) -> int:
 
 
 def _all(ids: list[int], done: str, act: Callable[[int], None]) -> int:
-    """One that fails does not keep the others from their turn; its code is the command's."""
+    """Applies ``act`` to every id. Continues after failures and returns the first failure's exit code."""
     code = 0
     for each in ids:
         try:

@@ -1,4 +1,4 @@
-"""The verbs of ``det experiment`` that show what there is."""
+"""Commands that display experiments."""
 
 import base64
 import re
@@ -55,7 +55,7 @@ CHECKPOINTS = (
 
 
 def list_experiments(args: Namespace) -> None:
-    """One's own that are not archived, or all."""
+    """Lists the user's own experiments that are not archived, or all."""
     session = connection.connect(args.options)
     query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
     if not args.all:
@@ -81,12 +81,12 @@ def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _times(described: dict[str, Any]) -> dict[str, str]:
-    """How long an experiment waited and ran, as in ``1:02:03``."""
+    """Returns how long an experiment waited and ran, as in ``1:02:03``."""
     return {name: str(timedelta(seconds=round(described[f"{name}_seconds"]))) for name in ("waited", "ran")}
 
 
 def describe(args: Namespace) -> None:
-    """Each experiment with its trials and checkpoints."""
+    """Prints each experiment with its trials and checkpoints."""
     session = connection.connect(args.options)
     whole = []
     for experiment_id in args.experiment_id:
@@ -117,13 +117,13 @@ def describe(args: Namespace) -> None:
 
 
 def list_trials(args: Namespace) -> None:
-    """In the order of their ids."""
+    """Lists the trials by id."""
     session = connection.connect(args.options)
     render.show(args.format, TRIALS, _trials(session, args.experiment_id))
 
 
 def list_checkpoints(args: Namespace) -> None:
-    """Newest last, or the best first."""
+    """Lists the checkpoints, newest last or best first."""
     session = connection.connect(args.options)
     rows = _checkpoints(session, args.experiment_id)
     if args.best is not None:
@@ -135,7 +135,7 @@ def list_checkpoints(args: Namespace) -> None:
 
 
 def download_model_def(args: Namespace) -> None:
-    """Writes a tar.gz and prints its path."""
+    """Writes the experiment's context as tar.gz and prints the path."""
     session = connection.connect(args.options)
     experiment = experiments.get(session, args.experiment_id)
     name = re.sub(r"[^\w.()-]", "_", str(experiment["name"]))[:50]

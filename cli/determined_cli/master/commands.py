@@ -8,7 +8,7 @@ from determined_cli import browser, connection, render
 
 
 def info(args: Namespace) -> None:
-    """Needs no login. A full disk is reported on stderr."""
+    """Prints the master's health and version. A full disk is reported on stderr. Needs no sign-in."""
     session = connection.anonymous(args.options)
     render.show_object(args.format or "yaml", render.snake(master.info(session)))
     full = master.full_storages(session)
@@ -17,12 +17,12 @@ def info(args: Namespace) -> None:
 
 
 def config(args: Namespace) -> None:
-    """As the master runs it, secrets masked."""
+    """Prints the master's configuration with masked secrets."""
     render.show_object(args.format or "yaml", master.config(connection.connect(args.options)))
 
 
 def open_page(args: Namespace) -> None:
-    """The link goes to stdout, so that it can be piped to whatever opens it."""
+    """Prints a sign-in link to stdout, so that it can be piped."""
     link = browser.new_link(connection.connect(args.options))
     sys.stdout.write(f"{link}\n")
     sys.stdout.flush()
@@ -31,7 +31,7 @@ def open_page(args: Namespace) -> None:
 
 
 def logs(args: Namespace) -> None:
-    """Entry by entry."""
+    """Prints the master's log."""
     session = connection.connect(args.options)
     for entry in master.logs(session, follow=args.follow, limit=args.tail):
         level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")

@@ -47,7 +47,7 @@ ATTEMPTS = (
 
 
 def describe(args: Namespace) -> None:
-    """The trial, its attempts, then what it did."""
+    """Prints the trial, its attempts and its workloads."""
     session = connection.connect(args.options)
     trial = trials.get(session, args.trial_id)
     query = {"includeBatchMetrics": True} if args.metrics else {}
@@ -72,7 +72,7 @@ def describe(args: Namespace) -> None:
 
 
 def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
-    """One line of the table; of a failure the first line, which names rank, host and exit."""
+    """Returns one row of the table of attempts; of a failure only the first line."""
     first = str(attempt.get("failure") or attempt["message"]).partition("\n")[0].rstrip(":")
     reason = exit_phrase(str(attempt["reason"]).lower())
     return {
@@ -100,13 +100,13 @@ def _workload(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def kill(args: Namespace) -> None:
-    """Ends the trial; the experiment goes on with others."""
+    """Kills the trial; the experiment's other trials continue."""
     lifecycle.kill_trial(connection.connect(args.options), args.trial_id)
     say(f"killed trial {args.trial_id}")
 
 
 def download_checkpoint(args: Namespace) -> None:
-    """Fetches it through the master and unpacks it."""
+    """Downloads a checkpoint through the master and unpacks it."""
     if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
         raise BadRequest("give one of --best, --latest, --uuid")
     session = connection.connect(args.options)
@@ -124,7 +124,7 @@ def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
     path = f"/api/v1/trials/{trial_id}/checkpoints"
     whole = [each for each in items(session, path, "checkpoints") if each["state"] == "STATE_COMPLETED"]
     if not whole:
-        trials.get(session, trial_id)  # an unknown trial is the better complaint
+        trials.get(session, trial_id)  # reports an unknown trial as such
         raise NotFound(f"trial {trial_id} has no checkpoint that is whole")
     if latest:
         return str(max(whole, key=_steps)["uuid"])

@@ -23,7 +23,7 @@ async def get(session: ReadSession, agent_id: str) -> AgentRow:
 
 
 async def present(session: ReadSession) -> Sequence[AgentRow]:
-    """Connected, or inside their reconnect window."""
+    """Returns the agents that are connected or within their reconnect window."""
     query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
     return (await session.scalars(query)).all()
 
@@ -66,7 +66,7 @@ async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **valu
 
 
 async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
-    """What the agent says it has now; a slot that stays keeps whether it is enabled."""
+    """Stores the slots that the agent reports. A known slot keeps its enabled flag."""
     known = {row.slot_id: row for row in await slots(session, agent_id)}
     gone = set(known) - {f.id for f in facts}
     if gone:

@@ -26,7 +26,7 @@ CONTAINERS = StateMachine(
     ContainerRow,
     ContainerRow.id,
     CONTAINER_ALLOWED,
-    is_recorded=False,  # the allocation's events tell what happens
+    is_recorded=False,  # the allocation's events record this
 )
 
 
@@ -85,7 +85,7 @@ async def move(
 
 
 async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: object) -> None:
-    """Ends those that still wait for slots, see ``StateMachine.move_many``."""
+    """Ends pending allocations, see ``StateMachine.move_many``."""
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
     )
@@ -142,7 +142,7 @@ async def live(session: ReadSession) -> Sequence[AllocationRow]:
 
 
 async def pending(session: ReadSession) -> list[Pending]:
-    """Returns the allocations that wait for slots."""
+    """Returns the pending allocations."""
     query = select(
         AllocationRow.id,
         AllocationRow.task_id,
@@ -157,7 +157,7 @@ async def pending(session: ReadSession) -> list[Pending]:
 
 
 async def set_waiting(session: WriteSession, texts: Mapping[Pending, str]) -> None:
-    """Stores why allocations wait, in one statement; those that wait no longer stay as they are."""
+    """Stores why allocations wait, in one statement. Allocations that are no longer pending are unchanged."""
     if not texts:
         return
     rows = [{"of_id": each.id, "text": text} for each, text in texts.items()]
@@ -176,7 +176,7 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
 
 
 async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
-    """Ended, and nobody has drawn the consequences yet; oldest first."""
+    """Returns the ended allocations that are not settled, oldest first."""
     query = (
         select(AllocationRow)
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False))
@@ -204,7 +204,7 @@ async def find_container(session: ReadSession, container_id: str) -> ContainerRo
 
 
 async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
-    """Containers that have not ended, each with its allocation."""
+    """Returns the containers that have not ended, each with its allocation."""
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
@@ -220,7 +220,7 @@ async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
 
 
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
-    """Returns the agent of each living container that holds no slot; an agent with several is named several times."""
+    """Returns the agent of each live container without slots; an agent with several is repeated."""
     query = select(ContainerRow.agent_id).where(
         ContainerRow.state != ContainerState.TERMINATED, func.json_array_length(ContainerRow.slot_ids) == 0
     )
@@ -228,7 +228,7 @@ async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
 
 
 async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
-    """Adds the container and holds each of its slots. Raises IntegrityError where one is held already."""
+    """Adds the container and assigns its slots. Raises IntegrityError if one of them is taken."""
     session.add(container)
     session.add_all(
         SlotHoldRow(
@@ -257,14 +257,14 @@ async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, Contai
 
 
 async def live_without_spec(session: ReadSession, most: int | None = None) -> Sequence[AllocationRow]:
-    """In the order of the scheduler; what is told to containers is large, and left out."""
+    """Returns the live allocations in scheduling order, without their specs, which are large."""
     query = select(AllocationRow).where(AllocationRow.state.in_(LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
     return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
 class Held(NamedTuple):
-    """A slot that was held, by which task, and how its allocation ended."""
+    """One assignment of a slot: its task and how the allocation ended."""
 
     agent_id: str
     slot_id: int
@@ -275,7 +275,7 @@ class Held(NamedTuple):
 
 
 async def holds_between(session: ReadSession, start: datetime, end: datetime, most: int) -> list[Held]:
-    """Those that touch the time between, the newest ones first."""
+    """Returns the assignments that overlap the period, newest first."""
     newest = (
         select(SlotHoldRow)
         .where(_touches(start, end))
@@ -294,7 +294,7 @@ async def holds_between(session: ReadSession, start: datetime, end: datetime, mo
 
 
 async def held_spans(session: ReadSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
-    """From when to when something was held, in seconds from ``start``; there may be very many of them."""
+    """Yields start and end of each assignment in seconds from ``start``; there may be very many."""
     zero = to_micros(start)
     since = (type_coerce(SlotHoldRow.held_at, BigInteger) - zero) / 1e6
     until = (func.coalesce(type_coerce(SlotHoldRow.released_at, BigInteger), to_micros(now)) - zero) / 1e6
@@ -310,7 +310,7 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
 
 
 async def port_blocks(session: ReadSession) -> set[int]:
-    """Those of every allocation that lives."""
+    """Returns the port blocks of every live allocation."""
     query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
     return {block for block in (await session.scalars(query)) if block is not None}
 
@@ -321,7 +321,7 @@ async def count_held(session: ReadSession, allocation_id: str) -> int:
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
-    """Frees every slot of it; returns the agents that held them."""
+    """Frees all slots of the allocation and returns the agents that held them."""
     query = (
         update(SlotHoldRow)
         .where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
@@ -332,7 +332,7 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
 
 
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
-    """Everything about an allocation but its state."""
+    """Updates columns of an allocation other than its state."""
     await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
     await session.refresh(row)
     if values.keys() != {"settled"}:
@@ -340,5 +340,5 @@ async def change(session: WriteSession, row: AllocationRow, **values: object) ->
 
 
 def _tell(session: WriteSession, row: AllocationRow) -> None:
-    """Whoever shows what a task is doing, and whoever shows the queue and the slots, looks again."""
+    """Notifies subscribers of the task's state, of the queue and of the slots."""
     notify(session, notifications.task(row.task_id), notifications.CLUSTER)

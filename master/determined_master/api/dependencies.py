@@ -1,4 +1,4 @@
-"""Dependencies of endpoints: the services, database sessions, and who sends the request."""
+"""Dependencies of endpoints: services, database sessions, and the authenticated principal."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -13,7 +13,7 @@ from determined_master.services import Services
 
 
 async def services_of(request: Request) -> Services:
-    """Asynchronous, as every dependency is: a synchronous one waits for a thread, and threads may all be taken."""
+    """Returns the services. Asynchronous like every dependency: a synchronous one needs a thread of a limited pool."""
     services: Services = request.app.state.services
     return services
 
@@ -36,7 +36,7 @@ Write = Annotated[WriteSession, Depends(write_session, scope="function")]
 
 
 async def nobody() -> None:
-    """Declares that a route needs no login."""
+    """Declares that a route needs no sign-in."""
 
 
 async def current_principal(request: Request) -> Principal:
@@ -45,7 +45,7 @@ async def current_principal(request: Request) -> Principal:
 
 
 async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person. Raises Forbidden for a task's token."""
+    """Returns the signed-in user. Raises Forbidden for a task's token."""
     if principal.is_task:
         raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
     return principal
@@ -58,27 +58,27 @@ async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Pr
 
 
 async def owner(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    """A person who has to be an experiment's owner; the command checks that in its transaction."""
+    """Returns the user, who must own the experiment; the command checks that in its transaction."""
     return user
 
 
 async def self_or_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    """A person who changes themselves, or an admin; the command checks that."""
+    """Returns the user, who must be the changed user or an admin; the command checks that."""
     return user
 
 
 async def task_or_owner(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A task that writes to its own trial, or that trial's owner; ``services.check_trial`` and others check that."""
+    """Returns a task or the owner of its trial; ``services.check_trial`` and others check that."""
     return principal
 
 
 async def task_or_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person, or a task that reads what is its own; the route checks that."""
+    """Returns a user, or a task that reads its own data; the route checks that."""
     return principal
 
 
 async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A task that reports of itself. Raises Forbidden for a person."""
+    """Returns the task that sends a report. Raises Forbidden for a user."""
     if not principal.is_task:
         raise Forbidden("this is reported by the trial's own task, with that task's token")
     return principal
@@ -90,8 +90,8 @@ async def agent(request: Request, services: ServicesDep) -> None:
 
 
 async def admin_or_operator(request: Request, services: ServicesDep) -> None:
-    """Raises unless an admin or the owner of the data folder asks: its supervisor must be able to end the cluster in
-    good order even after every password was changed."""
+    """Raises unless an admin or the owner of the data folder sends the request: its supervisor must be able to stop the
+    cluster gracefully even after every password was changed."""
     if not services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         await current_admin(await current_user(await current_principal(request)))
 
@@ -104,7 +104,7 @@ async def user_or_operator(request: Request, services: ServicesDep) -> Principal
 
 
 async def log_reader(user: Annotated[Principal, Depends(current_user)], services: ServicesDep) -> Principal:
-    """An admin; every user where the setting ``master_logs`` says so."""
+    """Returns an admin, or with the setting ``master_logs: users`` any user."""
     if services.settings.master_logs == "admin" and not user.admin:
         raise Forbidden("this needs an admin; the master's setting `master_logs: users` opens its log to every user")
     return user

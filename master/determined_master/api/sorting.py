@@ -1,4 +1,4 @@
-"""Sorts what is in memory as a query asks; what is not offered answers 501 instead of being ignored."""
+"""Sorts lists in memory as a query asks; unsupported keys answer 501 instead of being ignored."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ UNSPECIFIED = ("", "SORT_BY_UNSPECIFIED")
 
 
 def sort(rows: list[T], sort_by: str, order_by: str, keys: Mapping[str, Callable[[T], Any]]) -> None:
-    """Sorts in place. Raises NotImplementedYet for a key that is none of ``keys``."""
+    """Sorts in place. Raises NotImplementedYet for a key that is not in ``keys``."""
     if sort_by not in UNSPECIFIED:
         if sort_by not in keys:
             raise NotImplementedYet(f"sorting by {sort_by[:100]} is not offered; {', '.join(sorted(keys))} are")
@@ -21,7 +21,7 @@ def sort(rows: list[T], sort_by: str, order_by: str, keys: Mapping[str, Callable
 
 
 def refuse_given(**parameters: object) -> None:
-    """Raises NotImplementedYet for the first parameter that was given: it would do nothing."""
+    """Raises NotImplementedYet for the first parameter that was given: it would have no effect."""
     for name, value in parameters.items():
         if value:
             raise NotImplementedYet(f"the parameter {name} is not offered yet")

@@ -43,10 +43,8 @@ def allowed_roots(settings: Settings) -> tuple[Path, ...]:
 
 
 def folder_of(storage: Mapping[str, Any], uuid: str) -> Path:
-    """Returns the path that a ``checkpoint_storage`` section gives to a checkpoint. Looks at no file.
-
-    Raises OutOfReach for storage that is not a file system and for an id that is not a UUID.
-    """
+    """Returns the path that a ``checkpoint_storage`` section gives to a checkpoint, without accessing any file. Raises
+    OutOfReach for storage that is not a file system and for an id that is not a UUID."""
     try:
         return checkpoint_folder(_storage_folder(storage), uuid)
     except StorageError as error:
@@ -95,7 +93,8 @@ def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str 
 
 
 async def in_thread(work: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Runs blocking work on checkpoint storage in a thread. Storage that hangs takes no thread from anything else."""
+    """Runs blocking work on checkpoint storage in a thread of its own limit, so that hanging storage blocks nothing
+    else."""
     limiter = _limiter.get(None)
     if limiter is None:
         limiter = CapacityLimiter(CONCURRENCY)

@@ -18,11 +18,11 @@ NAMING = {
 }
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
-"""A 64-bit key that SQLite still counts up by itself."""
+"""A 64-bit key that SQLite still increments automatically."""
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware UTC datetime, kept as microseconds since the epoch: exact, ordered and the same on every engine."""
+    """An aware UTC datetime, stored as microseconds since the epoch: exact, ordered and equal on every engine."""
 
     impl = BigInteger
     cache_ok = True
@@ -35,7 +35,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class StateText(TypeDecorator[Enum]):
-    """A str-enum kept as its value, so that the database reads as people speak; comes back as the enum."""
+    """A string enum, stored as its value and loaded as the enum."""
 
     impl = String
     cache_ok = True
@@ -57,7 +57,7 @@ def to_micros(value: datetime) -> int:
 
 
 def from_micros(value: int) -> datetime:
-    """Times that earlier versions stored beyond the bounds come back as the bound."""
+    """Converts microseconds. Times of earlier versions beyond the bounds become the bound."""
     value = min(_LATEST_MICROS, max(_EARLIEST_MICROS, value))
     return datetime.fromtimestamp(value // 1_000_000, UTC).replace(microsecond=value % 1_000_000)
 
@@ -65,7 +65,7 @@ def from_micros(value: int) -> datetime:
 MAX_INT64 = 2**63 - 1
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
-"""The bounds of stored times: each has a date in every time zone, and room for a difference."""
+"""Bounds of stored times: each has a date in every time zone, with room for differences."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 

@@ -1,4 +1,4 @@
-"""Group commit: one transaction for all waiting requests, each answered after it."""
+"""Group commit: one transaction for all waiting requests, each answered after the commit."""
 
 import asyncio
 import logging
@@ -50,7 +50,7 @@ class _Waiting:
 
 
 class GroupWriter:
-    """One per master. The queue is bounded: when it is full, requests wait, none is refused."""
+    """The writer of one master. The queue is bounded: when it is full, requests wait and none is refused."""
 
     def __init__(self, database: Database, *, most: int = 512) -> None:
         self._database = database
@@ -59,16 +59,16 @@ class GroupWriter:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
         self._connection = _KeptConnection(database.group_engine)
         self.groups = 0
-        """How many were committed; whose work can wait looks at it."""
+        """Number of committed groups, by which background work recognizes an idle writer."""
 
     async def write(self, store: Store[Sent, Given], operation: Sent) -> Given:
-        """Answers after the commit. A caller that goes away cancels its wait, not its row."""
+        """Returns the store's answer after the commit. Cancelling the caller cancels its wait, not its row."""
         answer: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
         await self._queue.put(_Waiting(store, operation, answer))
         return await answer
 
     async def run(self) -> None:
-        """Until cancelled; what waits then is written first."""
+        """Writes groups until cancelled; waiting operations are written first."""
         last = 0
         try:
             while True:
@@ -83,8 +83,8 @@ class GroupWriter:
             self._thread.shutdown(wait=True)
 
     async def _take(self, last: int) -> list[_Waiting]:
-        """All that waits. Where the last group was large its senders are about to send again: a moment's patience makes
-        one group of what would be two, and a group costs more than its members. Who sends alone never waits."""
+        """Takes all waiting operations. After a large group its senders are about to send again: a short delay joins
+        what would be two groups, and a group costs more than its members. A single sender never waits."""
         group = [await self._queue.get()]
         if last >= SIBLINGS:
             await asyncio.sleep(PATIENCE_SECONDS)
@@ -93,7 +93,7 @@ class GroupWriter:
         return group
 
     async def _serve(self, group: list[_Waiting]) -> None:
-        """Commits a group. The writer outlives whatever is raised: all later reports wait for it."""
+        """Commits a group and survives every error: all later reports depend on the writer."""
         try:
             await self._commit(group)
         except Exception as error:
@@ -108,7 +108,7 @@ class GroupWriter:
             try:
                 results = await loop.run_in_executor(self._thread, self._transaction, group)
             except StorageUnavailable as error:
-                results = [error] * len(group)  # no report of the group is to blame
+                results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
                 if len(group) == 1:
                     results = [error]
@@ -154,8 +154,8 @@ class GroupWriter:
 
 
 class _KeptConnection:
-    """The writer thread's one connection, kept between groups: taking it from a pool costs as much as a small group.
-    A failed transaction closes it, so that the next one starts from a whole one."""
+    """The writer thread's connection, kept between groups: taking it from a pool costs as much as a small group. A
+    failed transaction closes it, so that the next one gets a new connection."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

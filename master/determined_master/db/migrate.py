@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 class MigrationFailed(Exception):
-    """The database could not be brought to the newest revision. The text is one line."""
+    """The database could not be upgraded to the newest revision. The text is one line."""
 
 
 def migrations_folder() -> Path:
-    """Inside the wheel ``_migrations`` lies in this package; in the checkout beside its roots."""
+    """Returns the migrations: ``_migrations`` of this package in a wheel, else the checkout's."""
     package = Path(determined_master.__file__).parent
     inside = package / "_migrations"
     return inside if inside.is_dir() else package.parents[1] / "migrations"
 
 
 def known_revisions() -> list[str]:
-    """Returns the revisions in their order: they are numbered files, ``0001_….py``."""
+    """Returns the revisions in order: they are numbered files, ``0001_….py``."""
     return sorted(path.name.split("_")[0] for path in (migrations_folder() / "versions").glob("[0-9]*_*.py"))
 
 
@@ -117,7 +117,7 @@ def alembic_config(engine: Engine) -> "Config":
 
 @contextmanager
 def _no_new_violations(connection: Connection) -> Iterator[None]:
-    """Raises MigrationFailed, before the commit, where an upgrade leaves rows without their parents."""
+    """Raises MigrationFailed, before the commit, if an upgrade leaves rows without parents."""
     if connection.dialect.name != "sqlite":
         yield
         return
@@ -133,7 +133,7 @@ def _command() -> ModuleType:
 
 
 def _reason(error: Exception) -> str:
-    """One line: what failed, and in which migration."""
+    """Returns one line: the error, and the migration in which it happened."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     frames = traceback.extract_tb(error.__traceback__)
     versions = str(migrations_folder() / "versions")

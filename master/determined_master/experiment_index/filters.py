@@ -28,12 +28,12 @@ class Field:
     column: str
     operator: Operator
     value: Scalar | None = None
-    """None exactly where the operator takes none."""
+    """None if and only if the operator takes no operand."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """True where all, or any, of its children are; without children always."""
+    """A group is true if all, or any, of its children are; an empty group is true."""
 
     conjunction: Literal["and", "or"]
     children: tuple["Field | Group", ...]
@@ -53,7 +53,7 @@ EVERYTHING = Filter(Group("and", ()))
 
 
 def parse(text: str | None) -> Filter:
-    """Raises BadRequest that names what is wrong, and where in the tree."""
+    """Parses a filter. Raises BadRequest, which names the error and its position in the tree."""
     if text is None or not text.strip():
         return EVERYTHING
     if len(text) > MAX_LENGTH:
@@ -135,7 +135,7 @@ def _value(given: object, at: str) -> Scalar:
 
 
 def _sound(text: str, at: str) -> str:
-    """JSON may spell half a character, and a database may end a text at a zero."""
+    """Raises BadRequest for lone surrogates and NULs, which databases cannot store."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadRequest(f"the filter: {at} has a character that no text can have")
     return text

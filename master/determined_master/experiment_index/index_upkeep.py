@@ -16,12 +16,12 @@ from determined_master.experiment_index.index_repository import Count, OfTrial
 
 @dataclass(frozen=True)
 class Sources:
-    """Whose values are shown."""
+    """The trials whose values are shown."""
 
     shown: OfTrial | None
-    """The best, else the only one."""
+    """The best trial, else the only one."""
     metrics: OfTrial | None
-    """That one, else the newest."""
+    """That trial, else the newest."""
 
 
 def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
@@ -33,7 +33,7 @@ def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
 
 
 async def keep(session: WriteSession, experiment_id: int) -> int:
-    """In one transaction with the marks that it takes back. How many values had to be looked at."""
+    """Updates the values in one transaction with the stale marks. Returns the number of compared values."""
     row = await index_repository.experiment(session, experiment_id)
     trials = await index_repository.trials(session, experiment_id)
     if row is None:
@@ -52,7 +52,7 @@ async def keep(session: WriteSession, experiment_id: int) -> int:
 
 
 async def drop(session: WriteSession, experiment_id: int) -> None:
-    """Of an experiment that is deleted."""
+    """Removes the values of a deleted experiment."""
     known = await index_repository.summary(session, experiment_id)
     if known is not None:
         held = await index_repository.values(session, experiment_id)
@@ -63,7 +63,7 @@ async def drop(session: WriteSession, experiment_id: int) -> None:
 
 
 def _is_touched(known: ExperimentSummaryRow, found: Sources) -> bool:
-    """Whether the values may be others than when they were last taken."""
+    """Returns True if the values may have changed since the last update."""
     ids = (found.shown.id if found.shown else None, found.metrics.id if found.metrics else None)
     if ids != (known.trial_id, known.source_trial_id):
         return True

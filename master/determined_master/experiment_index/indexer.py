@@ -13,17 +13,17 @@ from determined_master.experiment_index import index_repository, index_upkeep
 logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.02
-"""How long a transaction goes on taking in experiments; others wait for the write lock meanwhile."""
+"""Time after which a transaction takes no further experiments; others wait for the write lock meanwhile."""
 SHARE = 20
-"""An experiment whose values took a time to bring into step is left alone for so many times that, ..."""
+"""An experiment is not updated again for this multiple of the time that its update took, ..."""
 MAX_HOLD_BACK_SECONDS = 5.0
-"""... within bounds, since a busy machine makes everything take long."""
+"""... within bounds, since everything is slow on a busy machine."""
 VALUES_A_SECOND = 200
-"""Of one experiment: each value may lie on a page of its own, which is written as a whole."""
+"""Rate limit for one experiment: each value may be on a page of its own, which is written whole."""
 
 
 class Indexer:
-    """The one writer of values. Marks and values change in one transaction: a crash loses neither."""
+    """The only writer of indexed values. Marks and values change in one transaction, so a crash loses neither."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class Indexer:
         self._items = Isolation("columns", logger)
 
     async def catch_up(self, *, at_once: bool = False) -> float | None:
-        """Takes in all that is stale and not held back; answers the seconds until the next that is."""
+        """Updates all stale experiments that are due. Returns the seconds until the next one is due."""
         async with self._one_at_a_time:
             async with self._database.read() as session:
                 stale = await index_repository.stale(session)
@@ -49,15 +49,15 @@ class Indexer:
                     with self._items.attempt("experiment", first):
                         await self._batch([first])
                     if isinstance(error, OperationalError) and not self._items.is_due("experiment", first):
-                        raise  # the database's own trouble is every experiment's: the loop backs off
-                # The lock is free for as long as it was held: whoever waits comes in between.
+                        raise  # an error of the database concerns every experiment: the loop backs off
+                # Sleeps as long as the lock was held, so that other writers get it.
                 await asyncio.sleep(time.monotonic() - start if due else 0)
             held_back = [self._not_before[i] for i in stale if i in self._not_before]
         left = max(0.0, min(held_back) - time.monotonic()) if held_back else None
         return self._items.soonest(left)
 
     async def _batch(self, due: list[int]) -> list[int]:
-        """What is left of ``due``."""
+        """Updates a batch of experiments and returns the rest of ``due``."""
         taken: list[tuple[int, int, float]] = []
         async with self._database.write() as session:
             start = now = time.monotonic()
@@ -67,7 +67,7 @@ class Indexer:
                 taken.append((experiment_id, count, time.monotonic() - now))
                 now = time.monotonic()
         ended = time.monotonic()
-        # The commit costs as much again where values lie on many pages; each pays its part of it.
+        # The commit costs as much again if values are on many pages; each experiment gets its share.
         dearer = (ended - start) / max(now - start, 1e-6)
         for experiment_id, count, seconds in taken:
             rest = min(MAX_HOLD_BACK_SECONDS, SHARE * dearer * seconds)

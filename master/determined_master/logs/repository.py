@@ -15,7 +15,7 @@ from determined_master.logs.error_lines import is_error
 
 @dataclass(frozen=True)
 class Selection:
-    """Which lines are wanted. Empty means all."""
+    """Filter of log lines. Empty fields do not restrict."""
 
     allocation_ids: tuple[str, ...] = ()
     agent_ids: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Selection:
     after: datetime | None = None
     text: str = ""
     words: str = ""
-    """As ``text``, in capitals or not."""
+    """As ``text``, case-insensitive."""
 
     def where(self) -> list[ColumnElement[bool]]:
         found: list[ColumnElement[bool]] = []
@@ -62,7 +62,7 @@ class Selection:
 async def page(
     session: ReadSession, task_id: str, selection: Selection, *, after_id: int, most: int, newest_first: bool = False
 ) -> Sequence[LogRow]:
-    """Up to ``most`` lines beyond ``after_id`` in the asked-for direction."""
+    """Returns up to ``most`` lines beyond ``after_id`` in the given direction."""
     query = select(LogRow).where(LogRow.task_id == task_id, *selection.where())
     if newest_first:
         query = query.where(LogRow.id < after_id) if after_id else query
@@ -73,7 +73,7 @@ async def page(
 
 
 async def say(session: WriteSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
-    """A line of the master's own in a task's log."""
+    """Adds a line of the master to a task's log."""
     session.add_all(
         LogRow(
             task_id=task_id,
@@ -99,7 +99,7 @@ async def distinct(session: ReadSession, task_id: str) -> dict[str, list[object]
 
 
 async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
-    """Deletes up to ``most`` lines of an experiment's trials; how many there were."""
+    """Deletes up to ``most`` lines of an experiment's trials and returns their number."""
     tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
     some = select(LogRow.id).where(LogRow.task_id.in_(tasks)).limit(most)
     return await delete_rows(session, LogRow, some)

@@ -1,4 +1,4 @@
-"""The cluster at a glance: holders of slots, the queue with reasons, past allocations and usage."""
+"""Overview of the cluster: holders of slots, the queue with reasons, past allocations and usage."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ class OverviewAgent(Wire):
 
 
 class QueueEntry(Wire):
-    """``waiting``: why, in words; empty once it is placed. ``since``: when it asked for slots."""
+    """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
 
     allocation_id: str
     trial_id: int
@@ -69,7 +69,7 @@ class QueueEntry(Wire):
 
 
 class ClusterOverview(Wire):
-    """``queue``: who waits, in the order of the scheduler; then who holds slots."""
+    """``queue``: pending allocations in scheduling order, then those that hold slots."""
 
     now: Time
     agents: list[OverviewAgent]
@@ -99,7 +99,7 @@ class UsageBucket(Wire):
 
 
 class SlotUsage(Wire):
-    """``slots``: how many there are now."""
+    """``slots``: current number of slots."""
 
     from_: Annotated[Time, Field(alias="from")]
     to: Time
@@ -150,7 +150,7 @@ async def get_cluster_overview(_principal: Anyone, session: Read, services: Serv
 async def list_slot_holds(
     _principal: Anyone, session: Read, services: ServicesDep, start: From = None, end: To = None
 ) -> Response:
-    """Of the last day where nothing is said; the newest of very many."""
+    """Returns assignments of slots in a period, by default the last day; only the newest if there are very many."""
     now = services.clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
     names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
@@ -178,7 +178,7 @@ async def get_slot_usage(
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
-    """Nothing is held in what is still to come."""
+    """Ignores the future part of the period."""
     now = services.clock.now()
     first, last = _between(start, end, now)
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
@@ -196,7 +196,7 @@ async def get_slot_usage(
 
 
 async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
-    """By agent and slot."""
+    """Returns the current holders by agent and slot."""
     held = await allocation_rows.live_holds(session)
     task = {hold.allocation_id: hold.allocation_id.rpartition(".")[0] for hold, _ in held}
     names = await trial_rows.names_of_tasks(session, set(task.values()))

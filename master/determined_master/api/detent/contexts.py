@@ -1,4 +1,4 @@
-"""Contexts by hash: ask for, send and fetch one."""
+"""Contexts by hash: check, upload and download."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ async def get_effective_config(
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
     (defaults,) = services.creator.defaults()
-    # Never on the event loop: it writes and reads the whole text.
+    # Not on the event loop: it writes and parses the whole text.
     size = max(len(row.original_config), MAX_INLINE_CHARACTERS + 1)
     return await services.offloader.run_sized(size, _shown, row.config, row.original_config, defaults)
 
@@ -38,7 +38,7 @@ def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> 
 
 @router.post("/config/check")
 async def check_config(body: schemas.ConfigCheckBody, _user: User, services: ServicesDep) -> schemas.ConfigCheck:
-    """As at the creation of an experiment, which it does not make."""
+    """Checks a configuration as the creation of an experiment does, without creating one."""
     result = await services.creator.check(body.config)
     has_entrypoint = result.config is None or bool(result.config.get("entrypoint"))
     found = [*result.checked.diagnostics, *([] if has_entrypoint else [NO_ENTRYPOINT])]

@@ -28,7 +28,7 @@ LineId = Annotated[int, Field(ge=-1, lt=2**63)]
 
 
 class PageQuery(Wire):
-    """Of ``before``, ``after`` and ``around`` one at most; without any, the newest lines."""
+    """At most one of ``before``, ``after`` and ``around``; without any the newest lines are returned."""
 
     before: LineId | None = None
     after: LineId | None = None
@@ -36,12 +36,12 @@ class PageQuery(Wire):
     limit: Annotated[int, Field(ge=1, le=2000)] = 500
     levels: Annotated[list[str], Query()] = []
     rank_ids: Annotated[list[BoundedInt], Query()] = []
-    """-1: lines without a rank."""
+    """-1 selects lines without a rank."""
     sources: Annotated[list[str], Query()] = []
     stdtypes: Annotated[list[str], Query()] = []
     allocation_ids: Annotated[list[str], Query()] = []
     search: Annotated[str, Field(max_length=1000)] = ""
-    """A plain text in capitals or not, or with ``regex`` an expression, which tells them apart."""
+    """A case-insensitive text, or with ``regex`` a case-sensitive expression."""
     regex: bool = False
 
     def asked(self) -> Asked:
@@ -109,7 +109,7 @@ async def log_line(line_id: RowId, _principal: Anyone, session: Read) -> WholeLi
 
 
 async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
-    """In pages, each from a session of its own: none lives through the download."""
+    """Yields the log in pages, each from a session of its own: no session lives as long as the download."""
     after = 0
     while True:
         async with services.database.read() as session:

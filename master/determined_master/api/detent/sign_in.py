@@ -24,7 +24,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 async def make_sign_in_link(
     body: schemas.SignInLinkBody, request: Request, user: UserOrOperator, services: ServicesDep
 ) -> schemas.SignInLink:
-    """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
+    """Creates a one-time link: users for themselves, the owner of the data folder on this machine for any user."""
     if user is None:
         _from_this_machine(request)
         if not body.username:
@@ -50,7 +50,7 @@ async def sign_in(
 
 @router.post("/sign-out")
 async def sign_out(user: User, request: Request, response: Response, services: ServicesDep) -> Empty:
-    """Its streams end with it."""
+    """Signs out; the session's streams end."""
     await services.users.logout(user)
     session_cookie.take(response, request, services)
     return Empty()
@@ -77,7 +77,8 @@ async def _open(services: Services, body: schemas.SignInBody) -> tuple[str, User
 
 
 def _from_this_machine(request: Request) -> None:
-    """Agents elsewhere hold that token too; it lets them in as agents, not as people."""
+    """Checks that the request comes from this machine: agents elsewhere know that token too, and it lets them in only
+    as agents."""
     client = request.client.host if request.client else ""
     server = (request.scope.get("server") or ("",))[0]
     if client not in LOOPBACK and client != server:

@@ -17,7 +17,7 @@ class Storage(Wire):
     free_bytes: int
     total_bytes: int
     path: str = ""
-    """For admins only; empty for other users."""
+    """Path of the storage; empty for users who are not admins."""
 
 
 class StorageAnswer(Wire):
@@ -28,7 +28,7 @@ class StorageAnswer(Wire):
 
 @router.get("/storage")
 async def get_storage(user: User, services: ServicesDep) -> StorageAnswer:
-    """Whether the master can write, and the free space of its storages."""
+    """Returns whether the master can write, and the free space of its storages."""
     health = services.storage
     return StorageAnswer(
         is_writable=health.is_writable,

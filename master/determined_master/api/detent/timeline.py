@@ -1,4 +1,4 @@
-"""Past of a trial: its attempts, and the marks on its curves."""
+"""Timeline of a trial: its attempts, and the marks on its curves."""
 
 from fastapi import APIRouter
 

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/detent", tags=["detent"])
 
 
 class Progress(Wire):
-    """How far a trial is, in one small answer for a line that is drawn again and again."""
+    """Progress of a trial, in a small answer for a line that is redrawn often."""
 
     state: str
     progress: float
@@ -26,7 +26,7 @@ class Progress(Wire):
     metric_name: str
     started_at: Time
     waiting: str | None
-    """Why it waits, in words; None while it does not."""
+    """Reason for waiting; None while it does not wait."""
     restarts: int
     run_id: int
     latest_checkpoint: str | None

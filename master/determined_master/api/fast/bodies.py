@@ -1,4 +1,4 @@
-"""Bodies of the fast path: JSON whatever its label, both spellings of the envelope's keys, decoded by msgspec."""
+"""Bodies of the fast path: JSON of any content type, both spellings of the envelope's keys, decoded by msgspec."""
 
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
-    """Raises BadRequest with the place of the first problem."""
+    """Decodes the body. Raises BadRequest, which names the position of the first error."""
     body = await request.body()
     try:
         return decoder.decode(body or b"{}")

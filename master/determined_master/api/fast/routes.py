@@ -26,7 +26,7 @@ from determined_master.trials import repository as trial_rows
 
 _EMPTY = b"{}"
 NUL_SYMBOL = "\u2400"
-"""Stands for a NUL, which not every database keeps in a text."""
+"""Replaces a NUL, which PostgreSQL cannot store in a text."""
 
 
 _Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
@@ -93,7 +93,7 @@ async def report_metrics(request: Request) -> Response:
         await _may_report(request, services, trial_id)
         body = await decode(request, _METRICS)
         report = _report(trial_id, body)
-        # Looked for in the bytes first: nearly no report has any.
+        # The bytes are searched first: almost no report contains a NUL.
         if b"\\u0000" in await request.body():
             names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
             report = replace(names, batch_metrics=visible(report.batch_metrics))
@@ -121,7 +121,7 @@ async def post_logs(request: Request) -> Response:
 
 
 async def post_output(request: Request) -> Response:
-    """An agent's lines with the bytes that they stand for."""
+    """Stores an agent's lines with their byte range."""
     services: Services = request.app.state.services
     try:
         if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
@@ -142,7 +142,7 @@ def _trial_id(digits: str) -> int:
 
 
 async def _may_report(request: Request, services: Services, trial_id: int) -> None:
-    """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
+    """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = services.authenticator.known_task(token) if token else None
     if principal is None:
@@ -177,7 +177,7 @@ def visible(value: list[Any] | None) -> list[Any] | None: ...
 @overload
 def visible(value: object) -> object: ...
 def visible(value: object) -> object:
-    """The same value with each NUL of its names and texts as the symbol for it."""
+    """Returns the value with each NUL in its keys and texts replaced by a visible symbol."""
     if isinstance(value, str):
         return value.replace("\0", NUL_SYMBOL)
     if isinstance(value, dict):
@@ -242,7 +242,7 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
 
 
 def _agents_time(seconds: float) -> datetime:
-    """An agent would send a refused line again for ever, so a clock that is out of its mind counts as the bound."""
+    """Converts an agent's time, moved into the bounds: an agent would repeat a refused line for ever."""
     if math.isnan(seconds):
         return EARLIEST
     return datetime.fromtimestamp(min(LATEST.timestamp(), max(EARLIEST.timestamp(), seconds)), UTC)

@@ -19,16 +19,16 @@ EDITED = frozenset(
         ("checkpoint_storage", "save_trial_latest"),
     }
 )
-"""What people may change later: another value than the file's is then the cluster's to tell."""
+"""Fields that users may change later: a value other than the file's then comes from the cluster."""
 FILLED = frozenset({("resources", "resource_pool"), ("resources", "priority"), ("reproducibility", "experiment_seed")})
-"""What only the cluster knows."""
+"""Fields that only the cluster sets."""
 MAX_SEARCHED_ITEMS = 1000
-"""Items of longer lists are shown at the line of their list: to find each among all takes quadratic time."""
+"""Items of longer lists get the line of their list: locating each item takes quadratic time."""
 _MISSING = object()
 
 
 def effective(config: Mapping[str, Any], submitted: str, defaults: Mapping[str, Any]) -> EffectiveConfig:
-    """``defaults``: what this cluster puts under every submitted text."""
+    """Returns the effective configuration with origins. ``defaults``: the cluster's defaults."""
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text = yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     file, shown = read(submitted), read(text)
@@ -51,13 +51,13 @@ def _origin(path: Path, line: int, value: object, file: Source, defaults: Mappin
 
 
 def _line_in(file: Source, path: Path, value: object) -> int | None:
-    """Of the value itself, or of the shorter form that it was written in; None where the file does not have it."""
+    """Returns the line of the value or of its shorthand form, or None if the file does not contain it."""
     here: Any = file.data
     for depth, step in enumerate(path):
         if isinstance(here, dict) and step in here and here[step] is not None:
             here = here[step]
         elif isinstance(here, list) and isinstance(step, int):
-            # Lists are joined with those below, so that places in them shift.
+            # Lists are joined with the defaults' lists, so indices differ.
             if len(here) > MAX_SEARCHED_ITEMS:
                 return file.places[path[:depth]].line
             same = [i for i, each in enumerate(here) if _at(each, path[depth + 1 :]) == value]

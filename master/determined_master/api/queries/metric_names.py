@@ -11,7 +11,7 @@ _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
 
 
 def named(summaries: Iterable[dict[str, Any]]) -> list[NamedMetric]:
-    """Over several trials; a metric of which they disagree is a string, as within one trial."""
+    """Merges the types over several trials; a metric of different types is a string, as within one trial."""
     found: dict[tuple[str, str], NamedMetric] = {}
     for summary in summaries:
         for group, name, entry in _entries(summary):

@@ -73,7 +73,7 @@ class Row(Wire):
     progress: float
     num_trials: int
     trial_id: int | None
-    """The best, else the only one."""
+    """The best trial, else the only one."""
     searcher_type: str
     searcher_metric: str
     searcher_metric_value: Number | None
@@ -87,9 +87,9 @@ class Row(Wire):
     failure: str | None
     """The cause of the first failed trial's last failure."""
     times: RunTimes | None
-    """None where neither of the columns ``waited`` and ``ran`` was asked for."""
+    """None unless the column ``waited`` or ``ran`` was requested."""
     cells: dict[str, Cell]
-    """What was asked for beside the columns of the experiment itself, by the column's name."""
+    """Values of the requested indexed columns, by column name."""
 
 
 class SearchAnswer(Wire):
@@ -119,7 +119,7 @@ class Column(Wire):
     type: Type
     display_name: str
     count: int
-    """How many experiments have a value there."""
+    """Number of experiments with a value."""
 
 
 class ColumnsAnswer(Wire):
@@ -132,7 +132,7 @@ class ColumnValuesAnswer(Wire):
 
 
 class BulkFilters(Wire):
-    """Which experiments, of the project that the path names. What is absent does not restrict."""
+    """Filter of experiments in the path's project. Absent fields do not restrict."""
 
     archived: bool | None = None
     description: str | None = None
@@ -149,7 +149,7 @@ class BulkBody(Wire):
     project_id: BoundedInt = 0
     expected_count: int | None = None
     filters: BulkFilters | None = None
-    """In place of ``experimentIds``: all that a list with this filter shows."""
+    """Alternative to ``experimentIds``: all experiments that a list with this filter shows."""
 
 
 class BulkMoveBody(BulkBody):
@@ -166,7 +166,7 @@ class BulkLabelsBody(Wire):
 class BulkResult(Wire):
     id: int
     error: str
-    """Empty where it went well."""
+    """Empty on success."""
 
 
 class BulkAnswer(Wire):
@@ -282,7 +282,7 @@ _METRICS: dict[str, Location] = {
 
 
 def project_column(kind: Kind, column: str, type_: Type) -> dict[str, str]:
-    """A ``ProjectColumn``, written out: there may be ten thousand in one answer."""
+    """A ``ProjectColumn``, written without the model: one answer may hold ten thousand."""
     location: Location = "LOCATION_TYPE_HYPERPARAMETERS" if kind == "hyperparameter" else "LOCATION_TYPE_EXPERIMENT"
     if kind == "metric":
         location = _METRICS.get(column.split(".", 1)[0], "LOCATION_TYPE_CUSTOM_METRIC")

@@ -107,7 +107,7 @@ async def _show(session: ReadSession, rows: list[AgentRow]) -> list[schemas.Agen
 
 
 def _slot_name(slot_id: str) -> str:
-    """Both ``0`` and ``000`` name the first slot."""
+    """Parses a slot id: ``0`` and ``000`` name the first slot."""
     if not slot_id.isascii() or not slot_id.isdecimal() or len(slot_id) > 9:
         raise NotFound(f"no slot {slot_id[:60]!r}")
     return schemas.slot_name(int(slot_id))

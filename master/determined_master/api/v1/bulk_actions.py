@@ -1,4 +1,4 @@
-"""Actions on many experiments, which are named one by one or listed by a filter."""
+"""Actions on many experiments, selected by ids or by a filter."""
 
 from functools import partial
 
@@ -101,7 +101,7 @@ async def _each(services: ServicesDep, project_id: int, body: schemas.BulkBody, 
 
 
 def _selection(filters: schemas.BulkFilters, project: int) -> Selection:
-    """The experiments of the path's project that a list with this filter shows."""
+    """Returns the experiments of the path's project that a list with this filter shows."""
     other = max(0, filters.project_id or 0)
     return Selection(
         archived=filters.archived,

@@ -39,7 +39,7 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 
 
 async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "uuid"})]) -> str:
-    """Raises NotFound for anything but a UUID: rows of earlier versions may have other names, and none is a path."""
+    """Raises NotFound unless the id is a UUID: rows of earlier versions may have other names, and none is a path."""
     if not is_checkpoint_id(uuid):
         raise NotFound(f"checkpoint {uuid[:80]} not found")
     return uuid
@@ -99,7 +99,7 @@ async def of_trial(
 
 @router.delete("/api/v1/checkpoints")
 async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -> Empty:
-    """All or none are marked as deleted; their files go after the commit. May be repeated where files were left."""
+    """Marks all or none as deleted; their files are removed after the commit. Can be repeated if files remained."""
     roots = storage.allowed_roots(services.settings)
     places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
@@ -120,7 +120,7 @@ async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -
 async def patch(
     body: schemas.PatchCheckpointsBody, principal: TaskOrOwner, session: Write, services: ServicesDep
 ) -> Empty:
-    """What is left of checkpoints after files were removed."""
+    """Stores which files of checkpoints are left after files were removed."""
     for one in body.checkpoints:
         row = await repository.get(session, one.uuid)
         await trial_checkpoints.check_change(session, services.authorization, row, principal)
@@ -133,7 +133,7 @@ async def patch(
 async def download(
     uuid: CheckpointId, request: Request, _principal: Anyone, services: ServicesDep
 ) -> StreamingResponse:
-    # No session is open while the storage is touched: storage that hangs must not hold a connection.
+    # No session is open while the storage is accessed: hanging storage must not hold a connection.
     async with services.database.read() as session:
         row = await repository.get(session, uuid)
         if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
@@ -145,7 +145,7 @@ async def download(
 
 
 async def _places(services: Services, uuids: list[str], user: Principal) -> dict[str, dict[str, Any] | None]:
-    """Returns the storage of each checkpoint; None for one whose trial is gone, of which no file is touched."""
+    """Returns the storage of each checkpoint; None if its trial is gone, then no file is touched."""
     found: dict[str, dict[str, Any] | None] = {}
     async with services.database.read() as session:
         for uuid in uuids:
@@ -157,7 +157,7 @@ async def _places(services: Services, uuids: list[str], user: Principal) -> dict
 
 
 async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...]) -> str | None:
-    """Removes the files of a checkpoint that is marked as deleted. Returns what went wrong."""
+    """Removes the files of a checkpoint that is marked as deleted. Returns the error, or None."""
     try:
         why = await storage.in_thread(storage.remove, where, uuid, roots)
     except OSError as error:

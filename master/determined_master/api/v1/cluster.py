@@ -1,4 +1,4 @@
-"""The master itself: info, version, configuration, log, health, resource pools."""
+"""Routes about the master: info, version, configuration, log, health, resource pools."""
 
 import asyncio
 import json
@@ -54,7 +54,8 @@ class PoolsAnswer(Wire):
 
 @router.get("/info", dependencies=[NoLogin])
 async def info(services: ServicesDep) -> dict[str, Any]:
-    """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
+    """Returns information about the master. Needs no sign-in. ``sso_providers`` is left out on purpose: its presence
+    means another product to clients."""
     return {
         "version": WIRE_VERSION,
         "detent_version": __version__,
@@ -67,7 +68,7 @@ async def info(services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/health", dependencies=[NoLogin])
 async def health(session: Read, services: ServicesDep, response: Response) -> dict[str, Any]:
-    """503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
+    """Answers 503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
     await repository.ask(session)
     storage = services.storage
     if not storage.is_writable:
@@ -128,7 +129,7 @@ async def get_pools(
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> PoolsAnswer:
-    """No pool is bound to a workspace, so ``unbound`` leaves none out."""
+    """Lists resource pools. No pool is bound to a workspace, so ``unbound`` excludes none."""
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
     held = await allocation_rows.held_slots(session)

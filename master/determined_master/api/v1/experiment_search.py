@@ -42,7 +42,7 @@ async def get_project_columns(
     session: Read,
     table_type: Annotated[str, Query(alias="tableType")] = "",
 ) -> Response:
-    """Without those of the configuration, which the older page does not know."""
+    """Returns columns except those of the configuration, which the older page does not know."""
     if table_type not in ("", "TABLE_TYPE_UNSPECIFIED", "TABLE_TYPE_EXPERIMENT"):
         refuse_given(tableType=table_type)
     project = await _project(session, project_id)
@@ -79,5 +79,5 @@ async def _project(session: Read, project_id: int) -> int:
 
 
 def any_project(project_id: int | None) -> int:
-    """Clients of the older API say -1 as well as 0 for any project."""
+    """Clients of the older API send -1 as well as 0 for any project."""
     return 0 if project_id == -1 else project_id or 0

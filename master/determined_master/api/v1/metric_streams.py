@@ -51,7 +51,7 @@ class CompareQuery(Wire):
     max_datapoints: BoundedInt = 0
     metric_names: Annotated[list[str], Query()] = []
     metric_ids: Annotated[list[str], Query()] = []
-    """``<group>.<name>``"""
+    """Names as ``<group>.<name>``."""
     start_batches: BoundedInt = 0
     end_batches: BoundedInt = 0
     metric_type: str = ""
@@ -59,7 +59,7 @@ class CompareQuery(Wire):
 
 
 class StreamQuery(Wire):
-    """What every stream of one metric asks. ``period_seconds`` 0: one answer and no more."""
+    """Query of every stream of one metric. ``period_seconds`` 0: one answer only."""
 
     metric_name: str = ""
     metric_type: str = ""

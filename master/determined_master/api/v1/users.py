@@ -1,4 +1,4 @@
-"""Login, logout and users."""
+"""Sign-in, sign-out and users."""
 
 from collections.abc import Callable
 from typing import Annotated, Any

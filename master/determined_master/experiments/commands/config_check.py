@@ -1,4 +1,4 @@
-"""Work on submitted configurations that takes long for large ones. A process may run it: it imports little."""
+"""Checks submitted configurations, in a process of its own for large ones. It imports little."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
