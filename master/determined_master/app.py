@@ -21,7 +21,6 @@ from determined_master.api.detent import (
     metric_series,
     sign_in,
     storage,
-    timeline,
     trial_progress,
 )
 from determined_master.api.detent import experiment_search as experiment_table
@@ -82,7 +81,6 @@ ROUTERS = (
     trial_progress.router,
     experiment_status.router,
     experiment_config.router,
-    timeline.router,
     checkpoint_files.router,
     cluster_overview.router,
     events.router,

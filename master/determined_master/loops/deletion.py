@@ -16,7 +16,7 @@ from determined_master.checkpoints.storage import allowed_roots, in_thread, remo
 from determined_master.db.batches import batched
 from determined_master.db.session import WriteSession, after_commit
 from determined_master.events import repository as events
-from determined_master.experiment_index import index_upkeep
+from determined_master.experiment_index import indexer
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
@@ -115,7 +115,7 @@ class Deletion:
                 await drop(session, experiment_id, None)
             await series_repository.drop_cursors(session, experiment_id)
             await search_event_repository.drop(session, experiment_id)
-            await index_upkeep.drop(session, experiment_id)
+            await indexer.drop(session, experiment_id)
 
     async def _drop_contexts(self) -> None:
         """Removes contexts that no experiment names and aborted uploads, by age and by total size."""

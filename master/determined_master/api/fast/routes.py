@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
 from starlette.requests import Request
@@ -13,7 +13,6 @@ from starlette.responses import Response
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import response_of, translate
-from determined_master.api.fast.bodies import decode, either
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, bearer
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
@@ -24,6 +23,8 @@ from determined_master.principal import Principal
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
+T = TypeVar("T")
+V = TypeVar("V")
 _EMPTY = b"{}"
 NUL_SYMBOL = "\u2400"
 """Replaces a NUL, which PostgreSQL cannot store in a text."""
@@ -259,3 +260,17 @@ def _time(text: str | None) -> datetime:
     if not EARLIEST <= value <= LATEST:
         raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
     return value
+
+
+async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
+    """Decodes the body. Raises BadRequest, which names the position of the first error."""
+    body = await request.body()
+    try:
+        return decoder.decode(body or b"{}")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequest(f"the body cannot be read: {error}") from error
+
+
+def either(snake: V | None, camel: V | None) -> V | None:
+    """Returns the value of the spelling that was sent."""
+    return camel if snake is None else snake

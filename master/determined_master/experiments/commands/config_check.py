@@ -1,4 +1,4 @@
-"""Checks submitted configurations, in a process of its own for large ones. It imports little."""
+"""Checks submitted configurations, in a process of its own for large ones. A module of its own: it imports little."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
