@@ -1,14 +1,18 @@
 """SQL for agents and their slots."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Literal
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
 from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession, WriteSession, notify
+
+Order = Literal["id", "registered_at"]
+"""The columns by which pages of agents can be sorted."""
 
 
 async def find(session: ReadSession, agent_id: str) -> AgentRow | None:
@@ -28,10 +32,32 @@ async def present(session: ReadSession) -> Sequence[AgentRow]:
     return (await session.scalars(query)).all()
 
 
-async def slots(session: ReadSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
+async def count(session: ReadSession) -> int:
+    """Returns the number of agents that are connected or within their reconnect window."""
+    return (
+        await session.execute(select(func.count()).select_from(AgentRow).where(AgentRow.lost.is_(False)))
+    ).scalar_one()
+
+
+async def page(
+    session: ReadSession, *, by: Order = "id", descending: bool = False, offset: int = 0, limit: int | None = None
+) -> Sequence[AgentRow]:
+    """Returns one page of the agents that are connected or within their reconnect window."""
+    columns = (AgentRow.id,) if by == "id" else (AgentRow.registered_at, AgentRow.id)
+    order = [column.desc() for column in columns] if descending else columns
+    query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(*order)
+    return (await session.scalars(query.offset(offset).limit(limit))).all()
+
+
+async def slots(
+    session: ReadSession, agent_id: str | None = None, *, agent_ids: Collection[str] | None = None
+) -> Sequence[AgentSlotRow]:
+    """Returns the slots of one agent, of some, or of all."""
     query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
     if agent_id is not None:
         query = query.where(AgentSlotRow.agent_id == agent_id)
+    if agent_ids is not None:
+        query = query.where(AgentSlotRow.agent_id.in_(agent_ids))
     return (await session.scalars(query)).all()
 
 

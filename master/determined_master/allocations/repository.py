@@ -214,6 +214,22 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
+async def live_on_agents(
+    session: ReadSession, agent_ids: Collection[str]
+) -> dict[str, list[tuple[ContainerRow, AllocationRow]]]:
+    """Returns the containers that have not ended, each with its allocation, by agent."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.state != ContainerState.TERMINATED)
+        .order_by(ContainerRow.id)
+    )
+    found: dict[str, list[tuple[ContainerRow, AllocationRow]]] = {}
+    for container, allocation in (await session.execute(query)).all():
+        found.setdefault(container.agent_id, []).append((container, allocation))
+    return found
+
+
 async def live_containers(session: ReadSession) -> Sequence[ContainerRow]:
     query = select(ContainerRow).where(ContainerRow.state != ContainerState.TERMINATED)
     return (await session.scalars(query)).all()

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -114,6 +114,60 @@ async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[T
 async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.experiment_id == experiment_id).order_by(TrialRow.id)
     return (await session.scalars(query)).all()
+
+
+Order = Literal[
+    "id",
+    "start_time",
+    "end_time",
+    "state",
+    "duration",
+    "checkpoint_size",
+    "steps_completed",
+    "restarts",
+    "searcher_metric_value",
+]
+"""The columns by which pages of trials can be sorted."""
+_LAST_MOMENT = type_coerce(func.coalesce(TrialRow.end_time, TrialRow.start_time), BigInteger)
+_ORDERS: dict[Order, tuple[SQLColumnExpression[Any], ...]] = {
+    "id": (),
+    "start_time": (TrialRow.start_time,),
+    "end_time": (TrialRow.end_time.is_(None), _LAST_MOMENT),
+    "state": (TrialRow.state,),
+    "duration": (TrialRow.end_time.is_(None), _LAST_MOMENT - type_coerce(TrialRow.start_time, BigInteger)),
+    "checkpoint_size": (TrialRow.checkpoint_size,),
+    "steps_completed": (TrialRow.steps_completed,),
+    "restarts": (TrialRow.restarts,),
+    "searcher_metric_value": (TrialRow.searcher_metric_value.is_(None), TrialRow.searcher_metric_value),
+}
+
+
+def _in_experiment(experiment_id: int, states: Collection[TrialState]) -> tuple[ColumnElement[bool], ...]:
+    where = TrialRow.experiment_id == experiment_id
+    return (where, TrialRow.state.in_(states)) if states else (where,)
+
+
+async def count(session: ReadSession, experiment_id: int, states: Collection[TrialState] = ()) -> int:
+    """Returns the number of an experiment's trials, of all states or of some."""
+    query = select(func.count()).select_from(TrialRow).where(*_in_experiment(experiment_id, states))
+    return (await session.execute(query)).scalar_one()
+
+
+async def page(
+    session: ReadSession,
+    experiment_id: int,
+    states: Collection[TrialState] = (),
+    *,
+    by: Order = "id",
+    descending: bool = False,
+    offset: int = 0,
+    limit: int | None = None,
+) -> Sequence[TrialRow]:
+    """Returns one page of an experiment's trials. Missing values come last, or first in descending order."""
+    columns = (*_ORDERS[by], TrialRow.id)
+    order = [column.desc() for column in columns] if descending else columns
+    query = select(TrialRow).where(*_in_experiment(experiment_id, states)).order_by(*order)
+    return (await session.scalars(query.offset(offset).limit(limit))).all()
 
 
 async def most_telling(session: ReadSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
