@@ -1,15 +1,30 @@
 """Dependencies of endpoints: services, database sessions, and the authenticated principal."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from determined.errors import Forbidden, Unauthenticated
+from determined_master.allocations.service import Allocations
 from determined_master.authentication import Authenticator, bearer
-from determined_master.db.session import ReadSession, WriteSession
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock
+from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.experiments.commands.create import Creator
+from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.logs.line_counts import LineCounts
+from determined_master.logs.matching import Matchers
+from determined_master.notifications import Notifications
+from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.services import Services
+from determined_master.settings import Settings
+from determined_master.storage_health import StorageHealth
+from determined_master.users.authorization import Authorization
+from determined_master.users.service import Users
+
+T = TypeVar("T")
 
 
 async def services_of(request: Request) -> Services:
@@ -19,6 +34,30 @@ async def services_of(request: Request) -> Services:
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
+
+
+def _one_of(select: Callable[[Services], T]) -> Callable[..., Awaitable[T]]:
+    async def service(services: ServicesDep) -> T:
+        return select(services)
+
+    return service
+
+
+AllocationsDep = Annotated[Allocations, Depends(_one_of(lambda services: services.allocations))]
+AuthenticatorDep = Annotated[Authenticator, Depends(_one_of(lambda services: services.authenticator))]
+AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: services.authorization))]
+BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
+ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
+CreatorDep = Annotated[Creator, Depends(_one_of(lambda services: services.creator))]
+DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.database))]
+LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
+LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
+MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
+NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
+OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
+SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
+StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
+UsersDep = Annotated[Users, Depends(_one_of(lambda services: services.users))]
 
 
 async def read_session(services: ServicesDep) -> AsyncIterator[ReadSession]:

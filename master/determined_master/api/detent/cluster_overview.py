@@ -11,7 +11,7 @@ from determined.errors import BadRequest
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
@@ -121,7 +121,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 
 @router.get("/overview")
-async def get_cluster_overview(_principal: Anyone, session: Read, services: ServicesDep) -> ClusterOverview:
+async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDep) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MAX_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
@@ -143,15 +143,15 @@ async def get_cluster_overview(_principal: Anyone, session: Read, services: Serv
     names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
-    return ClusterOverview(now=services.clock.now(), agents=agents, queue=queue)
+    return ClusterOverview(now=clock.now(), agents=agents, queue=queue)
 
 
 @router.get("/holds", response_model=SlotHolds)
 async def list_slot_holds(
-    _principal: Anyone, session: Read, services: ServicesDep, start: From = None, end: To = None
+    _principal: Anyone, session: Read, clock: ClockDep, start: From = None, end: To = None
 ) -> Response:
     """Returns assignments of slots in a period, by default the last day; only the newest if there are very many."""
-    now = services.clock.now()
+    now = clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
     names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
     holds = [
@@ -173,13 +173,13 @@ async def list_slot_holds(
 async def get_slot_usage(
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    clock: ClockDep,
     start: From = None,
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
     """Ignores the future part of the period."""
-    now = services.clock.now()
+    now = clock.now()
     first, last = _between(start, end, now)
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}

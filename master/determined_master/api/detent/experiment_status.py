@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, AuthorizationDep, ClockDep, Read
 from determined_master.api.queries import experiment_status as status_queries
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
@@ -30,16 +30,16 @@ MAX_LISTED_TRIALS, MAX_DRAWN_TRIALS = 500, 200
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
 async def get_experiment_status(
-    experiment_id: RowId, principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, principal: Anyone, session: Read, authorization: AuthorizationDep, clock: ClockDep
 ) -> Response:
     """Returns the live trials and the newest of the others if the experiment has many."""
     row = await repository.get(session, experiment_id)
     owner = (await user_rows.get(session, row.user_id)).username
     why = f"it belongs to {owner}; only {owner} or an admin may"
-    foreign = "" if services.authorization.may_change(principal, row.user_id) else why
-    undeletable = "" if services.authorization.may_delete(principal, row.user_id) else why
+    foreign = "" if authorization.may_change(principal, row.user_id) else why
+    undeletable = "" if authorization.may_delete(principal, row.user_id) else why
     verbs = status_queries.verbs_of(row, foreign, undeletable)
-    return answered(await status_of(session, row, services.clock.now(), verbs))
+    return answered(await status_of(session, row, clock.now(), verbs))
 
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
@@ -47,13 +47,13 @@ async def get_experiment_timeline(
     experiment_id: RowId,
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    clock: ClockDep,
     start: Annotated[Moment | None, Query(alias="from")] = None,
     end: Annotated[Moment | None, Query(alias="to")] = None,
 ) -> Response:
     """Returns what overlaps the period; of a large search only the live and the newest trials."""
     await repository.get(session, experiment_id)
-    now = services.clock.now()
+    now = clock.now()
     first, last = utc(start), utc(end)
     rows = await trial_rows.most_telling(session, experiment_id, MAX_DRAWN_TRIALS)
     timeline = schemas.Timeline(now=now, segments=[], marks=[])

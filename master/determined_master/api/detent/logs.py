@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, LineCountsDep, MatchersDep, Read, ServicesDep
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
@@ -61,10 +61,10 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, matchers: MatchersDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
-    found = await page(session, services.matchers, row.task_id, asked.asked())
+    found = await page(session, matchers, row.task_id, asked.asked())
     return LogPage(
         lines=[line_of(line) for line in found.lines],
         at_start=found.at_start,
@@ -83,10 +83,10 @@ async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) ->
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> LogExtent:
+async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, log_counts: LineCountsDep) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
-    count = await services.log_counts.of(session, row.task_id, found.last_id)
+    count = await log_counts.of(session, row.task_id, found.last_id)
     return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
 
 

@@ -5,7 +5,16 @@ from fastapi import APIRouter, Request, Response
 from determined import __version__
 from determined.errors import BadRequest, Forbidden
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrOperator
+from determined_master.api.dependencies import (
+    Anyone,
+    ClockDep,
+    NoLogin,
+    Read,
+    ServicesDep,
+    SettingsDep,
+    User,
+    UserOrOperator,
+)
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import page as schemas
@@ -57,14 +66,16 @@ async def sign_out(user: User, request: Request, response: Response, services: S
 
 
 @router.get("/session")
-async def get_session(principal: Anyone, session: Read, request: Request, services: ServicesDep) -> schemas.PageSession:
+async def get_session(
+    principal: Anyone, session: Read, request: Request, clock: ClockDep, settings: SettingsDep
+) -> schemas.PageSession:
     page = request.app.state.page_files.page
     return schemas.PageSession(
         user=shown(await users.get(session, principal.user_id)),
         version=__version__,
         build=page.build if page else "",
-        cluster_name=services.settings.cluster_name,
-        now=services.clock.now(),
+        cluster_name=settings.cluster_name,
+        now=clock.now(),
     )
 
 

@@ -34,7 +34,7 @@ async def list_agents(
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> schemas.AgentsAnswer:
-    by = column_of(sort_by, _ORDERS, "id")
+    by: repository.Order = column_of(sort_by, _ORDERS, "id")
     descending = is_descending(order_by)
     total = await repository.count(session)
     window = Window.of(offset, limit, total)

@@ -13,7 +13,7 @@ from determined import __version__
 from determined.config.masking import masked
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep
+from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep, SettingsDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
@@ -123,7 +123,7 @@ async def get_logs(
 @router.get("/api/v1/resource-pools")
 async def get_pools(
     _principal: Anyone,
-    services: ServicesDep,
+    settings: SettingsDep,
     session: Read,
     unbound: bool = False,
     offset: BoundedInt = 0,
@@ -135,13 +135,13 @@ async def get_pools(
     held = await allocation_rows.held_slots(session)
     present = {a.id for a in agents}
     pool = _pool(
-        services.settings.default_pool,
+        settings.default_pool,
         agents=len(agents),
         slots=sum(s.agent_id in present for s in slots),
         used=len(held),
         slot_type=slots[0].type if slots else "cpu",
         zero_slots=len(await allocation_rows.agents_of_zero_slot_containers(session)),
-        zero_slot_limit=services.settings.max_zero_slot_containers,
+        zero_slot_limit=settings.max_zero_slot_containers,
     )
     shown, pagination = page([pool], offset, limit)
     return PoolsAnswer(resource_pools=shown, pagination=pagination)

@@ -35,7 +35,7 @@ async def list_trials(
 ) -> schemas.TrialsAnswer:
     await experiment_rows.get(session, experiment_id)
     wanted = states(state_names, TrialState)
-    by = column_of(sort_by, _ORDERS, "id")
+    by: repository.Order = column_of(sort_by, _ORDERS, "id")
     total = await repository.count(session, experiment_id, wanted)
     window = Window.of(offset, limit, total)
     rows = await repository.page(
