@@ -1,4 +1,4 @@
-"""Masters' addresses in the one form under which logins are kept."""
+"""Canonical addresses of masters, which key the remembered sign-ins."""
 
 from urllib.parse import urlsplit
 

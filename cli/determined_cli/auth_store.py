@@ -1,4 +1,4 @@
-"""The file that remembers logins: tokens by master and user, and which master is meant when none is named."""
+"""Store of sign-ins: tokens by master and user, and the default master."""
 
 import fcntl
 import json
@@ -14,13 +14,13 @@ Store = dict[str, Any]
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """``<config>/detent/auth.json``."""
+    """Returns the path of the store, ``<config>/detent/auth.json``."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(base) / "detent" / "auth.json"
 
 
 def read(file: Path | None = None) -> Store:
-    """What is remembered; nothing where the file is missing or damaged, since one can always log in again."""
+    """Reads the store. A missing or damaged file counts as empty: the user can sign in again."""
     try:
         value = json.loads((file or path()).read_bytes())
     except (OSError, ValueError):
@@ -37,7 +37,7 @@ def read(file: Path | None = None) -> Store:
 
 
 def remember(master_url: str, user: str, token: str) -> None:
-    """Keeps the token and makes ``user`` the one who acts on that master."""
+    """Stores the token and makes ``user`` the active user of that master."""
 
     def change(store: Store) -> None:
         entry = store["masters"].setdefault(canonical(master_url), {})
@@ -49,7 +49,7 @@ def remember(master_url: str, user: str, token: str) -> None:
 
 
 def forget(master_url: str, user: str) -> None:
-    """Drops a user's token."""
+    """Removes a user's token."""
 
     def change(store: Store) -> None:
         entry = store["masters"].get(canonical(master_url), {})
@@ -62,7 +62,7 @@ def forget(master_url: str, user: str) -> None:
 
 
 def set_default_master(url: str | None) -> None:
-    """The master that is meant when neither ``-m`` nor ``DET_MASTER`` names one; None clears it."""
+    """Sets the master that is used if neither ``-m`` nor ``DET_MASTER`` names one; None clears it."""
 
     def change(store: Store) -> None:
         store["default_master"] = canonical(url) if url else None
@@ -71,20 +71,21 @@ def set_default_master(url: str | None) -> None:
 
 
 def active_user(store: Store, master_url: str) -> str | None:
-    """Who is logged in there."""
+    """Returns the active user of a master, or None."""
     user = store["masters"].get(canonical(master_url), {}).get("active_user")
     return user if isinstance(user, str) else None
 
 
 def token(store: Store, master_url: str, user: str) -> str | None:
-    """That user's token there."""
+    """Returns the user's token for a master, or None."""
     tokens = store["masters"].get(canonical(master_url), {}).get("tokens")
     value = tokens.get(user) if isinstance(tokens, dict) else None
     return value if isinstance(value, str) else None
 
 
 def _update(change: Callable[[Store], None]) -> None:
-    """Two commands at once must not lose each other's login, and nobody else may read it at any moment."""
+    """Changes the store under a lock, so that concurrent commands lose no sign-in. The file has mode 0600 at any
+    moment."""
     file = path()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

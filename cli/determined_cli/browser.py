@@ -1,4 +1,4 @@
-"""A link that signs a browser in, once; and the browser, where there is a desktop to show it on."""
+"""Opens the page in a browser with a one-time sign-in link."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from determined.client.session import Session
 
 
 def new_link(session: Session, username: str | None = None) -> str:
-    """The whole address. Its token stands behind ``#``, which browsers send to nobody."""
+    """Returns the full address. The token is in the fragment, which browsers send to no server."""
     path = session.post("/detent/sign-in/links", {"username": username} if username else {})["path"]
     return f"{session.master.rstrip('/')}{path}"
 
@@ -18,7 +18,7 @@ def has_desktop(environ: Mapping[str, str] = os.environ, platform: str = sys.pla
 
 
 def show(link: str) -> None:
-    """Whatever goes wrong with a browser is no concern of the cluster: the link is on the terminal."""
+    """Opens the link. Errors of the browser are ignored: the link is also printed on the terminal."""
     from webbrowser import Error, open_new_tab
 
     try:

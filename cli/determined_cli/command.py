@@ -1,17 +1,32 @@
-"""A command: name, help line, arguments, and where its code is."""
+"""Definition of commands: name, help line, arguments, and the function that runs."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in main
+TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypedDict, Unpack
 
     Arguments = Callable[[ArgumentParser], None]
 
+    class ArgumentOptions(TypedDict, total=False):
+        """The keywords of ``ArgumentParser.add_argument`` that commands use."""
+
+        action: str
+        choices: Iterable[str]
+        const: object
+        default: object
+        dest: str
+        help: str
+        metavar: str | tuple[str, ...]
+        nargs: int | str
+        required: bool
+        type: Callable[[str], object]
+
 
 class Command:
-    """One verb of a noun. ``run`` is ``module:function``, loaded only when the verb is used."""
+    """One verb of a noun. ``run`` is ``module:function``, which is imported only if the verb is used."""
 
     __slots__ = ("aliases", "arguments", "examples", "help", "name", "run", "verbs")
 
@@ -34,21 +49,21 @@ class Command:
 
 
 def find(verbs: Sequence[Command], word: str) -> Command | None:
-    """The verb for a name or a short name."""
+    """Returns the verb with this name or alias, or None."""
     return next((verb for verb in verbs if word in verb.names), None)
 
 
-def argument(*names: str, **options: object) -> Arguments:
-    """An argument as argparse takes it, added only when its verb is used."""
+def argument(*names: str, **options: Unpack[ArgumentOptions]) -> Arguments:
+    """Returns a function that adds an argument to a parser."""
 
     def add(parser: ArgumentParser) -> None:
-        parser.add_argument(*names, **options)  # type: ignore[arg-type]
+        parser.add_argument(*names, **options)
 
     return add
 
 
 def listing(parser: ArgumentParser) -> None:
-    """The output formats that every list has."""
+    """Adds the options for output formats, which every list has."""
     group = parser.add_mutually_exclusive_group()
     for kind, help in (
         ("table", "a table (default)"),

@@ -1,4 +1,4 @@
-"""The table of nouns: names, short names and the module with their commands. Imports nothing."""
+"""Table of nouns: names, aliases and the module of each noun's commands. Imports nothing."""
 
 NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "up": ("determined_cli.up.arguments", "start a master and an agent on this machine", ()),
@@ -16,7 +16,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def find(word: str) -> str | None:
-    """The noun for a name or a short name."""
+    """Returns the noun with this name or alias, or None."""
     if word in NOUNS:
         return word
     return next((noun for noun, (_, _, short) in NOUNS.items() if word in short), None)

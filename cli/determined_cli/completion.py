@@ -1,4 +1,4 @@
-"""``det completion``: a script for the shell, generated from the tables of nouns and verbs."""
+"""``det completion``: prints a completion script that is generated from the command table."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ VERBS = (
 
 
 def words() -> dict[str, Any]:
-    """Noun → verb → flags, short names included."""
+    """Returns noun → verb → flags, aliases included."""
     from argparse import ArgumentParser
     from importlib import import_module
 

@@ -1,17 +1,17 @@
-"""The completion scripts. They are whole in themselves: no ``det`` is started while one types."""
+"""Generates completion scripts. They contain all words, so completing never starts ``det``."""
 
-from typing import Any
+from argparse import Namespace
 
 from determined_cli.completion import words
 
 
-def run(args: Any) -> None:
-    """Prints the script for the shell that was asked for."""
+def run(args: Namespace) -> None:
+    """Prints the script for the given shell."""
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]())
 
 
 def _cases() -> tuple[str, list[tuple[str, str, str]]]:
-    """All nouns, and (noun, verb, what may follow); an empty verb stands for "after the noun"."""
+    """Returns all nouns, and (noun, verb, possible next words); an empty verb means "after the noun"."""
     table = words()
     cases = []
     for noun, verbs in table.items():

@@ -1,47 +1,54 @@
-"""Opens the session of a command: master and user from flags, environment and remembered sign-ins."""
+"""Opens the session of a command: master and user from flags, environment and stored sign-ins."""
 
 import hashlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
 from determined.client.session import Session
 from determined.errors import Forbidden, Unauthenticated
 from determined_cli import addresses, auth_store
 
 SALT = "GubPEmmotfiK9TMD6Zdw"
-"""Fixed by the wire: passwords are never sent as typed. An empty one is sent empty."""
+"""Salt of the wire protocol: clients send password hashes. An empty password is sent empty."""
 
 GUEST = "determined"
+
+
+class Options(Protocol):
+    """The flags before the noun that choose master and user."""
+
+    master: str | None
+    user: str | None
 
 
 _opened: list[Session] = []
 
 
 def open_session(url: str, token: str | None = None) -> Session:
-    """A session that :func:`close` ends."""
+    """Opens a session, which :func:`close` ends."""
     session = Session(url, token=token)
     _opened.append(session)
     return session
 
 
 def close() -> None:
-    """Ends every session of this command."""
+    """Closes every session of this command."""
     while _opened:
         _opened.pop().close()
 
 
-def master_url(options: Any, environ: Mapping[str, str] = os.environ) -> str:
-    """``-m``, then ``DET_MASTER``, then the one logged in to, then localhost."""
+def master_url(options: Options, environ: Mapping[str, str] = os.environ) -> str:
+    """Returns the master's address: ``-m``, ``DET_MASTER``, the default master, or localhost."""
     named = options.master or environ.get("DET_MASTER")
     if not named:
         named = auth_store.read()["default_master"] or addresses.DEFAULT
     return addresses.canonical(named)
 
 
-def connect(options: Any, environ: Mapping[str, str] = os.environ) -> Session:
-    """A session for the user who is meant; logs in where no token is at hand. Raises Unauthenticated."""
+def connect(options: Options, environ: Mapping[str, str] = os.environ) -> Session:
+    """Opens a session for the selected user and signs in if no token is stored. Raises Unauthenticated."""
     url = master_url(options, environ)
     store = auth_store.read()
     user, password = options.user, environ.get("DET_PASS")
@@ -63,13 +70,13 @@ def connect(options: Any, environ: Mapping[str, str] = os.environ) -> Session:
         raise Unauthenticated(f"not logged in to {url}; `det user login USER` does it") from None
 
 
-def anonymous(options: Any) -> Session:
-    """For what needs no login."""
+def anonymous(options: Options) -> Session:
+    """Opens a session for requests that need no sign-in."""
     return open_session(master_url(options))
 
 
 def log_in(url: str, user: str, password: str, *, keep: bool = False) -> str:
-    """A fresh token; ``keep`` remembers it."""
+    """Returns a new token; ``keep`` stores it."""
     body = {"username": user, "password": hashed(password), "isHashed": True}
     answer = open_session(url).post("/api/v1/auth/login", body)
     token = str(answer["token"])
@@ -79,7 +86,7 @@ def log_in(url: str, user: str, password: str, *, keep: bool = False) -> str:
 
 
 def _by_password(url: str, user: str, password: str) -> Session:
-    """The kept token if it still opens the door: checking one is far cheaper than a password."""
+    """Uses the stored token if it is still valid: checking it is much cheaper than checking a password."""
     token = auth_store.token(auth_store.read(), url, user)
     if token is not None:
         session = open_session(url, token=token)
@@ -92,12 +99,12 @@ def _by_password(url: str, user: str, password: str) -> Session:
 
 
 def hashed(password: str) -> str:
-    """A password as the wire wants it."""
+    """Returns the hash that the wire protocol sends in place of a password."""
     return hashlib.sha512((SALT + password).encode()).hexdigest() if password else ""
 
 
 def ask_password(user: str, prompt: str = "Password for {}: ") -> str:
-    """Asks on the terminal; without one there is nobody to ask."""
+    """Asks for a password on the terminal. Raises Unauthenticated without a terminal."""
     if not sys.stdin.isatty():
         raise Unauthenticated(f"a password for {user} is needed; set DET_USER and DET_PASS, or log in on a terminal")
     from getpass import getpass

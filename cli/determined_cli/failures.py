@@ -1,4 +1,4 @@
-"""Why trials failed, in lines of at most 80 columns."""
+"""Formats causes of failures in lines of at most 80 columns."""
 
 import textwrap
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def failure_text(attempt: Mapping[str, Any]) -> str:
 
 
 def print_failure(trial: Mapping[str, Any], max_restarts: int) -> None:
-    """Prints why a trial failed, below an empty line; nothing if it did not."""
+    """Prints why a trial failed, below an empty line; prints nothing if it did not fail."""
     if trial.get("failure"):
         attempt = int(trial.get("restarts") or 0) + 1
         of = f"attempt {attempt} of {max(max_restarts + 1, attempt)}"
@@ -32,7 +32,7 @@ def print_failure(trial: Mapping[str, Any], max_restarts: int) -> None:
 
 
 def printable(text: str) -> str:
-    """Returns ``text`` without characters that steer a terminal."""
+    """Returns ``text`` without control characters."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

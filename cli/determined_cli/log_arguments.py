@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in main
+TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
@@ -10,7 +10,7 @@ LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def log_arguments(parser: ArgumentParser) -> None:
-    """The options of every verb that prints a trial's log."""
+    """Options of every command that prints a trial's log."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("-f", "--follow", action="store_true", help="go on until the trial ends")
     which.add_argument("--head", type=int, metavar="N", help="the first N lines")

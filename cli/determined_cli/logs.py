@@ -2,6 +2,7 @@
 
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,13 +14,13 @@ from determined_cli.log_arguments import LEVELS
 from determined_cli.reconnect import Reconnector, follow_log
 
 
-def of_trial(args: Any) -> None:
+def of_trial(args: Namespace) -> None:
     """Prints the log of a trial."""
     _print(connection.connect(args.options), args.trial_id, args)
 
 
-def of_experiment(args: Any) -> None:
-    """Prints the log of the experiment's first trial, as long as it has one."""
+def of_experiment(args: Namespace) -> None:
+    """Prints the log of the experiment's first trial. Raises NotFound if it has no trial."""
     session = connection.connect(args.options)
     trial_id = find_first_trial(session, args.experiment_id)
     if trial_id is None:
@@ -28,23 +29,23 @@ def of_experiment(args: Any) -> None:
 
 
 def find_first_trial(session: Session, experiment_id: int) -> int | None:
-    """The lowest id, None while there is none."""
+    """Returns the lowest trial id, or None if there is no trial."""
     trials = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials", limit=1)
     return next((int(trial["id"]) for trial in trials), None)
 
 
-def lines(session: Session, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
-    """A trial's log, line by line, as it arrives."""
+def lines(session: Session, trial_id: int, **query: object) -> Iterator[dict[str, Any]]:
+    """Yields a trial's log lines as they arrive."""
     return session.stream(f"/api/v1/trials/{trial_id}/logs", query)
 
 
-def followed(reconnector: Reconnector, trial_id: int, **query: Any) -> Iterator[dict[str, Any]]:
-    """A trial's log until the trial has ended, through restarts of the master."""
+def followed(reconnector: Reconnector, trial_id: int, **query: object) -> Iterator[dict[str, Any]]:
+    """Yields a trial's log lines until the trial has ended, also across restarts of the master."""
     return follow_log(reconnector, trial_id, lambda: lines(reconnector.session, trial_id, **query))
 
 
-def query(args: Any) -> dict[str, Any]:
-    """The flags as the wire knows them."""
+def query(args: Namespace) -> dict[str, Any]:
+    """Converts the flags to query parameters."""
     limit = args.head if args.head is not None else args.tail
     return {
         "follow": args.follow,
@@ -63,8 +64,8 @@ def query(args: Any) -> dict[str, Any]:
     }
 
 
-def _print(session: Session, trial_id: int, args: Any) -> None:
-    if 0 in (args.head, args.tail):  # the wire takes 0 for "no limit"
+def _print(session: Session, trial_id: int, args: Namespace) -> None:
+    if 0 in (args.head, args.tail):  # the wire protocol takes 0 for "no limit"
         return
     found: Iterator[dict[str, Any]]
     if args.follow:
@@ -80,6 +81,6 @@ def _print(session: Session, trial_id: int, args: Any) -> None:
 
 
 def message(line: dict[str, Any]) -> str:
-    """The line as the master words it, with its line break."""
+    """Returns the formatted line with its line break."""
     text = str(line.get("message") or "")
     return text if text.endswith("\n") else f"{text}\n"

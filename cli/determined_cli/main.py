@@ -1,4 +1,4 @@
-"""The ``det`` command: finds noun and verb, loads only what these need, and turns errors into one line and a code."""
+"""The ``det`` command: finds noun and verb, imports only what they need, and reports errors as one line and a code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has gone; a second complaint at interpreter exit would help nobody.
+        # The reader (head, less) has closed the pipe: prevents another error message at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SystemExit as error:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class Globals:
-    """What stands before the noun."""
+    """Options before the noun."""
 
     __slots__ = ("master", "no_color", "user")
 
@@ -146,7 +146,7 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
 
 
 def _width() -> int:
-    """Given to argparse, which would load shutil to find out."""
+    """Returns the width for argparse, which would otherwise import shutil to compute it."""
     try:
         return os.get_terminal_size().columns - 2
     except OSError:
@@ -200,5 +200,5 @@ def _explain(error: Exception) -> int:
 
 
 def say(text: str) -> None:
-    """Talk goes to stderr, so that stdout is data only."""
+    """Prints a message to stderr; stdout carries data only."""
     sys.stderr.write(f"{text}\n")

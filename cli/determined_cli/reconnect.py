@@ -1,4 +1,4 @@
-"""Calls of commands that follow something: they wait while the master is away, and say so once."""
+"""Reconnecting calls: commands that follow something wait while the master is unreachable, and report that once."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ class Reconnector:
         self._away_since = None
 
     def wait(self, error: MasterUnreachable, *, until: float | None = None) -> None:
-        """Pauses before the next try, or raises ``error``."""
+        """Sleeps before the next attempt, or raises ``error``."""
         now = self._clock()
         if not self._was_connected:
             raise error
@@ -108,7 +108,7 @@ def follow_log(
         except MasterUnreachable as error:
             reconnector.wait(error)
             continue
-        except ValueError as error:  # half a line: the connection broke inside it
+        except ValueError as error:  # an incomplete line: the connection broke
             reconnector.wait(MasterUnreachable(f"the log stream broke: {error}"))
             continue
         state = reconnector.call(lambda: trials.get(session, trial_id)["state"])

@@ -1,10 +1,10 @@
-"""Rows and objects → table, JSON, YAML or CSV on stdout."""
+"""Formats rows and objects as table, JSON, YAML or CSV on stdout."""
 
 import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 Column = tuple[str, str]
 """(header in the table, key in the row)"""
@@ -21,13 +21,13 @@ FREE_FORM = {
     "resources",
     "states",
 }
-"""Keys whose values are the user's own and keep their spelling."""
+"""Keys whose values belong to the user, so their spelling is kept."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def show(kind: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """One list in the format that was asked for."""
+    """Prints a list in the given format."""
     if kind in ("json", "yaml"):
         show_object(kind, [{key: row.get(key) for _, key in columns} for row in rows])
     elif kind == "csv":
@@ -37,8 +37,8 @@ def show(kind: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]
         sys.stdout.write(table([header for header, _ in columns], cells))
 
 
-def show_object(kind: str, value: Any) -> None:
-    """A single thing as JSON or YAML."""
+def show_object(kind: str, value: object) -> None:
+    """Prints one object as JSON or YAML."""
     if kind == "yaml":
         import yaml
 
@@ -48,7 +48,7 @@ def show_object(kind: str, value: Any) -> None:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The look that scripts know: a header, a rule, columns parted by bars.
+    """Returns a table with a header, a rule and columns that are separated by bars.
 
     >>> print(table(["ID", "Name"], [["1", "a"], ["22", "b"]]), end="")
        ID | Name
@@ -63,8 +63,12 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def snake(value: Any) -> Any:
-    """The master's names as JSON users know them, but for what the user named himself.
+@overload
+def snake(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def snake(value: object) -> object: ...
+def snake(value: object) -> object:
+    """Converts keys from camelCase to snake_case, except in FREE_FORM values.
 
     >>> snake({"numTrials": 1, "config": {"someKey": 2}})
     {'num_trials': 1, 'config': {'someKey': 2}}
@@ -75,7 +79,7 @@ def snake(value: Any) -> Any:
 
 
 def snake_key(key: str) -> str:
-    """``numTrials`` → ``num_trials``."""
+    """Converts ``numTrials`` to ``num_trials``."""
     return _HUMP.sub(r"_\1", key).lower()
 
 
@@ -91,7 +95,7 @@ def _is_number(cell: str) -> bool:
     return cell == "" or cell.replace(".", "", 1).lstrip("-").isdigit()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""States as people read them."""
+"""Displayed names of states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ ENDED = frozenset({"COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"}
 
 
 def shown(state: str | None) -> str:
-    """Without the wire's prefix.
+    """Returns the state without the prefix of the wire protocol.
 
     >>> shown("STATE_ACTIVE")
     'ACTIVE'
@@ -16,7 +16,7 @@ def shown(state: str | None) -> str:
 
 
 def has_ended(state: str | None) -> bool:
-    """Whether nothing of it goes on."""
+    """Returns True for a terminal state."""
     return shown(state) in ENDED
 
 

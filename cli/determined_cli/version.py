@@ -1,5 +1,6 @@
-"""``det version``: client and master."""
+"""``det version``: versions of client and master."""
 
+from argparse import Namespace
 from typing import Any
 
 from determined_cli import __version__
@@ -8,8 +9,8 @@ from determined_cli.command import Command, argument
 BARE = ("version",)
 
 
-def run(args: Any) -> None:
-    """Prints both; a master that is away is said and no failure."""
+def run(args: Namespace) -> None:
+    """Prints client and master version. An unreachable master is reported but is not an error."""
     from determined.client import master
     from determined.errors import ApiError
     from determined_cli import connection, render

@@ -1,6 +1,6 @@
 """``det-master``: reads the settings and serves in one process until it is stopped."""
 
-from determined_master import startup  # before all else is imported
+from determined_master import startup  # imported before everything else
 
 # isort: split
 import logging
@@ -66,7 +66,7 @@ def _full_disk(error: OSError) -> int:
 
 
 def _announce_upgrade(settings: Settings, text: str) -> None:
-    """`det up` waits longer for the master where it reads this line."""
+    """Prints the line at which `det up` extends its start timeout."""
     print(f"upgrading: {text}", file=sys.stdout if settings.announce else sys.stderr, flush=True)
 
 
@@ -76,7 +76,7 @@ def _explained(url: str, error: BaseException) -> str:
 
 
 def take_lock(data: Path) -> PidLock:
-    """One master for one data folder. Raises SettingsError that names the pid of the first."""
+    """Locks the data folder for one master. Raises SettingsError, which names the pid of the other master."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         return PidLock(data / "master.lock")
@@ -85,7 +85,7 @@ def take_lock(data: Path) -> PidLock:
 
 
 def _with_password(settings: Settings) -> Settings:
-    """The first users' password: given, kept from an earlier start, or generated; never printed."""
+    """Adds the first users' password: configured, kept from an earlier start, or generated; it is never printed."""
     kept = settings.data / "password"
     if settings.initial_user_password:
         return settings

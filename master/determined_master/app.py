@@ -21,7 +21,6 @@ from determined_master.api.detent import (
     metric_series,
     sign_in,
     storage,
-    timeline,
     trial_progress,
 )
 from determined_master.api.detent import experiment_search as experiment_table
@@ -62,7 +61,7 @@ from determined_master.web.pages import Pages
 ROUTERS = (
     cluster.router,
     drain.router,
-    user_settings.router,  # before the users: ``setting`` is no user's number
+    user_settings.router,  # before users: ``setting`` is not a user id
     users.router,
     workspaces.router,
     experiment_create.router,
@@ -82,7 +81,6 @@ ROUTERS = (
     trial_progress.router,
     experiment_status.router,
     experiment_config.router,
-    timeline.router,
     checkpoint_files.router,
     cluster_overview.router,
     events.router,
@@ -99,14 +97,22 @@ HOT: tuple[tuple[str, Handler], ...] = (
     ("/api/v1/task/logs", fast.post_logs),
     ("/detent/agents/{agent_id}/output", fast.post_output),
 )
-"""Served in their own lane; routes as well, so that the table of routes names them."""
+"""Routes of the fast path; they are routes of the app as well, so that the route table lists them."""
 
 
 class App(FastAPI):
-    """FastAPI behind the edge and the lane of the hot routes, which its OpenAPI page names too."""
+    """FastAPI behind the outermost middleware and the fast path, whose routes its OpenAPI document lists too."""
 
-    def __init__(self, services: Services, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            title="Detent",
+            version=WIRE_VERSION,
+            lifespan=lifespan,
+            redirect_slashes=False,
+            docs_url=None,
+            openapi_url=api_page.OPENAPI_PATH,
+            redoc_url=None,
+        )
         self.state.services = services
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.rate_limit = RateLimit()
@@ -124,19 +130,10 @@ class App(FastAPI):
 
 
 def create_app(services: Services) -> FastAPI:
-    app = App(
-        services,
-        title="Detent",
-        version=WIRE_VERSION,
-        lifespan=lifespan,
-        redirect_slashes=False,
-        docs_url=None,
-        openapi_url=api_page.OPENAPI_PATH,
-        redoc_url=None,
-    )
+    app = App(services)
     errors.install(app)
     app.add_middleware(RequestNormalizer)
-    # Not by uvicorn, which would do it for the hot routes too.
+    # Not by uvicorn, which would apply it to the fast path too.
     app.add_middleware(ProxyHeadersMiddleware)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)

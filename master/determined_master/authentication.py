@@ -15,7 +15,8 @@ from determined_master.users import repository as users
 
 TASK_HEADER = "grpc-metadata-x-allocation-token"
 COOKIE = "auth"
-"""Upstream's. Browsers keep one for all ports of a host; the page's is named after its cluster as well."""
+"""Cookie name of the older product. Browsers share cookies across ports of a host, so the page's is also named after
+its cluster."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +26,18 @@ class _Known:
 
 
 class Authenticator:
-    """Caches what a token means; whoever ends a session, a user or an allocation forgets it here."""
+    """Caches principals by token; code that ends a session, a user or an allocation invalidates them here."""
 
     def __init__(self, database: Database, secrets: Secrets, clock: Clock) -> None:
         self._database = database
         self._secrets = secrets
         self._clock = clock
         self.cookie = COOKIE
-        """The page's, once the cluster is known."""
+        """Name of the page's cookie, once the cluster id is known."""
         self._sessions: dict[str, _Known] = {}
         self._forgotten = 0
         self._tasks: dict[str, tuple[str, Principal]] = {}
-        """Allocation id → its token and who it speaks for."""
+        """Allocation id → its token and its principal."""
         self._by_token: dict[str, Principal] = {}
 
     def forget_sessions(self) -> None:
@@ -51,14 +52,12 @@ class Authenticator:
         return token is not None and hmac.compare_digest(token.encode(), self._secrets.join_token.encode())
 
     def is_operator(self, token: str | None) -> bool:
-        """Returns True for the token of whoever owns the data folder."""
+        """Returns True for the token of the data folder's owner."""
         return token is not None and hmac.compare_digest(token.encode(), self._secrets.operator_token.encode())
 
     async def principal(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
-        """Returns who sent a request with these headers (names in lower case) and cookies. Raises Unauthenticated.
-
-        A user's token wins over a task's if both are sent.
-        """
+        """Returns the principal of a request with these headers (names in lower case) and cookies. Raises
+        Unauthenticated. A user's token wins over a task's if both are sent."""
         token = bearer(headers.get("authorization")) or cookies.get(self.cookie) or cookies.get(COOKIE)
         task_token = bearer(headers.get(TASK_HEADER))
         if token and not token.startswith(TASK_TOKEN_PREFIX + "."):
@@ -69,7 +68,7 @@ class Authenticator:
         raise Unauthenticated("not logged in: no token was sent; run det user login")
 
     def known_task(self, token: str) -> Principal | None:
-        """Without a look at the database: only where this very token was checked before. For hot routes."""
+        """Returns the principal from the cache only, without a query. For hot routes."""
         return self._by_token.get(token)
 
     async def task(self, token: str) -> Principal:
@@ -103,7 +102,7 @@ class Authenticator:
                 raise Forbidden("user is not active")
             principal = Principal(user.id, user.username, user.admin, session_id=session_row.id)
             known = _Known(principal, session_row.expires_at)
-            # A login that ended while it was being looked at must not be remembered as one that lasts.
+            # A sign-in that ended during the query must not be cached.
             if forgotten == self._forgotten:
                 self._sessions[digest] = known
         if known.expires_at is not None and known.expires_at <= now:

@@ -30,28 +30,28 @@ def read_as_tgz(path: Path, limit: int) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes that a context may have as it is sent, and as the tar that it unpacks to."""
+    """Maximum size of a context in bytes: as uploaded, and as unpacked tar."""
 
     sent: int
     unpacked: int
 
 
 class Blobs:
-    """A file appears under its name only once it is whole and synced; the same content twice is stored once."""
+    """Blob store. A file gets its name only when it is complete and synced; equal content is stored once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def path(self, digest: str) -> Path:
-        """Where it lies. Raises NotFound for a name that is none or a blob that is not here."""
+        """Returns the path. Raises NotFound for an invalid name or an unknown blob."""
         path = self._place(digest)
         if not path.is_file():
             raise NotFound(f"context {digest} is not here; send it again")
         return path
 
     def touch(self, digest: str) -> None:
-        """Counts the blob as new, since the next request may name it. Raises NotFound as ``path`` does."""
+        """Renews the blob's age, since the next request may name it. Raises NotFound as ``path`` does."""
         os.utime(self.path(digest))
 
     def size(self, digest: str) -> int | None:
@@ -61,13 +61,12 @@ class Blobs:
             return None
 
     def temporary(self) -> IO[bytes]:
-        """A file beside the blobs, for what is still coming in; deleted unless kept."""
+        """Creates a temporary file next to the blobs for an upload; it is deleted unless it is kept."""
         return tempfile.NamedTemporaryFile(dir=self.folder, prefix=".incoming-", delete=False)
 
     async def receive(self, digest: str, chunks: AsyncIterator[bytes], limits: Limits) -> int:
-        """Takes in a blob that was announced under ``digest``; its size.
-
-        Raises BadRequest for other bytes, and for more than ``limits``."""
+        """Receives the blob with hash ``digest`` and returns its size. Raises BadRequest for other bytes, and for more
+        than ``limits``."""
         self._place(digest)
         summing = hashlib.sha256()
         size = 0
@@ -88,7 +87,7 @@ class Blobs:
         return size
 
     def keep_bytes(self, data: bytes) -> str:
-        """Stores what is in memory; blocking."""
+        """Stores bytes from memory; blocking."""
         digest = hashlib.sha256(data).hexdigest()
         file = self.temporary()
         try:
@@ -99,7 +98,7 @@ class Blobs:
         return digest
 
     def all(self) -> list[Entry]:
-        """Every blob and every upload that has not ended. Only regular files with names of ours. Blocking."""
+        """Returns every blob and every unfinished upload. Only regular files with valid names. Blocking."""
         found = []
         with os.scandir(self.folder) as entries:
             for entry in entries:
@@ -112,7 +111,7 @@ class Blobs:
         return found
 
     def drop(self, name: str) -> None:
-        """Removes a blob or an upload that broke off. Blocking."""
+        """Removes a blob or an aborted upload. Blocking."""
         if not _INCOMING.fullmatch(name):
             self._place(name)
         (self.folder / name).unlink(missing_ok=True)
@@ -134,7 +133,7 @@ class Blobs:
 
 
 def _check_unpacked(file: IO[bytes], limit: int) -> None:
-    """Refuses a bomb, and what an agent would refuse to unpack. Reads a piece at a time, up to the first fault."""
+    """Rejects decompression bombs, and what an agent would refuse to unpack. Reads in pieces, up to the first fault."""
     file.flush()
     try:
         with open(file.name, "rb") as written:
@@ -146,5 +145,5 @@ def _check_unpacked(file: IO[bytes], limit: int) -> None:
 def _discard(file: IO[bytes]) -> None:
     """Closes a temporary file and removes it, unless it was kept under another name."""
     Path(file.name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # on a full disk closing fails: it writes what is still buffered
+    with contextlib.suppress(OSError):  # on a full disk closing fails, because it flushes the buffer
         file.close()

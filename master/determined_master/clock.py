@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time in UTC."""
+    """A source of the time in UTC."""
 
     def now(self) -> datetime: ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system clock."""
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC)

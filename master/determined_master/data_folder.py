@@ -1,4 +1,4 @@
-"""Closes the data folder to other users, whatever an earlier version or another umask left open."""
+"""Restricts the data folder to its owner, whatever an earlier version or umask left."""
 
 import logging
 import os

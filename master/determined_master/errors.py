@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 class InvalidConfig(BadRequest):
-    """The configuration has errors; each is named with its line and column."""
+    """The configuration has errors; each is listed with its line and column."""
 
     def __init__(self, checked: Checked) -> None:
         super().__init__(checked.render())
@@ -18,25 +18,25 @@ class InvalidConfig(BadRequest):
 
 
 class SelectionChanged(PreconditionFailed):
-    """The selected experiments are not the ones that exist now; nothing was changed."""
+    """The selected experiments have changed since the selection; nothing was changed."""
 
     status = 412
 
 
 class BodyTooLarge(BadRequest):
-    """The body of the request is larger than this route takes."""
+    """The request body is larger than this route allows."""
 
     status = 413
 
 
 class StorageUnavailable(MasterUnreachable, SharedFailure):
-    """The master cannot write: its disk is full. It takes writes again once there is space."""
+    """The master cannot write: its disk is full. It recovers once there is space."""
 
     RETRY_SECONDS = 5
     FAILING = "The master cannot write: its disk fails. Its log says how."
 
 
 def unexpected(error: Exception) -> ApiError:
-    """Logs an unexpected error whole and returns one that says nothing about the inside."""
+    """Logs an unexpected error with its traceback and returns one that reveals no internals."""
     logger.error("a request failed", exc_info=error)
     return ApiError("the master failed at this request; its log says why")

@@ -17,13 +17,13 @@ from determined_master.notifications import Notifications
 logger = logging.getLogger(__name__)
 
 HEADER_SECONDS = 15.0
-"""Within which a connection sends the head of a request."""
+"""Time limit for the head of a request."""
 BODY_GRACE_SECONDS = 30.0
 MIN_BODY_BYTES_PER_SECOND = 512
 """Average rate below which a body counts as dripping, after the grace."""
 SWEEP_SECONDS = 1.0
 RESERVED_DESCRIPTORS = 256
-"""Not used by connections: database, logs, contexts, downloads."""
+"""Descriptors that are not for connections: database, logs, contexts, downloads."""
 MAX_DESCRIPTORS = 1 << 20
 
 
@@ -49,7 +49,7 @@ class Protocol(HttpToolsProtocol):
 
 @dataclass
 class _Observed:
-    """What a sweep saw first of a connection's present condition."""
+    """State of a connection when a sweep first saw its present condition."""
 
     is_waiting: bool
     cycle: object
@@ -146,7 +146,7 @@ class Server(uvicorn.Server):
         self._sweeper = sweeper
         self._sweeping: asyncio.Task[None] | None = None
         self.announcement = ""
-        """Printed once it serves."""
+        """Printed when it serves."""
         self.on_ready: Callable[[], None] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

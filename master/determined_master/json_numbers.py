@@ -1,14 +1,22 @@
 """Numbers in JSON: NaN and infinities are strings, in both directions."""
 
 import math
-from typing import Any
+from typing import Any, overload
 
 _OUT = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _IN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def outward(value: Any) -> Any:
-    """The same value with every float that JSON cannot carry as a string; shares what needs no change."""
+@overload
+def outward(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def outward(value: list[Any]) -> list[Any]: ...
+@overload
+def outward(value: float) -> float | str: ...
+@overload
+def outward(value: object) -> object: ...
+def outward(value: object) -> object:
+    """Returns the value with every float that JSON cannot carry as a string; shares unchanged parts."""
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -20,8 +28,14 @@ def outward(value: Any) -> Any:
     return value
 
 
-def inward(value: Any) -> Any:
-    """The reverse, for metric maps alone: a string that spells such a float becomes one."""
+@overload
+def inward(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def inward(value: list[Any] | None) -> list[Any] | None: ...
+@overload
+def inward(value: object) -> object: ...
+def inward(value: object) -> object:
+    """The inverse of ``outward``, only for metrics: a string that spells such a float becomes a float."""
     if isinstance(value, str):
         return _IN.get(value, value)
     if isinstance(value, dict):
@@ -31,8 +45,8 @@ def inward(value: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float | None:
-    """A metric as a float, NaN and infinities included; None for anything that is no number."""
+def number(value: object) -> float | None:
+    """Returns a metric as float, NaN and infinities included; None for anything else."""
     value = inward(value) if isinstance(value, str) else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -67,10 +68,8 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     ]
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
-            await stack.enter_async_context(
-                _running(name, lambda n=name, t=topics, k=tick: run(n, services.notifications, t, k))  # type: ignore[misc]
-            )
-        # Reports come by the thousand, and each sends its hint.
+            await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
+        # Metric reports are frequent, and each publishes a notification.
         await stack.enter_async_context(
             _running(
                 "columns",
@@ -89,7 +88,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _polls(services: Services) -> AsyncIterator[None]:
-    """Left first: waiting polls and streams answer and end before anything else goes."""
+    """Closed first: waiting polls and streams answer and end before the other parts stop."""
     try:
         yield
     finally:

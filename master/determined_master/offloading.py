@@ -5,9 +5,10 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 MAX_INLINE_CHARACTERS = 8 * 1024
 """Texts up to this size are read on the event loop: that takes less than 30 ms."""
@@ -21,7 +22,7 @@ class Offloader:
     def __init__(self, concurrency: int) -> None:
         self._slots = asyncio.Semaphore(concurrency)
 
-    async def run(self, work: Callable[..., R], *arguments: Any) -> R:
+    async def run(self, work: Callable[[*Ts], R], *arguments: *Ts) -> R:
         """Calls ``work`` in a process that ends afterwards, so that its memory does not stay with the master.
 
         ``work`` is a function of a module; arguments, result and exceptions are pickled.
@@ -35,7 +36,7 @@ class Offloader:
                 # Waiting for the process to end would hold every request for a third of a second.
                 pool.shutdown(wait=False)
 
-    async def run_sized(self, characters: int, work: Callable[..., R], *arguments: Any) -> R:
+    async def run_sized(self, characters: int, work: Callable[[*Ts], R], *arguments: *Ts) -> R:
         """Calls ``work`` at once, in a thread or in a process, by the size of the text that it reads."""
         if characters <= MAX_INLINE_CHARACTERS:
             return work(*arguments)

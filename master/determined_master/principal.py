@@ -1,11 +1,11 @@
-"""The principal: who sends a request."""
+"""The authenticated sender of a request."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Principal:
-    """A task acts as its owner, but may write only what is its own."""
+    """A user or a task. A task acts as its owner, but may write only its own data."""
 
     user_id: int
     username: str

@@ -12,11 +12,9 @@ TASK_TOKEN_PREFIX = "dta1"
 
 
 class Secrets:
-    """Secrets in the data folder, each in a file of mode 0600.
-
-    ``secret`` signs task tokens, so that none need be stored. ``join_token`` lets agents in, on every machine.
-    ``operator_token`` is for whoever owns the data folder, such as `det up`: it drains and signs in any user.
-    """
+    """Secrets in the data folder, each in a file of mode 0600. ``secret`` signs task tokens, which need not be stored.
+    ``join_token`` authenticates agents on every machine. ``operator_token`` authenticates the owner of the data
+    folder, such as `det up`: it drains and signs in any user."""
 
     def __init__(self, secret: bytes, join_token: str, operator_token: str) -> None:
         self._secret = secret
@@ -34,7 +32,7 @@ class Secrets:
         return self._derive("key", allocation_id)
 
     def allocation_of(self, token: str) -> str | None:
-        """The allocation that a task token speaks for, or None for anything forged."""
+        """Returns the allocation id of a task token, or None for a forged token."""
         prefix, _, rest = token.partition(".")
         allocation_id, _, signature = rest.rpartition(".")
         if prefix != TASK_TOKEN_PREFIX or not allocation_id:
@@ -47,12 +45,12 @@ class Secrets:
 
 
 def token_hash(token: str) -> str:
-    """All that is kept of a login's token."""
+    """Returns the hash of a sign-in token; only the hash is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def generated_password(length: int = 20) -> str:
-    """Upper, lower and digit are all in it."""
+    """Generates a password with upper-case, lower-case and digit characters."""
     alphabet = string.ascii_letters + string.digits
     while True:
         password = "".join(secrets.choice(alphabet) for _ in range(length))

@@ -4,7 +4,7 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from determined.errors import Forbidden, NotFound
 from determined_master.agents.registry import Registry
@@ -42,6 +42,7 @@ from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 @dataclass
@@ -71,20 +72,20 @@ class Services:
     epoch: int = 0
     cluster_id: str = ""
     draining: bool = False
-    """Nothing new is placed: the cluster is about to stop."""
+    """True while draining: no allocation is placed because the cluster is about to stop."""
     master_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     own_log: deque[tuple[int, float, str, str]] = field(default_factory=lambda: deque(maxlen=5000))
     """Number, time, level and text of the newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
     unpacker: Offloader = field(default_factory=lambda: Offloader(1))
-    """Its own, so that contexts that take long delay neither uploads nor checks."""
+    """A separate offloader, so that long-running contexts delay neither uploads nor checks."""
     model_defs: OrderedDict[str, str] = field(default_factory=OrderedDict)
-    """Contexts as older clients read them, by hash."""
+    """Contexts in the format of older clients, by hash."""
     log_counts: LineCounts = field(default_factory=LineCounts)
     _trial_ids: dict[str, int] = field(default_factory=dict)
 
     async def trial_of(self, principal: Principal) -> int | None:
-        """The trial that a task's token speaks for."""
+        """Returns the trial id of a task's token, or None for a user."""
         task_id = principal.task_id
         if task_id is None:
             return None
@@ -116,13 +117,12 @@ class Services:
             await self.authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")
         return row
 
-    async def offload(self, work: Callable[..., R], *arguments: Any) -> R:
-        """Runs blocking work on large bodies in a process of its own, started on demand and gone afterwards: what it
-        allocates does not stay with the master."""
+    async def offload(self, work: Callable[[*Ts], R], *arguments: *Ts) -> R:
+        """Runs blocking work on large bodies in a process of its own, which ends afterwards and frees its memory."""
         return await self.offloader.run(work, *arguments)
 
     async def begin(self) -> None:
-        """Writes the first rows of this start; does nothing where they have been written."""
+        """Writes the first rows of this start; idempotent."""
         if not self.epoch:
             await self.raise_epoch()
             await self.users.ensure_first(self.settings.initial_user_password)
@@ -135,7 +135,7 @@ class Services:
 
 
 def build(settings: Settings, clock: Clock | None = None, announce: Callable[[str], None] = lambda _: None) -> Services:
-    """Brings the database to the newest revision and puts the parts together. Blocking; before the event loop runs.
+    """Upgrades the database and builds the services. Blocking; called before the event loop runs.
 
     ``announce`` is called with one line before an upgrade of the database.
     """

@@ -13,7 +13,7 @@ DEFAULT_CONTEXT_LIMIT = 99_614_720
 
 
 class Settings(BaseModel):
-    """Everything that a master can be told. Times in seconds, sizes in bytes."""
+    """Settings of a master. Times in seconds, sizes in bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,7 +21,7 @@ class Settings(BaseModel):
     port: int = Field(default=8080, ge=0, le=65535)
     data: Path
     database_url: str = ""
-    """Empty: SQLite inside ``data``."""
+    """Database URL; empty: SQLite inside ``data``."""
     cluster_name: str = ""
     initial_user_password: str = ""
     default_pool: str = "default"
@@ -31,18 +31,18 @@ class Settings(BaseModel):
     context_limit: int = DEFAULT_CONTEXT_LIMIT
     startup_hook: str = ""
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
-    """Empty: shared_fs in ``data/checkpoints``."""
+    """Default checkpoint storage; empty: shared_fs in ``data/checkpoints``."""
     checkpoint_roots: tuple[Path, ...] = ()
-    """Further folders below which this master reads and deletes checkpoints that experiments put there. Those below
-    ``data/checkpoints`` and in ``checkpoint_storage`` are always within its reach."""
+    """Further roots below which this master reads and deletes checkpoints of experiments. ``data/checkpoints`` and
+    ``checkpoint_storage`` are always roots."""
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
-    """What an entrypoint ``module:Class`` becomes where an experiment does not say."""
+    """Default launcher of an entrypoint ``module:Class``."""
     dtrain_network_interface: str = ""
-    """The interface over which workers on several machines talk; empty: each the one that bears its own address."""
+    """Network interface for workers on several machines; empty: the interface of each machine's own address."""
     launch: dict[str, Any] = Field(default_factory=dict)
     """Defaults of the experiments' ``launch`` section."""
     announce: bool = False
-    """Print ``ready: URL`` once it serves."""
+    """Print ``ready: URL`` when it serves."""
     log_level: str = "INFO"
     authorization: Literal["owner", "open"] = "owner"
     """Who may change an experiment and what belongs to it: its owner and admins, or (``open``) every user. Deleting is
@@ -50,22 +50,22 @@ class Settings(BaseModel):
     master_logs: Literal["admin", "users"] = "admin"
     """Who may read the master's own log."""
     base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
-    """The path under which a proxy offers this master, where it does not say so by X-Forwarded-Prefix."""
+    """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
     low_disk_bytes: int = Field(default=1 << 30, ge=0)
-    """Below so many free bytes a storage is reported as ``low``."""
+    """A storage with fewer free bytes is reported as ``low``."""
     stale_file_seconds: float = Field(default=3600.0, ge=60)
-    """After this age uploads that broke off and contexts that no experiment names are removed."""
+    """Age after which aborted uploads and contexts that no experiment names are removed."""
     stale_file_bytes: int = Field(default=10 << 30, ge=0)
-    """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
+    """Total size beyond which they are removed earlier, oldest first, but none younger than ten minutes."""
     max_zero_slot_containers: int = Field(default=100, ge=0)
-    """How many containers without slots an agent runs at most; others wait."""
+    """Maximum number of containers without slots on an agent; others wait."""
     webui: Path | None = None
-    """A built page other than the one that came with this master."""
+    """Folder of a built page that replaces the included one."""
 
     @field_validator("checkpoint_roots", mode="before")
     @classmethod
     def _split_paths(cls, value: object) -> object:
-        """The environment separates paths by colons, as PATH does."""
+        """Paths in the environment variable are separated by colons, as in PATH."""
         return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
 
     @field_validator("checkpoint_roots")
@@ -82,7 +82,7 @@ class Settings(BaseModel):
 
     @property
     def unpacked_limit(self) -> int:
-        """Bytes of the tar of a context: its content, and the headers and padding of very many small files."""
+        """Maximum bytes of the tar of a context: its content, and the headers and padding of many small files."""
         return 4 * self.context_limit
 
     @property
@@ -91,7 +91,7 @@ class Settings(BaseModel):
 
 
 class SettingsError(Exception):
-    """The settings cannot be used."""
+    """The settings are invalid."""
 
 
 def default_data(environ: Mapping[str, str]) -> Path:
@@ -100,7 +100,7 @@ def default_data(environ: Mapping[str, str]) -> Path:
 
 
 def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
-    """Raises SettingsError with every problem named."""
+    """Loads the settings. Raises SettingsError with every problem."""
     args = vars(_parser().parse_args(argv))
     values: dict[str, Any] = {"data": default_data(environ)}
     config = args.pop("config")
@@ -154,5 +154,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def environment() -> Mapping[str, str]:
-    """The one place where the master looks at its environment."""
+    """Reads the environment; nothing else in the master does."""
     return os.environ

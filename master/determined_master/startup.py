@@ -18,29 +18,30 @@ import gc
 import sys
 
 SWITCH_SECONDS = 0.0005
-"""The group-commit thread hands the interpreter back ten times sooner than by default, else requests wait for it."""
+"""The group-commit thread releases the interpreter ten times sooner than by default; requests would wait for it
+otherwise."""
 _M_ARENA_MAX, _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -8, -3, -1
 
 gc.disable()
 
 
 def change_threads_sooner() -> None:
-    """Sets how long one thread may keep the interpreter while another waits."""
+    """Sets how long one thread may hold the interpreter lock while another waits."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def keep_memory_small() -> None:
-    """One heap for all threads: glibc's default of one for each costs tens of MiB and gains a master nothing."""
+    """Limits malloc to one arena: glibc's default of one per thread costs tens of MiB without a gain."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
-        # Fixed, else the first password hash (19 MiB) teaches the allocator to keep such blocks.
+        # Fixed: otherwise the first password hash (19 MiB) raises the threshold, and such blocks are kept.
         mallopt(_M_MMAP_THRESHOLD, 1 << 20)
         mallopt(_M_TRIM_THRESHOLD, 1 << 20)
 
 
 def collect_from_now_on() -> None:
-    """Called when the master is ready: what was loaded is taken out of every later collection."""
+    """Freezes the loaded objects: later garbage collections skip them. Called when the master is ready."""
     gc.collect()
     gc.freeze()
     gc.enable()

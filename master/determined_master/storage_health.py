@@ -22,17 +22,17 @@ TICK_SECONDS = 5.0
 PROBE_NAME = ".write-probe"
 PROBE_BYTES = 64 << 10
 PROBE_BELOW_BYTES = 16 << 20
-"""With more free space than this a write is not tried unless one has failed."""
+"""With more free space no write is tried unless one has failed."""
 FULL_BELOW_BYTES = 1 << 20
-"""Checkpoint folders with less free space than this count as full; nothing is written into them to find out."""
+"""A checkpoint folder with less free space counts as full; no write is tried there."""
 
 Status = Literal["up", "low", "full", "failing"]
-"""``failing``: writes fail, and not for want of space."""
+"""``failing``: writes fail although there is space."""
 
 
 @dataclass(frozen=True)
 class StorageState:
-    """Free space of one storage when it was last looked at."""
+    """Free space of one storage at its last check."""
 
     name: str
     path: Path
@@ -42,11 +42,8 @@ class StorageState:
 
 
 class StorageHealth:
-    """Knows whether the master can write, and since when it cannot.
-
-    A failed write marks the data folder as full at once. ``tick`` then tries a small write every few seconds; the mark
-    goes when that succeeds.
-    """
+    """Tracks whether the master can write, and since when it cannot. A failed write marks the data folder as full at
+    once. ``tick`` then tries a small write every few seconds and clears the mark when one succeeds."""
 
     def __init__(
         self, data: Path, roots: Sequence[Path], clock: Clock, notifications: Notifications, low_bytes: int
@@ -67,12 +64,12 @@ class StorageHealth:
 
     @property
     def states(self) -> list[StorageState]:
-        """The data folder first, then the folders of checkpoints."""
+        """Returns the data folder, then the checkpoint folders."""
         data, *roots = self.found
         return [data if self.is_writable else replace(data, status=self._failure), *roots]
 
     def note_failure(self, text: str, is_full: bool = True) -> None:
-        """A write failed, for want of space if ``is_full``. May be called in any thread."""
+        """Notes a failed write; ``is_full``: because the disk is full. May be called in any thread."""
         if is_full or self.failing_since is None:
             self._failure = "full" if is_full else "failing"
         if self.failing_since is None:
@@ -80,7 +77,7 @@ class StorageHealth:
             logger.error("the disk of %s takes no writes: %s; trials wait until it does", self._data, text)
 
     async def tick(self) -> float:
-        """Looks at all storages; tries a write where the last one failed or little space is left."""
+        """Checks all storages; tries a write if the last one failed or little space is left."""
         before = self._published
         if not self.is_writable or self.found[0].free_bytes < PROBE_BELOW_BYTES:
             problem = await asyncio.to_thread(_probe, self._data)
@@ -103,7 +100,7 @@ class StorageHealth:
     def _look(self) -> Sequence[StorageState]:
         found = [self._state("data", self._data)]
         for number, root in enumerate(self._roots, 1):
-            with suppress(OSError):  # not there yet, or not local
+            with suppress(OSError):  # missing so far, or not local
                 found.append(self._state(f"checkpoints-{number}", root))
         return found
 
@@ -116,7 +113,7 @@ class StorageHealth:
 
 
 def _probe(folder: Path) -> OSError | None:
-    """Writes, syncs and removes a small file. Returns what fails at that. Blocking."""
+    """Writes, syncs and removes a small file. Returns the error, or None. Blocking."""
     path = folder / PROBE_NAME
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

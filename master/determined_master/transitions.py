@@ -10,5 +10,5 @@ Table = Mapping[S, frozenset[S]]
 
 
 def reverse(table: Mapping[S, frozenset[S]]) -> dict[S, frozenset[S]]:
-    """For each state, the states that may be left for it."""
+    """Returns, for each state, the states that may precede it."""
     return {to: frozenset(start for start, ends in table.items() if to in ends) for to in table}

@@ -228,7 +228,7 @@ async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(one: Cluster
 
 
 async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    spoiled = Spoiled(monkeypatch, deletion.index_upkeep, "drop", lambda _session, experiment_id: experiment_id == 1)
+    spoiled = Spoiled(monkeypatch, deletion.indexer, "drop", lambda _session, experiment_id: experiment_id == 1)
     first, second = [await one.create(activate=False) for _ in range(2)]
     for experiment in (first, second):
         await one.post(f"/api/v1/experiments/{experiment}/kill")

@@ -1,4 +1,4 @@
-"""``det agent``: machines of the cluster."""
+"""Command table of ``det agent``."""
 
 from determined_cli.command import Command, argument, listing
 

@@ -1,5 +1,6 @@
 """Commands of ``det agent`` and ``det slot``."""
 
+from argparse import Namespace
 from typing import Any
 
 from determined.client import agents
@@ -33,8 +34,8 @@ SLOT_COLUMNS = (
 )
 
 
-def list_agents(args: Any) -> None:
-    """One row an agent."""
+def list_agents(args: Namespace) -> None:
+    """Lists agents."""
     rows = [
         {
             **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
@@ -48,8 +49,8 @@ def list_agents(args: Any) -> None:
     render.show(args.format, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"])))
 
 
-def list_slots(args: Any) -> None:
-    """One row a slot, with the name of what holds it."""
+def list_slots(args: Namespace) -> None:
+    """Lists slots and the container that holds each."""
     session = connection.connect(args.options)
     found = agents.list_all(session)
     held = any(slot.get("container") for agent in found for slot in (agent.get("slots") or {}).values())
@@ -84,35 +85,35 @@ def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def enable(args: Any) -> None:
-    """Enables one agent, or all."""
+def enable(args: Namespace) -> None:
+    """Enables one agent, or all agents."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
         agents.enable(session, agent_id)
         say(f"enabled agent {agent_id}")
 
 
-def disable(args: Any) -> None:
-    """Disables one agent, or all."""
+def disable(args: Namespace) -> None:
+    """Disables one agent, or all agents."""
     session = connection.connect(args.options)
     for agent_id in _chosen(args, session):
         agents.disable(session, agent_id, drain=args.drain)
         say(f"{'draining' if args.drain else 'disabled'} agent {agent_id}")
 
 
-def enable_slot(args: Any) -> None:
-    """Opens a slot."""
+def enable_slot(args: Namespace) -> None:
+    """Enables a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=True)
     say(f"enabled slot {args.slot_id} of agent {args.agent_id}")
 
 
-def disable_slot(args: Any) -> None:
-    """Closes a slot."""
+def disable_slot(args: Namespace) -> None:
+    """Disables a slot."""
     agents.set_slot(connection.connect(args.options), args.agent_id, args.slot_id, enabled=False)
     say(f"disabled slot {args.slot_id} of agent {args.agent_id}")
 
 
-def _chosen(args: Any, session: Session) -> list[str]:
+def _chosen(args: Namespace, session: Session) -> list[str]:
     if bool(args.agent_id) == args.all:
         raise BadRequest("name one agent, or give --all")
     return [args.agent_id] if args.agent_id else [str(agent["id"]) for agent in agents.list_all(session)]

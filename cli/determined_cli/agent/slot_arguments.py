@@ -1,4 +1,4 @@
-"""``det slot``: what trials run on."""
+"""Command table of ``det slot``. The table of nouns imports one module per noun."""
 
 from determined_cli.command import Command, argument, listing
 

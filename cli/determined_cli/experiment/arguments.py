@@ -1,4 +1,4 @@
-"""``det experiment``: create and steer experiments."""
+"""Command table of ``det experiment``."""
 
 from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing
 from determined_cli.log_arguments import log_arguments

@@ -1,6 +1,7 @@
-"""``det experiment create`` and ``fork``: check here, send what is new, create, follow."""
+"""``det experiment create`` and ``fork``: check the configuration, upload the context, create, follow."""
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,17 @@ from determined_cli import connection
 from determined_cli.main import say
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
-"""The master fills in its own storage; here it only keeps a configuration without one from looking incomplete."""
+"""A placeholder: the master fills in its own storage, so a configuration without one is not incomplete."""
 
 
 class Usage(DeterminedError):
-    """The flags do not go together."""
+    """Flags exclude each other."""
 
     exit_code = 2
 
 
-def create(args: Any) -> int:
-    """Exit codes: 4 for a configuration or context that cannot be used, else as the follow line says."""
+def create(args: Namespace) -> int:
+    """Creates an experiment. Returns 4 for an invalid configuration or context, else the exit code of following it."""
     if args.template:
         raise NotImplementedYet("templates come later; leave out --template")
     if args.test_mode and not args.local:
@@ -56,8 +57,8 @@ def create(args: Any) -> int:
     return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
 
 
-def fork(args: Any) -> int:
-    """The parent's code and configuration, or another configuration."""
+def fork(args: Namespace) -> int:
+    """Creates an experiment from the code of another, with its configuration or a given one."""
     session = connection.connect(args.options)
     if args.config_file:
         name, text = _text(args.config_file, args.config)
@@ -75,7 +76,7 @@ def _submit(
     body: dict[str, Any],
     name: str,
     text: str,
-    args: Any,
+    args: Namespace,
     *,
     digest: str | None = None,
     data: bytes = b"",
@@ -104,7 +105,7 @@ def _text(config_file: str, changes: list[str]) -> tuple[str, str]:
             name, data = config_file, path.read_bytes()
         except OSError as error:
             raise ConfigError(f"{config_file}: {(error.strerror or str(error)).lower()}") from None
-    # A byte that is no UTF-8 becomes a lone surrogate, which the check names with its place.
+    # A byte that is not UTF-8 becomes a lone surrogate, which the check reports with its position.
     return name, _changed(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
 
 
@@ -128,7 +129,7 @@ def _check(text: str, name: str) -> None:
 
 
 def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
-    """The master's findings, shown as ours."""
+    """Converts the master's diagnostics to those of the local check."""
     from determined.config.diagnostics import Diagnostic, render
 
     found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")

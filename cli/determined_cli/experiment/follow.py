@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 from determined.client import experiments, lifecycle
 from determined.client.session import Session
@@ -21,7 +21,7 @@ FIRST_TRIAL = 0.1
 
 
 def follow(session: Session, experiment_id: int) -> int:
-    """0 where it completed, else 1. Ctrl-C only stops looking."""
+    """Follows the experiment. Returns 0 if it completed, else 1. Ctrl-C only stops following."""
     line = Line(sys.stderr)
     reconnector = Reconnector(session, tell=line.say)
     reconnector.connected()  # the experiment was just created
@@ -54,7 +54,7 @@ def _first_trial(reconnector: Reconnector, experiment_id: int, line: "Line") -> 
 
 
 def _watch(reconnector: Reconnector, trial_id: int, line: "Line") -> None:
-    """The log here, the progress line in a thread beside it; both end with the trial."""
+    """Prints the log, and updates the progress line in a thread; both end with the trial."""
     over = threading.Event()
     ticker = threading.Thread(target=_tick, args=(reconnector.session, trial_id, line, over), daemon=True)
     ticker.start()
@@ -72,7 +72,7 @@ def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) 
         try:
             facts = lifecycle.progress(session, trial_id)
         except MasterUnreachable:
-            continue  # who follows the log says so
+            continue  # following the log reports this error
         except ApiError as error:
             line.show(f"trial {trial_id}: {error.message}")
             continue
@@ -83,7 +83,7 @@ def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) 
 
 
 class Line:
-    """The last line of a terminal, redrawn in place and stepping aside for what is printed; plain lines elsewhere."""
+    """The last line of a terminal: redrawn in place, moved down when text is printed; elsewhere plain lines."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
         self.is_terminal = stream.isatty()
@@ -103,7 +103,7 @@ class Line:
             self._text = text
 
     def print(self, text: str) -> None:
-        """Prints above it."""
+        """Prints text above the line."""
         with self._lock:
             if self.is_terminal and self._text:
                 self._write("\r\x1b[K")
@@ -113,13 +113,13 @@ class Line:
                 self._write(_fit(self._text, self._stream))
 
     def say(self, text: str) -> None:
-        """Prints a line for people above it."""
+        """Prints a message above the line."""
         self.clear()
         with self._lock:
             self._write(f"{text}\n")
 
     def clear(self) -> None:
-        """Takes it away."""
+        """Removes the line."""
         with self._lock:
             if self.is_terminal and self._text:
                 self._write("\r\x1b[K")
@@ -130,8 +130,8 @@ class Line:
         self._stream.flush()
 
 
-def _fit(text: str, stream: Any) -> str:
-    """A line that wraps could not be redrawn in place."""
+def _fit(text: str, stream: TextIO) -> str:
+    """Cuts the text to the width of the terminal: a wrapped line could not be redrawn in place."""
     import os
 
     try:

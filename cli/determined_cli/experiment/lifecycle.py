@@ -1,8 +1,8 @@
-"""The verbs of ``det experiment`` that change one that exists."""
+"""Commands that change an existing experiment."""
 
 import sys
+from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
 
 from determined.client import lifecycle
 from determined.client.session import Session
@@ -11,38 +11,38 @@ from determined_cli import connection
 from determined_cli.main import say
 
 
-def pause(args: Any) -> int:
-    """Asks the trials to save and to leave."""
+def pause(args: Namespace) -> int:
+    """Pauses the experiment: its trials save a checkpoint and exit."""
     return _each(args, "pause", "pausing")
 
 
-def activate(args: Any) -> int:
-    """Lets the unfinished trials go on."""
+def activate(args: Namespace) -> int:
+    """Activates the experiment."""
     return _each(args, "activate", "activated")
 
 
-def cancel(args: Any) -> int:
-    """Asks the trials to save, then ends it."""
+def cancel(args: Namespace) -> int:
+    """Cancels the experiment: its trials save a checkpoint, then it ends."""
     return _each(args, "cancel", "canceling")
 
 
-def kill(args: Any) -> int:
-    """Ends it without asking the trials."""
+def kill(args: Namespace) -> int:
+    """Kills the experiment without a checkpoint."""
     return _each(args, "kill", "killed")
 
 
-def archive(args: Any) -> int:
-    """Hides an ended one."""
+def archive(args: Namespace) -> int:
+    """Archives a terminal experiment."""
     return _each(args, "archive", "archived")
 
 
-def unarchive(args: Any) -> int:
-    """Shows it again."""
+def unarchive(args: Namespace) -> int:
+    """Unarchives an experiment."""
     return _each(args, "unarchive", "unarchived")
 
 
-def delete(args: Any) -> int:
-    """Deletes after asking: this cannot be undone."""
+def delete(args: Namespace) -> int:
+    """Deletes experiments after a confirmation."""
     session = connection.connect(args.options)
     ids = ", ".join(map(str, args.experiment_id))
     if not args.yes:
@@ -55,27 +55,27 @@ def delete(args: Any) -> int:
     return _all(args.experiment_id, "deleting", lambda each: lifecycle.delete(session, each))
 
 
-def add_label(args: Any) -> None:
-    """Adds one label."""
+def add_label(args: Namespace) -> None:
+    """Adds a label."""
     _say_labels(args, lifecycle.add_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
-def remove_label(args: Any) -> None:
-    """Removes one label."""
+def remove_label(args: Namespace) -> None:
+    """Removes a label."""
     _say_labels(args, lifecycle.remove_label(connection.connect(args.options), args.experiment_id, args.label))
 
 
-def _say_labels(args: Any, labels: list[str]) -> None:
+def _say_labels(args: Namespace, labels: list[str]) -> None:
     say(f"labels of experiment {args.experiment_id}: {', '.join(labels) or 'none'}")
 
 
-def _each(args: Any, verb: str, done: str) -> int:
+def _each(args: Namespace, verb: str, done: str) -> int:
     session: Session = connection.connect(args.options)
     return _all(args.experiment_id, done, lambda each: lifecycle.steer(session, each, verb))
 
 
 def _all(ids: list[int], done: str, act: Callable[[int], None]) -> int:
-    """One that fails does not keep the others from their turn; its code is the command's."""
+    """Applies ``act`` to every id. Continues after failures and returns the first failure's exit code."""
     code = 0
     for each in ids:
         try:

@@ -1,4 +1,4 @@
-"""The progress line: bar, rate, time to go, best metric, or why nothing happens."""
+"""Progress line: bar, rate, remaining time, best metric, or the reason for waiting."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ WIDTH = 24
 
 @dataclass(frozen=True)
 class Progress:
-    """What ``/detent/trials/{id}/progress`` tells."""
+    """The answer of ``/detent/trials/{id}/progress``."""
 
     state: str
     share: float
@@ -23,7 +23,7 @@ class Progress:
 
     @classmethod
     def from_wire(cls, facts: dict[str, Any]) -> "Progress":
-        """Missing facts are taken as not known yet."""
+        """Parses an answer. Missing fields count as unknown."""
         share = from_wire(facts.get("progress"))
         best = from_wire(facts.get("bestMetric"))
         return cls(
@@ -37,7 +37,7 @@ class Progress:
         )
 
     def render(self, now: float) -> str:
-        """One line.
+        """Returns one line.
 
         >>> Progress("RUNNING", 0.5, 100, 0.25, "loss", 0.0, None).render(50.0)
         '[############------------]  50% 100 steps 2/s 0:50 to go loss 0.25'
@@ -63,7 +63,7 @@ def _rate(rate: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """At least minutes and seconds; days where there are."""
+    """Formats seconds as minutes and seconds, with hours and days if there are any."""
     total = int(min(seconds, 10**9))
     days, rest = divmod(total, 86400)
     hours, rest = divmod(rest, 3600)
@@ -72,7 +72,7 @@ def _clock(seconds: float) -> str:
     return f"{days}d {text}" if days else text
 
 
-def _seconds(text: Any) -> float | None:
+def _seconds(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:

@@ -1,7 +1,8 @@
-"""The verbs of ``det experiment`` that show what there is."""
+"""Commands that display experiments."""
 
 import base64
 import re
+from argparse import Namespace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,8 @@ CHECKPOINTS = (
 )
 
 
-def list_experiments(args: Any) -> None:
-    """One's own that are not archived, or all."""
+def list_experiments(args: Namespace) -> None:
+    """Lists the user's own experiments that are not archived, or all."""
     session = connection.connect(args.options)
     query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
     if not args.all:
@@ -80,16 +81,16 @@ def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _times(described: dict[str, Any]) -> dict[str, str]:
-    """How long an experiment waited and ran, as in ``1:02:03``."""
+    """Returns how long an experiment waited and ran, as in ``1:02:03``."""
     return {name: str(timedelta(seconds=round(described[f"{name}_seconds"]))) for name in ("waited", "ran")}
 
 
-def describe(args: Any) -> None:
-    """Each experiment with its trials and checkpoints."""
+def describe(args: Namespace) -> None:
+    """Prints each experiment with its trials and checkpoints."""
     session = connection.connect(args.options)
     whole = []
     for experiment_id in args.experiment_id:
-        found: dict[str, Any] = render.snake(experiments.get(session, experiment_id))
+        found = render.snake(experiments.get(session, experiment_id))
         found["state"] = shown(displayed(found))
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
@@ -115,14 +116,14 @@ def describe(args: Any) -> None:
                 print_failure(trial, each["config"].get("max_restarts", 0))
 
 
-def list_trials(args: Any) -> None:
-    """In the order of their ids."""
+def list_trials(args: Namespace) -> None:
+    """Lists the trials by id."""
     session = connection.connect(args.options)
     render.show(args.format, TRIALS, _trials(session, args.experiment_id))
 
 
-def list_checkpoints(args: Any) -> None:
-    """Newest last, or the best first."""
+def list_checkpoints(args: Namespace) -> None:
+    """Lists the checkpoints, newest last or best first."""
     session = connection.connect(args.options)
     rows = _checkpoints(session, args.experiment_id)
     if args.best is not None:
@@ -133,8 +134,8 @@ def list_checkpoints(args: Any) -> None:
     render.show(args.format, CHECKPOINTS, rows)
 
 
-def download_model_def(args: Any) -> None:
-    """Writes a tar.gz and prints its path."""
+def download_model_def(args: Namespace) -> None:
+    """Writes the experiment's context as tar.gz and prints the path."""
     session = connection.connect(args.options)
     experiment = experiments.get(session, args.experiment_id)
     name = re.sub(r"[^\w.()-]", "_", str(experiment["name"]))[:50]

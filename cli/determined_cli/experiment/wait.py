@@ -1,7 +1,7 @@
 """``det experiment wait``."""
 
 import time
-from typing import Any
+from argparse import Namespace
 
 from determined.client import experiments
 from determined.errors import MasterUnreachable
@@ -13,8 +13,8 @@ from determined_cli.states import has_ended, shown
 TIMED_OUT = 8
 
 
-def wait(args: Any) -> int:
-    """0 where it completed, 1 where it ended otherwise, 8 where the time was up."""
+def wait(args: Namespace) -> int:
+    """Returns 0 if the experiment completed, 1 if it ended otherwise, 8 after the timeout."""
     reconnector = Reconnector(connection.connect(args.options))
     state = until_end(reconnector, args.experiment_id, args.polling_interval, args.timeout)
     if state is None:
@@ -27,7 +27,7 @@ def wait(args: Any) -> int:
 def until_end(
     reconnector: Reconnector, experiment_id: int, interval: float, timeout: float | None = None
 ) -> str | None:
-    """Returns the final state, or None if ``timeout`` seconds did not suffice. Waits while the master is away."""
+    """Returns the final state, or None after ``timeout`` seconds. Waits while the master is unreachable."""
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         try:

@@ -1,4 +1,4 @@
-"""``det master``: the master itself."""
+"""Command table of ``det master``."""
 
 from determined_cli.command import Command, argument
 

@@ -1,14 +1,14 @@
 """Commands of ``det master``."""
 
 import sys
-from typing import Any
+from argparse import Namespace
 
 from determined.client import master
 from determined_cli import browser, connection, render
 
 
-def info(args: Any) -> None:
-    """Needs no login. A full disk is reported on stderr."""
+def info(args: Namespace) -> None:
+    """Prints the master's health and version. A full disk is reported on stderr. Needs no sign-in."""
     session = connection.anonymous(args.options)
     render.show_object(args.format or "yaml", render.snake(master.info(session)))
     full = master.full_storages(session)
@@ -16,13 +16,13 @@ def info(args: Any) -> None:
         sys.stderr.write(f"the master's disk is full or fails ({', '.join(full)}): trials wait\n")
 
 
-def config(args: Any) -> None:
-    """As the master runs it, secrets masked."""
+def config(args: Namespace) -> None:
+    """Prints the master's configuration with masked secrets."""
     render.show_object(args.format or "yaml", master.config(connection.connect(args.options)))
 
 
-def open_page(args: Any) -> None:
-    """The link goes to stdout, so that it can be piped to whatever opens it."""
+def open_page(args: Namespace) -> None:
+    """Prints a sign-in link to stdout, so that it can be piped."""
     link = browser.new_link(connection.connect(args.options))
     sys.stdout.write(f"{link}\n")
     sys.stdout.flush()
@@ -30,8 +30,8 @@ def open_page(args: Any) -> None:
         browser.show(link)
 
 
-def logs(args: Any) -> None:
-    """Entry by entry."""
+def logs(args: Namespace) -> None:
+    """Prints the master's log."""
     session = connection.connect(args.options)
     for entry in master.logs(session, follow=args.follow, limit=args.tail):
         level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")

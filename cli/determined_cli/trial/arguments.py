@@ -1,4 +1,4 @@
-"""``det trial``: look into single trials."""
+"""Command table of ``det trial``."""
 
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import log_arguments

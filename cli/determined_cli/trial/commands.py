@@ -3,6 +3,8 @@
 import io
 import json
 import tarfile
+from argparse import Namespace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +46,8 @@ ATTEMPTS = (
 )
 
 
-def describe(args: Any) -> None:
-    """The trial, its attempts, then what it did."""
+def describe(args: Namespace) -> None:
+    """Prints the trial, its attempts and its workloads."""
     session = connection.connect(args.options)
     trial = trials.get(session, args.trial_id)
     query = {"includeBatchMetrics": True} if args.metrics else {}
@@ -70,7 +72,7 @@ def describe(args: Any) -> None:
 
 
 def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
-    """One line of the table; of a failure the first line, which names rank, host and exit."""
+    """Returns one row of the table of attempts; of a failure only the first line."""
     first = str(attempt.get("failure") or attempt["message"]).partition("\n")[0].rstrip(":")
     reason = exit_phrase(str(attempt["reason"]).lower())
     return {
@@ -97,14 +99,14 @@ def _workload(container: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def kill(args: Any) -> None:
-    """Ends the trial; the experiment goes on with others."""
+def kill(args: Namespace) -> None:
+    """Kills the trial; the experiment's other trials continue."""
     lifecycle.kill_trial(connection.connect(args.options), args.trial_id)
     say(f"killed trial {args.trial_id}")
 
 
-def download_checkpoint(args: Any) -> None:
-    """Fetches it through the master and unpacks it."""
+def download_checkpoint(args: Namespace) -> None:
+    """Downloads a checkpoint through the master and unpacks it."""
     if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
         raise BadRequest("give one of --best, --latest, --uuid")
     session = connection.connect(args.options)
@@ -122,16 +124,16 @@ def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
     path = f"/api/v1/trials/{trial_id}/checkpoints"
     whole = [each for each in items(session, path, "checkpoints") if each["state"] == "STATE_COMPLETED"]
     if not whole:
-        trials.get(session, trial_id)  # an unknown trial is the better complaint
+        trials.get(session, trial_id)  # reports an unknown trial as such
         raise NotFound(f"trial {trial_id} has no checkpoint that is whole")
     if latest:
         return str(max(whole, key=_steps)["uuid"])
     experiment = session.get(f"/api/v1/experiments/{trials.get(session, trial_id)['experimentId']}")["experiment"]
     smaller = bool(((experiment.get("config") or {}).get("searcher") or {}).get("smaller_is_better", True))
-    rated = [each for each in whole if isinstance(_metric(each), (int, float))]
+    rated = [(metric, each) for each in whole if (metric := _metric(each)) is not None]
     if not rated:
         return str(max(whole, key=_steps)["uuid"])
-    best = (min if smaller else max)(rated, key=_metric)
+    _, best = (min if smaller else max)(rated, key=itemgetter(0))
     return str(best["uuid"])
 
 
@@ -139,5 +141,6 @@ def _steps(checkpoint: dict[str, Any]) -> int:
     return int((checkpoint.get("metadata") or {}).get("steps_completed") or 0)
 
 
-def _metric(checkpoint: dict[str, Any]) -> Any:
-    return (checkpoint.get("training") or {}).get("searcherMetric")
+def _metric(checkpoint: dict[str, Any]) -> float | None:
+    value = (checkpoint.get("training") or {}).get("searcherMetric")
+    return value if isinstance(value, int | float) else None

@@ -1,4 +1,4 @@
-"""``det up`` and ``det down``: the whole product on one machine."""
+"""Command table of ``det up`` and ``det down``."""
 
 from determined_cli.command import Command, argument
 

@@ -1,4 +1,4 @@
-"""The data folder of `det up`: where it is, whether SQLite may live there, who uses it, the password in it."""
+"""Data folder of `det up`: its path, the check of its file system, its lock, its password."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ LOCK = "up.lock"
 
 
 class InUse(DeterminedError):
-    """The data folder is in use."""
+    """Another supervisor uses the data folder."""
 
     exit_code = 7
 
@@ -29,13 +29,13 @@ class UnfitFolder(DeterminedError):
 
 
 def default(environ: Mapping[str, str] = os.environ) -> Path:
-    """``$XDG_DATA_HOME/detent``."""
+    """Returns the default data folder, ``$XDG_DATA_HOME/detent``."""
     base = environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     return Path(base) / "detent"
 
 
 def file_system(folder: Path, mounts: str | None = None) -> str:
-    """The type of the file system that ``folder`` is on, from the kernel's own list."""
+    """Returns the file-system type of ``folder`` from the kernel's mount table."""
     text = mounts if mounts is not None else Path("/proc/self/mounts").read_text()
     best, kind = "", ""
     for line in text.splitlines():
@@ -58,17 +58,17 @@ def check_file_system(folder: Path, mounts: str | None = None) -> None:
 
 
 def make_private(folder: Path) -> Path:
-    """Makes the folder and ``logs`` in it for their owner alone, also where they are there already; the latter."""
+    """Creates the folder and its ``logs`` with mode 0700, or changes their mode. Returns ``logs``."""
     logs = folder / "logs"
     for each in (folder, logs):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(PermissionError):  # another owner's; the master warns of it
+        with contextlib.suppress(PermissionError):  # owned by another user; the master warns about it
             each.chmod(0o700)
     return logs
 
 
 def open_log(path: Path) -> IO[bytes]:
-    """Opens a log to be added to; only its owner may read it."""
+    """Opens a log for appending; only its owner may read it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with contextlib.suppress(PermissionError):
         os.fchmod(descriptor, 0o600)
@@ -77,7 +77,7 @@ def open_log(path: Path) -> IO[bytes]:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keeps everybody else out of the folder. Raises InUse that names the pid of the one who is in."""
+    """Locks the folder. Raises InUse, which names the pid of the other supervisor."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         lock = PidLock(folder / LOCK)
@@ -92,5 +92,5 @@ def in_use(folder: Path, pid: int | None) -> InUse:
 
 
 def holder(folder: Path) -> int | None:
-    """The pid of the supervisor that holds the folder; None where nobody does."""
+    """Returns the pid of the supervisor that holds the lock, or None."""
     return pid_lock.holder(folder / LOCK)

@@ -18,7 +18,8 @@ def drain(
     hurried: Callable[[], bool],
     pause: Callable[[float], None],
 ) -> bool:
-    """True where every trial left by itself. ``hurried`` says whether a second signal came."""
+    """Preempts the running trials. Returns True if all of them exited by themselves. ``hurried`` reports a second
+    signal."""
     deadline = time.monotonic() + grace
     said = ""
     try:
@@ -47,10 +48,8 @@ def drain(
 
 
 def end_tasks(folder: Path) -> tuple[int, list[str]]:
-    """Ends what still runs of the tasks of the data folder ``folder``, without master and agent.
-
-    Returns the exit code and the container ids of the tasks that could not be ended.
-    """
+    """Ends the remaining tasks of the data folder ``folder``, without master and agent. Returns the exit code and the
+    container ids of the tasks that could not be ended."""
     agent = folder / "agent"
     runs = agent / "runs"
     if not runs.is_dir() or not any(runs.iterdir()):
@@ -64,6 +63,6 @@ def end_tasks(folder: Path) -> tuple[int, list[str]]:
 
 
 def live(session: Session) -> list[str]:
-    """Names of the trials that hold slots."""
+    """Returns names of the trials that hold slots."""
     answer: dict[str, Any] = session.get("/detent/drain", retry=ONCE, timeout=5)
     return [str(name) for name in answer["live"]]

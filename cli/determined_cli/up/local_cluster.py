@@ -1,4 +1,4 @@
-"""``det up`` and ``det down``: the whole product on one machine, as children of one small supervisor."""
+"""``det up`` and ``det down``: a whole cluster on one machine, as children of one small supervisor."""
 
 import argparse
 import math
@@ -23,9 +23,9 @@ from determined_cli.up.supervisor import Child, python
 
 START_SECONDS = 60.0
 NOW_SECONDS = 45.0
-"""`det down --now` waits so long for `det up`."""
+"""How long `det down --now` waits for `det up`."""
 ROTATE_SECONDS = 1.0
-"""Between two looks at the size of the logs."""
+"""How often the sizes of the logs are checked."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -68,7 +68,7 @@ def run_down(args: argparse.Namespace) -> int:
 
 
 def _end_tasks(folder: Path, text: str) -> int:
-    """Ends the tasks that neither the master nor the agent has ended, and says ``text``, or which tasks still run."""
+    """Ends tasks that neither master nor agent has ended, then prints ``text``, or which tasks still run."""
     code, left = end_tasks(folder)
     if code == 0:
         say(text)
@@ -136,13 +136,13 @@ class LocalCluster:
             self._master.signal(signal.SIGTERM)
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
-        # The port stays what it was where a dead master is started again.
+        # A restarted master keeps its port.
         self._master.argv = [*self._master.argv[:-3], "--port", url.rsplit(":", 1)[1], "--announce"]
         self._login()
 
     def _say_upgrade(self, text: str) -> None:
         say(text)
-        if self._args.quiet_link:  # read by the `det up --detach` that waits for this one
+        if self._args.quiet_link:  # read by a waiting `det up --detach`
             print(text, flush=True)
 
     def _login(self) -> None:
@@ -191,7 +191,7 @@ class LocalCluster:
                 rotate(self._folder / "logs" / name)
 
     def _end(self) -> None:
-        # The folder's own token: passwords may have been changed since.
+        # The data folder's own token, since passwords may have changed.
         token = (self._folder / "operator-token").read_text().strip()
         session = Session(self.url, token=token, timeout=5, retry=ONCE)
         drain(session, self._args.grace, say, lambda: self._signals > 1, self._pause)
@@ -215,7 +215,7 @@ class LocalCluster:
 
 
 def _detached(args: argparse.Namespace, folder: Path) -> int:
-    """Starts the supervisor in a session of its own and stays until it is ready."""
+    """Starts the supervisor in a session of its own and waits until the cluster is ready."""
     pid = data_folder.holder(folder)
     if pid is not None:
         raise data_folder.in_use(folder, pid)
@@ -225,7 +225,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--slots", str(args.slots)]
     if args.task_python:
         argv += ["--task-python", args.task_python]
-    argv.append("--quiet-link")  # what it says is kept in a file, where a link does not belong
+    argv.append("--quiet-link")  # its output goes to a file, which must not contain a sign-in link
     log = folder / "logs" / "up.log"
     with data_folder.open_log(log) as errors:
         child = Child("supervisor", python("determined_cli", *argv), log, announced=True)

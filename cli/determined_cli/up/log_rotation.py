@@ -10,7 +10,7 @@ from pathlib import Path
 
 MAX_BYTES = 16 << 20
 KEPT = 3
-"""Older logs that are kept of each: ``master.log.1`` is the newest of them."""
+"""Number of rotated logs that are kept of each log: ``master.log.1`` is the newest."""
 _CHUNK = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""The small parent of a master and an agent: starts them, starts them again, and ends with them."""
+"""Supervisor of a master and an agent: starts and restarts them, and ends with them."""
 
 import ctypes
 import math
@@ -17,9 +17,9 @@ from determined_cli.up.data_folder import open_log
 MAX_BACKOFF_SECONDS = 10.0
 UPGRADING = "upgrading: "
 WELL_SECONDS = 2.0
-"""A child that announces nothing and lived this long has started well."""
+"""A child without an announcement counts as started after this time."""
 AGAIN_SECONDS = 0.1
-"""Before a child that had started well is started again, except for the first time within STEADY_SECONDS."""
+"""Delay before a child that had started well is restarted, except for the first time within STEADY_SECONDS."""
 STEADY_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
 
@@ -35,9 +35,9 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     was_ready: bool = False
-    """It announced itself since it was started last."""
+    """True if the child has announced itself since its last start."""
     failures: int = 0
-    """Starts in a row that ended before it was ready."""
+    """Number of consecutive starts that ended before the child was ready."""
     died_at: float = -math.inf
     retry_at: float = 0.0
     exits: list[int] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Child:
         return None
 
     def tend(self, say: Callable[[str], None]) -> bool:
-        """Starts the child again after its death. Returns True if it was just started."""
+        """Restarts the child after its death. Returns True if it was just started."""
         if self.is_running:
             return False
         now = time.monotonic()
@@ -114,10 +114,8 @@ class Child:
         return True
 
     def _delay(self, now: float) -> float:
-        """Returns the seconds before the next start.
-
-        A child that was well and was killed is needed at once. One that cannot start gets more and more time.
-        """
+        """Returns the seconds before the next start: none for a child that was ready and was killed, more after each
+        failed start."""
         if self.was_ready or (not self.announced and now - self.started_at >= WELL_SECONDS):
             self.failures = 0
             return 0.0 if now - self.died_at > STEADY_SECONDS else AGAIN_SECONDS
@@ -126,7 +124,7 @@ class Child:
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """Runs a module of ours by this Python, whatever lies in the current folder."""
+    """Returns the command that runs one of our modules with this Python, whatever the current folder contains."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
@@ -135,7 +133,7 @@ def _how(code: int) -> str:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Killed with the supervisor, even by -9: tasks run on, and the next start finds them."""
+    """The child dies with the supervisor, also on SIGKILL: tasks keep running, and the next start finds them."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def before_exec() -> None:

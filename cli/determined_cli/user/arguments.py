@@ -1,4 +1,4 @@
-"""``det user``: log in and out, manage users."""
+"""Command table of ``det user``."""
 
 from determined_cli.command import Command, argument, listing
 

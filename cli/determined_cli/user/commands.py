@@ -1,7 +1,7 @@
 """Commands of ``det user``."""
 
 import os
-from typing import Any
+from argparse import Namespace
 
 from determined.client import users
 from determined.errors import ApiError, BadRequest
@@ -9,8 +9,8 @@ from determined_cli import auth_store, connection, render
 from determined_cli.main import say
 
 
-def login(args: Any) -> None:
-    """Logs in; the password comes from ``DET_PASS`` or the terminal."""
+def login(args: Namespace) -> None:
+    """Signs in; the password comes from ``DET_PASS`` or the terminal."""
     url = connection.master_url(args.options)
     user = args.username or args.options.user or os.environ.get("DET_USER") or connection.GUEST
     password = os.environ.get("DET_PASS")
@@ -20,8 +20,8 @@ def login(args: Any) -> None:
     say(f"logged in to {url} as {user}")
 
 
-def logout(args: Any) -> None:
-    """Forgets the token even where the master is away or knows it no more."""
+def logout(args: Namespace) -> None:
+    """Signs out. The stored token is removed even if the master is unreachable or does not know it any more."""
     url = connection.master_url(args.options)
     store = auth_store.read()
     user = args.options.user or auth_store.active_user(store, url)
@@ -38,8 +38,8 @@ def logout(args: Any) -> None:
     say(f"logged out {user} from {url}")
 
 
-def whoami(args: Any) -> None:
-    """Asks the master, so that an expired login is noticed."""
+def whoami(args: Namespace) -> None:
+    """Prints the signed-in user. It asks the master, so an expired sign-in is noticed."""
     me = users.me(connection.connect(args.options))
     print(f"You are logged in as user '{me['username']}'")
 
@@ -53,22 +53,22 @@ COLUMNS = (
 )
 
 
-def list_users(args: Any) -> None:
-    """All users, by name."""
+def list_users(args: Namespace) -> None:
+    """Lists users by name."""
     found = users.list_all(connection.connect(args.options), inactive=args.all)
     render.show(args.format, COLUMNS, sorted(map(render.snake, found), key=lambda each: str(each["username"])))
 
 
-def create(args: Any) -> None:
-    """Creates a user who can log in."""
+def create(args: Namespace) -> None:
+    """Creates a user."""
     session = connection.connect(args.options)
     password = _new_password(args.username, args.password)
     users.create(session, args.username, connection.hashed(password), admin=args.admin)
     say(f"created user {args.username}")
 
 
-def change_password(args: Any) -> None:
-    """Changes one's own password, or as an admin another's; logs in again where it was one's own."""
+def change_password(args: Namespace) -> None:
+    """Changes the user's own password, or as an admin another user's; signs in again after a change of the own one."""
     session = connection.connect(args.options)
     me = users.me(session)
     target = users.by_name(session, args.target_user) if args.target_user else me
@@ -87,7 +87,7 @@ def _new_password(user: str, given: str | None) -> str:
         password = connection.ask_password(user, "New password for {}: ")
         if connection.ask_password(user, "Once more: ") != password:
             raise BadRequest("the two passwords differ")
-    # The master sees a hash alone, so that this rule can be kept only here.
+    # The master receives only a hash, so only the client can check this rule.
     if len(password) < 8 or password in (password.lower(), password.upper()) or not any(map(str.isdigit, password)):
         raise BadRequest("a password has 8 characters or more, among them an upper, a lower and a digit")
     return password

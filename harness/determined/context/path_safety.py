@@ -1,7 +1,6 @@
 """Checks that members of an archive stay below the target folder, and that there are not too many of them."""
 
 import tarfile
-from typing import Self
 
 from determined.errors import ContextError
 
@@ -29,7 +28,7 @@ class BoundedHeader(tarfile.TarInfo):
     """A header that is refused where it announces a long name of many bytes, which are read into memory at once."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "BoundedHeader":
         header = super().frombuf(buf, encoding, errors)
         if header.type in _LONG_HEADERS and header.size > _MAX_HEADER_BYTES:
             raise ContextError(f"the context has a header of {header.size:,} bytes")

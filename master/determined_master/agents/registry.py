@@ -1,4 +1,4 @@
-"""Live connections: which agent is connected now. In memory; rebuilt as agents come back."""
+"""Registry of connected agents. In memory; rebuilt as agents reconnect."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from starlette.websockets import WebSocket
 
 @dataclass
 class Link:
-    """One connection. A newer one of the same agent replaces it."""
+    """One connection. A newer connection of the same agent replaces it."""
 
     agent_id: str
     socket: WebSocket
@@ -22,13 +22,13 @@ class Registry:
     links: dict[str, Link] = field(default_factory=dict)
 
     def add(self, link: Link) -> Link | None:
-        """The link that it replaces, if any."""
+        """Registers a link and returns the link that it replaces, or None."""
         former = self.links.get(link.agent_id)
         self.links[link.agent_id] = link
         return former
 
     def remove(self, link: Link) -> bool:
-        """False where a newer link has taken its place already."""
+        """Removes a link. Returns False if a newer link has replaced it."""
         if self.links.get(link.agent_id) is not link:
             return False
         del self.links[link.agent_id]
@@ -36,5 +36,5 @@ class Registry:
 
     @property
     def master_seen_at(self) -> dict[str, str]:
-        """By agent."""
+        """Returns the addresses at which agents reach the master, by agent."""
         return {name: link.master_seen_at for name, link in self.links.items() if link.master_seen_at}

@@ -1,15 +1,18 @@
 """SQL for agents and their slots."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Literal
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
 from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession, WriteSession, notify
+
+Order = Literal["id", "registered_at"]
+"""The columns by which pages of agents can be sorted."""
 
 
 async def find(session: ReadSession, agent_id: str) -> AgentRow | None:
@@ -24,15 +27,37 @@ async def get(session: ReadSession, agent_id: str) -> AgentRow:
 
 
 async def present(session: ReadSession) -> Sequence[AgentRow]:
-    """Connected, or inside their reconnect window."""
+    """Returns the agents that are connected or within their reconnect window."""
     query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
     return (await session.scalars(query)).all()
 
 
-async def slots(session: ReadSession, agent_id: str | None = None) -> Sequence[AgentSlotRow]:
+async def count(session: ReadSession) -> int:
+    """Returns the number of agents that are connected or within their reconnect window."""
+    return (
+        await session.execute(select(func.count()).select_from(AgentRow).where(AgentRow.lost.is_(False)))
+    ).scalar_one()
+
+
+async def page(
+    session: ReadSession, *, by: Order = "id", descending: bool = False, offset: int = 0, limit: int | None = None
+) -> Sequence[AgentRow]:
+    """Returns one page of the agents that are connected or within their reconnect window."""
+    columns = (AgentRow.id,) if by == "id" else (AgentRow.registered_at, AgentRow.id)
+    order = [column.desc() for column in columns] if descending else columns
+    query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(*order)
+    return (await session.scalars(query.offset(offset).limit(limit))).all()
+
+
+async def slots(
+    session: ReadSession, agent_id: str | None = None, *, agent_ids: Collection[str] | None = None
+) -> Sequence[AgentSlotRow]:
+    """Returns the slots of one agent, of some, or of all."""
     query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
     if agent_id is not None:
         query = query.where(AgentSlotRow.agent_id == agent_id)
+    if agent_ids is not None:
+        query = query.where(AgentSlotRow.agent_id.in_(agent_ids))
     return (await session.scalars(query)).all()
 
 
@@ -49,17 +74,17 @@ async def save(session: WriteSession, row: AgentRow) -> None:
     notify(session, notifications.CLUSTER)
 
 
-async def change(session: WriteSession, agent_id: str, **values: Any) -> None:
+async def change(session: WriteSession, agent_id: str, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_all(session: WriteSession, **values: Any) -> None:
+async def change_all(session: WriteSession, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
     notify(session, notifications.CLUSTER)
 
 
-async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **values: Any) -> None:
+async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **values: object) -> None:
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )
@@ -67,7 +92,7 @@ async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **valu
 
 
 async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
-    """What the agent says it has now; a slot that stays keeps whether it is enabled."""
+    """Stores the slots that the agent reports. A known slot keeps its enabled flag."""
     known = {row.slot_id: row for row in await slots(session, agent_id)}
     gone = set(known) - {f.id for f in facts}
     if gone:

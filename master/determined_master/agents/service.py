@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 class Containers(Protocol):
-    """What runs on agents, as far as this folder knows it: allocations stand above. Told inside the caller's
-    session, so that no agent is lost while its containers are taken to run."""
+    """Callbacks about the containers of agents, implemented by the allocations layer. They use the caller's session, so
+    that an agent and its containers are lost in one transaction."""
 
     async def is_news(self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool: ...
 
@@ -32,7 +32,7 @@ class Containers(Protocol):
     async def lose(self, session: WriteSession, agent_id: str) -> None: ...
 
     async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
-        """Without a slot all that run on the agent. ``why`` is shown to the owners."""
+        """Kills the containers on the agent, or on one slot of it. ``why`` is shown to the owners."""
         ...
 
 
@@ -45,7 +45,7 @@ class Agents:
         self._items = Isolation("agents", logger)
 
     async def welcome(self, hello: Hello) -> None:
-        """Takes in a new link: who it is, what it has, what became of what it was given."""
+        """Registers an agent: stores its slots and applies the reported state of its containers."""
         async with self._database.write() as session:
             row = await repository.find(session, hello.agent_id)
             if row is None:
@@ -69,19 +69,19 @@ class Agents:
             await self._containers.on_report(session, agent_id, containers)
 
     async def disconnected(self, agent_id: str) -> None:
-        """Its reconnect window starts; nothing new is placed on it until it is back."""
+        """Starts the agent's reconnect window; nothing new is placed on it until it reconnects."""
         async with self._database.write() as session:
             await repository.change(session, agent_id, disconnected_at=self._clock.now())
             await self._record(session, agent_id, "disconnected", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 
     async def start_windows(self) -> None:
-        """At the master's own start: every agent's window is counted anew."""
+        """Restarts every agent's reconnect window when the master starts."""
         async with self._database.write() as session:
             await repository.change_all(session, disconnected_at=self._clock.now())
 
     async def sweep(self) -> float | None:
-        """Declares lost what is beyond its window; seconds until the next one may be."""
+        """Expires agents after their reconnect window. Returns the seconds until the next one may expire."""
         now = self._clock.now()
         soonest: float | None = None
         lost: list[str] = []

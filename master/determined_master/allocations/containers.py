@@ -1,4 +1,4 @@
-"""What follows for containers and their allocations when an agent registers, reports or is lost."""
+"""Applies registrations, reports and losses of agents to containers and allocations."""
 
 import logging
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Containers:
-    """The agents feature calls it for the containers of an agent. Every method uses the caller's session."""
+    """Implements the agents feature's callbacks. Every method uses the caller's session."""
 
     def __init__(self, clock: Clock, allocations: Allocations) -> None:
         self._clock = clock

@@ -28,7 +28,7 @@ async def desired_containers(
     for container, allocation in rows:
         if not allocation.state.is_live:
             continue
-        # Without a spec a container that runs goes on, and one that does not is not started.
+        # Without a spec a running container continues, and one that does not run is not started.
         desired = DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="running")
         with items.attempt("container", container.id):
             desired = _desired(container, allocation, secrets, cluster_id)

@@ -99,7 +99,7 @@ async def declare_ended(
     exit_: ContainerExit,
     reason: ExitReason,
 ) -> None:
-    """Ends a container that its agent does not know any more, or whose agent is lost."""
+    """Marks a container as ended that its agent does not know any more, or whose agent is lost."""
     values = {"exit": exit_.model_dump(mode="json"), "output_done": True}
     if not await repository.move_container(session, clock, container, ContainerState.TERMINATED, **values):
         return
@@ -124,14 +124,14 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
         return
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
-        # One failed container ends its peers.
+        # A failed container ends its peers.
         await allocations.kill(session, row, why="another container of the attempt has ended")
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
         await repository.move(session, clock, row, shown)
-    # Also where the allocation's own state stays: its containers wait for each other.
+    # Published also if the allocation's state is unchanged: its containers wait for each other.
     notify(session, notifications.allocation(row.id))
 
 

@@ -13,14 +13,14 @@ _FIRST_C10D, _C10D_WIDTH = 23_000, 5
 
 
 def choose(allocation_id: str, taken: Collection[int]) -> int:
-    """A block that no living allocation has. Another attempt begins to look elsewhere, so that a port which a stranger
-    holds does not fail a trial again and again."""
+    """Returns a block that no live allocation has. Each attempt starts at another block, so that a port in use by
+    another process does not fail a trial again and again."""
     first = zlib.crc32(allocation_id.encode()) % BLOCKS
     return next((b for n in range(BLOCKS) if (b := (first + n) % BLOCKS) not in taken), first)
 
 
 def ports_of(block: int) -> dict[str, int]:
-    """Port by the name of its environment variable.
+    """Returns the ports by the names of their environment variables.
 
     >>> ports_of(0)["C10D_PORT"]
     23000

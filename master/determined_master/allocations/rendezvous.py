@@ -7,15 +7,13 @@ from determined.states import ContainerState
 from determined_master.db.models import ContainerRow
 
 LATE_SECONDS = 60.0
-"""After so long the log names who is missing."""
+"""After this time the log names the missing containers."""
 
 
 def addresses(containers: Sequence[ContainerRow], master_seen_at: Mapping[str, str]) -> list[str]:
-    """In rank order, each as all others can reach it.
-
-    A container on the master's own machine mostly knows itself as 127.0.0.1, which means somebody else to its peers;
-    ``master_seen_at`` (agent id → the address at which that agent reaches the master) has what they can use.
-    """
+    """Returns the addresses in rank order, each reachable by all peers. A container on the master's own machine mostly
+    knows itself as 127.0.0.1, which its peers cannot use; ``master_seen_at`` (agent id → the address at which that
+    agent reaches the master) replaces it."""
     own = [container.address for container in containers]
     seen = next(
         (master_seen_at[c.agent_id] for c in containers if not _is_loopback(master_seen_at.get(c.agent_id, "::1"))),
@@ -27,7 +25,7 @@ def addresses(containers: Sequence[ContainerRow], master_seen_at: Mapping[str, s
 
 
 def missing(containers: Sequence[ContainerRow]) -> str:
-    """Who is not there yet, in words for the trial's log."""
+    """Returns the sentence about missing containers for the trial's log."""
     late = [c for c in containers if c.state is not ContainerState.RUNNING]
     names = ", ".join(f"container {c.rank} on agent {c.agent_id} ({c.state.value.lower()})" for c in late)
     return f"{len(containers) - len(late)} of {len(containers)} containers are here; still waits for {names}"

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Table, and_, bindparam, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -12,7 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import to_micros
+from determined_master.db.base import table_of, to_micros
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
@@ -26,7 +26,7 @@ CONTAINERS = StateMachine(
     ContainerRow,
     ContainerRow.id,
     CONTAINER_ALLOWED,
-    is_recorded=False,  # the allocation's events tell what happens
+    is_recorded=False,  # the allocation's events record this
 )
 
 
@@ -43,7 +43,7 @@ class Pending(NamedTuple):
     waiting: str
 
 
-_ROWS = cast(Table, AllocationRow.__table__)
+_ROWS = table_of(AllocationRow)
 _SET_WAITING = (
     update(_ROWS)
     .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
@@ -75,7 +75,7 @@ async def move(
     row: AllocationRow,
     to: AllocationState,
     event: Event | None = None,
-    **values: Any,
+    **values: object,
 ) -> bool:
     """Changes the state of an allocation, see ``StateMachine.move``."""
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
@@ -84,8 +84,8 @@ async def move(
     return True
 
 
-async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: Any) -> None:
-    """Ends those that still wait for slots, see ``StateMachine.move_many``."""
+async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: object) -> None:
+    """Ends pending allocations, see ``StateMachine.move_many``."""
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
     )
@@ -93,7 +93,7 @@ async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], e
 
 
 async def move_container(
-    session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: Any
+    session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: object
 ) -> bool:
     """Changes the state of a container, see ``StateMachine.move``."""
     return await CONTAINERS.move(session, clock, row, to, **values)
@@ -135,7 +135,7 @@ async def live(session: ReadSession) -> Sequence[AllocationRow]:
 
 
 async def pending(session: ReadSession) -> list[Pending]:
-    """Returns the allocations that wait for slots."""
+    """Returns the pending allocations."""
     query = select(
         AllocationRow.id,
         AllocationRow.task_id,
@@ -150,7 +150,7 @@ async def pending(session: ReadSession) -> list[Pending]:
 
 
 async def set_waiting(session: WriteSession, texts: Mapping[Pending, str]) -> None:
-    """Stores why allocations wait, in one statement; those that wait no longer stay as they are."""
+    """Stores why allocations wait, in one statement. Allocations that are no longer pending are unchanged."""
     if not texts:
         return
     rows = [{"of_id": each.id, "text": text} for each, text in texts.items()]
@@ -169,7 +169,7 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
 
 
 async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
-    """Ended, and nobody has drawn the consequences yet; oldest first."""
+    """Returns the ended allocations that are not settled, oldest first."""
     query = (
         select(AllocationRow)
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False))
@@ -197,7 +197,7 @@ async def find_container(session: ReadSession, container_id: str) -> ContainerRo
 
 
 async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
-    """Containers that have not ended, each with its allocation."""
+    """Returns the containers that have not ended, each with its allocation."""
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
@@ -207,8 +207,24 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
+async def live_on_agents(
+    session: ReadSession, agent_ids: Collection[str]
+) -> dict[str, list[tuple[ContainerRow, AllocationRow]]]:
+    """Returns the containers that have not ended, each with its allocation, by agent."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.state != ContainerState.TERMINATED)
+        .order_by(ContainerRow.id)
+    )
+    found: dict[str, list[tuple[ContainerRow, AllocationRow]]] = {}
+    for container, allocation in (await session.execute(query)).all():
+        found.setdefault(container.agent_id, []).append((container, allocation))
+    return found
+
+
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
-    """Returns the agent of each living container that holds no slot; an agent with several is named several times."""
+    """Returns the agent of each live container without slots; an agent with several is repeated."""
     query = select(ContainerRow.agent_id).where(
         ContainerRow.state != ContainerState.TERMINATED, func.json_array_length(ContainerRow.slot_ids) == 0
     )
@@ -216,7 +232,7 @@ async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
 
 
 async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
-    """Adds the container and holds each of its slots. Raises IntegrityError where one is held already."""
+    """Adds the container and assigns its slots. Raises IntegrityError if one of them is taken."""
     session.add(container)
     session.add_all(
         SlotHoldRow(
@@ -245,14 +261,14 @@ async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, Contai
 
 
 async def live_without_spec(session: ReadSession, most: int | None = None) -> Sequence[AllocationRow]:
-    """In the order of the scheduler; what is told to containers is large, and left out."""
+    """Returns the live allocations in scheduling order, without their specs, which are large."""
     query = select(AllocationRow).where(AllocationRow.state.in_(LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
     return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
 class Held(NamedTuple):
-    """A slot that was held, by which task, and how its allocation ended."""
+    """One assignment of a slot: its task and how the allocation ended."""
 
     agent_id: str
     slot_id: int
@@ -263,7 +279,7 @@ class Held(NamedTuple):
 
 
 async def holds_between(session: ReadSession, start: datetime, end: datetime, most: int) -> list[Held]:
-    """Those that touch the time between, the newest ones first."""
+    """Returns the assignments that overlap the period, newest first."""
     newest = (
         select(SlotHoldRow)
         .where(_touches(start, end))
@@ -282,7 +298,7 @@ async def holds_between(session: ReadSession, start: datetime, end: datetime, mo
 
 
 async def held_spans(session: ReadSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
-    """From when to when something was held, in seconds from ``start``; there may be very many of them."""
+    """Yields start and end of each assignment in seconds from ``start``; there may be very many."""
     zero = to_micros(start)
     since = (type_coerce(SlotHoldRow.held_at, BigInteger) - zero) / 1e6
     until = (func.coalesce(type_coerce(SlotHoldRow.released_at, BigInteger), to_micros(now)) - zero) / 1e6
@@ -298,13 +314,13 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
 
 
 async def port_blocks(session: ReadSession) -> set[int]:
-    """Those of every allocation that lives."""
+    """Returns the port blocks of every live allocation."""
     query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
     return {block for block in (await session.scalars(query)) if block is not None}
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
-    """Frees every slot of it; returns the agents that held them."""
+    """Frees all slots of the allocation and returns the agents that held them."""
     query = (
         update(SlotHoldRow)
         .where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
@@ -314,8 +330,8 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
     return list((await session.scalars(query)).all())
 
 
-async def change(session: WriteSession, row: AllocationRow, **values: Any) -> None:
-    """Everything about an allocation but its state."""
+async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
+    """Updates columns of an allocation other than its state."""
     await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
     await session.refresh(row)
     if values.keys() != {"settled"}:
@@ -323,5 +339,5 @@ async def change(session: WriteSession, row: AllocationRow, **values: Any) -> No
 
 
 def _tell(session: WriteSession, row: AllocationRow) -> None:
-    """Whoever shows what a task is doing, and whoever shows the queue and the slots, looks again."""
+    """Notifies subscribers of the task's state, of the queue and of the slots."""
     notify(session, notifications.task(row.task_id), notifications.CLUSTER)

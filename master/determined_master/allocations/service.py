@@ -1,4 +1,4 @@
-"""Life cycle of allocations: request, place, preempt, kill, end. It knows no trial."""
+"""Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from determined_master.scheduling.plan import Placement, Refusal
 
 @dataclass(frozen=True)
 class SlotRequest:
-    """What one attempt of a task needs. ``spec`` is what its containers are given, see ``AllocationRow``."""
+    """Request for one attempt of a task. ``spec`` is the container spec, see ``AllocationRow``."""
 
     task_id: str
     run_id: int
@@ -40,15 +40,15 @@ class SlotRequest:
 
 
 class Allocations:
-    """Every method works inside the caller's session; slots are freed in the transaction that ends the allocation."""
+    """Every method uses the caller's session; slots are freed in the transaction that ends the allocation."""
 
     def __init__(self, clock: Clock, forget: Callable[[str], None]) -> None:
-        """``forget`` is called with the id of each allocation that has ended: its token means nothing from then on."""
+        """``forget`` is called with the id of each ended allocation: its token becomes invalid."""
         self._clock = clock
         self._forget = forget
 
     async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
-        """Adds a pending allocation for each request, in a few statements however many they are."""
+        """Adds a pending allocation for each request, in a constant number of statements per batch."""
         rows = [self._pending(each) for each in requests]
         await repository.add_many(session, rows)
         payloads = {row.id: {"slots": row.slots, "pool": row.pool} for row in rows}
@@ -67,7 +67,8 @@ class Allocations:
         )
 
     async def end_pending(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
-        """Ends those that still wait for slots, in a few statements. They count as settled: they never ran."""
+        """Ends pending allocations, in a constant number of statements per batch. They count as settled: they never
+        ran."""
         payload = {"reason": ExitReason.KILLED.value, "code": None, "message": why}
         ended = Event(kind="ended", payload=payload)
         values = {"exit_reason": ExitReason.KILLED, "message": why, "waiting": "", "settled": True}
@@ -78,7 +79,7 @@ class Allocations:
         notify(session, notifications.TRIALS, notifications.SCHEDULE)
 
     async def place(self, session: WriteSession, placement: Placement) -> None:
-        """Raises Conflict where it is no longer pending; IntegrityError where a slot was given meanwhile."""
+        """Assigns slots. Raises Conflict if it is not pending, IntegrityError if a slot was assigned meanwhile."""
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
         block = ports.choose(row.id, await repository.port_blocks(session))
@@ -106,7 +107,7 @@ class Allocations:
         await self.end(session, row, ExitReason.IMPOSSIBLE, message=refusal.reason)
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
-        """Its rendezvous is done: from now on it is preempted gracefully."""
+        """Marks it as ready: from now on it is preempted gracefully."""
         if row.ready_at is None:
             await repository.change(session, row, ready_at=self._clock.now())
             await self._record(session, row, "ready")
@@ -129,7 +130,7 @@ class Allocations:
         return False
 
     async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
-        """Ends it without a checkpoint. ``why`` is shown to the owner."""
+        """Kills it: it ends without a checkpoint. ``why`` is shown to the owner."""
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED, message=why)
         elif row.state.is_live and row.kill_requested_at is None:
@@ -152,7 +153,7 @@ class Allocations:
         code: int | None = None,
         message: str = "",
     ) -> None:
-        """Ended, slots free, in one transaction; whoever asked for it hears by a hint."""
+        """Ends it and frees its slots in one transaction, and notifies the loop of its owner."""
         now = self._clock.now()
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(

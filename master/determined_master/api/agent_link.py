@@ -50,7 +50,7 @@ async def serve(socket: WebSocket) -> None:
         await _talk(socket, services, link)
     finally:
         if services.registry.remove(link) and not services.notifications.closing:
-            with contextlib.suppress(StorageUnavailable):  # its reconnect window starts with the next loss
+            with contextlib.suppress(StorageUnavailable):  # the next disconnect starts its reconnect window
                 await services.agents.disconnected(hello.agent_id)
 
 
@@ -71,7 +71,7 @@ async def _hello(socket: WebSocket, services: Services) -> Hello | None:
             socket, f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)", final=True
         )
         return None
-    # Another cluster's epochs mean nothing here: a fresh database beside an old agent folder starts at 1 again.
+    # Epochs of another cluster do not apply: a new database next to an old agent folder starts at 1 again.
     if message.cluster_id in ("", services.cluster_id) and message.master_epoch > services.epoch:
         await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
         return None
@@ -100,7 +100,7 @@ async def _talk(socket: WebSocket, services: Services, link: Link) -> None:
 
 
 async def _receive_reports(socket: WebSocket, services: Services, link: Link) -> None:
-    """A link that is silent for three heartbeats is as good as down."""
+    """Closes a link that has been silent for three heartbeats."""
     while True:
         async with asyncio.timeout(3 * services.settings.heartbeat_seconds):
             text = await socket.receive_text()
@@ -110,7 +110,7 @@ async def _receive_reports(socket: WebSocket, services: Services, link: Link) ->
             logger.warning("agent %s sent a message that is not understood", link.agent_id)
             continue
         if isinstance(message, ReportedState):
-            # The agent repeats its whole state with every heartbeat, so a report that was not stored comes again.
+            # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
             with contextlib.suppress(StorageUnavailable):
                 await services.agents.on_report(link.agent_id, message.containers)
 
@@ -126,9 +126,9 @@ async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> Non
             if body != link.last_wish or link.sequence == 0:
                 link.sequence += 1
                 link.last_wish = body
-                wish = DesiredState(master_epoch=services.epoch, sequence=link.sequence, containers=containers)
+                desired = DesiredState(master_epoch=services.epoch, sequence=link.sequence, containers=containers)
                 try:
-                    await socket.send_text(wish.model_dump_json())
+                    await socket.send_text(desired.model_dump_json())
                 except (RuntimeError, WebSocketDisconnect):
                     return
             await listener.wait(30.0)

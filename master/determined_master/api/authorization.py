@@ -1,4 +1,4 @@
-"""The rule of every route: who may call it. A route declares its rule by the dependency that it asks for."""
+"""Authorization rule of every route. A route declares its rule by its dependency."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -11,7 +11,7 @@ from determined_master.api import dependencies
 
 
 class Rule(Enum):
-    """Who may call a route. Rules about an object are checked in the transaction that changes it."""
+    """Rules: who may call a route. Rules about an object are checked in the transaction that changes it."""
 
     PUBLIC = "anybody, without a login"
     SIGNED_IN = "every user; a task, which reads as its owner does"

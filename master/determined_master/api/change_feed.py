@@ -1,4 +1,4 @@
-"""The change feed of the page: changes are debounced, numbered and kept for a while, so that a stream can resume."""
+"""Change feed of the page: changes are debounced, numbered and buffered, so that a stream can resume."""
 
 import asyncio
 import json
@@ -12,9 +12,9 @@ from determined_master import notifications
 from determined_master.trials.task_name import experiment_of
 
 SOON = 0.1
-"""Seconds between two batches, at least."""
+"""Minimum seconds between two batches."""
 FIGURES_SOON = 0.25
-"""The same where only figures and lines came: they never end while something trains, and a page redraws for each."""
+"""The same for batches with only metrics and log lines: they never end during training, and a page redraws for each."""
 FIGURES = frozenset({"metrics", "logs", "columns", "events"})
 MAX_BATCHES = 2000
 MAX_CHANGES = 20_000
@@ -23,11 +23,11 @@ _BY_TOPIC = {notifications.CLUSTER: "cluster", notifications.EVENTS: "events", n
 _BY_PREFIX = frozenset({"experiment", "metrics", "deleted", "logs"})
 
 Named = tuple[str, str]
-"""Kind and id."""
+"""Kind and id of a changed object."""
 
 
 def change_of(topic: str) -> Named | None:
-    """What a page is told of a hint; None where it is nothing to see."""
+    """Returns the change that a page is notified of for a topic, or None."""
     if topic in _BY_TOPIC:
         return _BY_TOPIC[topic], ""
     prefix, _, name = topic.partition(":")
@@ -45,18 +45,18 @@ class Batch:
 
     @cached_property
     def event(self) -> bytes:
-        """Made once for all streams."""
+        """Wakes all streams; shared by them."""
         changes = [{"kind": kind, "id": name} for kind, name in self.changes]
         return encoded(f"{self.epoch}-{self.number}", "change", json.dumps({"changes": changes}))
 
 
 def encoded(name: str, kind: str, data: str) -> bytes:
-    """A server-sent event; ``data`` has no line breaks."""
+    """Formats a server-sent event; ``data`` contains no line breaks."""
     return f"id: {name}\nevent: {kind}\ndata: {data}\n\n".encode()
 
 
 class Debouncer:
-    """Changes that wait for the next batch, each once. Pure: told the time."""
+    """Debouncer: pending changes of the next batch, without duplicates. Pure: it takes the time as an argument."""
 
     def __init__(self) -> None:
         self._waiting: dict[Named, None] = {}
@@ -66,7 +66,7 @@ class Debouncer:
         self._waiting.update(dict.fromkeys(changes))
 
     def due(self) -> float | None:
-        """When the next batch is to go; None where nothing waits."""
+        """Returns when the next batch is due, or None if nothing is pending."""
         if not self._waiting:
             return None
         is_figures = all(kind in FIGURES for kind, _ in self._waiting)
@@ -78,7 +78,7 @@ class Debouncer:
 
 
 class ReplayBuffer:
-    """The newest batches, bounded."""
+    """Replay buffer: the newest batches, bounded."""
 
     def __init__(self) -> None:
         self._batches: deque[Batch] = deque()
@@ -93,7 +93,7 @@ class ReplayBuffer:
             self._changes -= len(self._batches.popleft().changes)
 
     def since(self, number: int) -> Sequence[Batch] | None:
-        """All after ``number``; None where some of them are gone, or it is none of ours."""
+        """Returns all batches after ``number``, or None if some of them are gone or the number is unknown."""
         missed = self.newest - number
         if missed < 0 or missed > len(self._batches):
             return None
@@ -101,7 +101,7 @@ class ReplayBuffer:
 
 
 class ChangeFeed:
-    """Fed by every hint that is sent; wakes its streams by one of its own."""
+    """The change feed: it observes all published topics and wakes its streams."""
 
     def __init__(self, epoch: Callable[[], int], wake: Callable[[Collection[str]], None]) -> None:
         self._epoch = epoch
@@ -111,7 +111,7 @@ class ChangeFeed:
         self._timer_at = float("inf")
         self.ring = ReplayBuffer()
         self.logins = 0
-        """Counts when logins may have ended."""
+        """Incremented when sign-ins may have ended."""
 
     def on_topics(self, topics: Collection[str]) -> None:
         if notifications.SESSIONS in topics:
@@ -123,15 +123,15 @@ class ChangeFeed:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing waits to be told."""
+        """Returns True if no change is pending."""
         return self._timer is None
 
     def name_of(self, number: int) -> str:
-        """The id of an event: another master's, or an earlier one's, is never taken for it."""
+        """Returns the id of an event. It includes the master's id, so ids of another or earlier master do not match."""
         return f"{self._epoch()}-{number}"
 
     def place(self, event_id: str) -> tuple[int, bool]:
-        """The number after which a stream goes on, and whether it has missed nothing."""
+        """Returns the number after which a stream continues, and True if no event was missed."""
         epoch, _, number = event_id.partition("-")
         is_number = number.isdecimal() and len(number) < 16
         if is_number and epoch == str(self._epoch()) and self.ring.since(int(number)) is not None:

@@ -1,24 +1,63 @@
-"""Dependencies of endpoints: the services, database sessions, and who sends the request."""
+"""Dependencies of endpoints: services, database sessions, and the authenticated principal."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from determined.errors import Forbidden, Unauthenticated
+from determined_master.allocations.service import Allocations
 from determined_master.authentication import Authenticator, bearer
-from determined_master.db.session import ReadSession, WriteSession
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock
+from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.experiments.commands.create import Creator
+from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.logs.line_counts import LineCounts
+from determined_master.logs.matching import Matchers
+from determined_master.notifications import Notifications
+from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.services import Services
+from determined_master.settings import Settings
+from determined_master.storage_health import StorageHealth
+from determined_master.users.authorization import Authorization
+from determined_master.users.service import Users
+
+T = TypeVar("T")
 
 
 async def services_of(request: Request) -> Services:
-    """Asynchronous, as every dependency is: a synchronous one waits for a thread, and threads may all be taken."""
+    """Returns the services. Asynchronous like every dependency: a synchronous one needs a thread of a limited pool."""
     services: Services = request.app.state.services
     return services
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
+
+
+def _one_of(select: Callable[[Services], T]) -> Callable[..., Awaitable[T]]:
+    async def service(services: ServicesDep) -> T:
+        return select(services)
+
+    return service
+
+
+AllocationsDep = Annotated[Allocations, Depends(_one_of(lambda services: services.allocations))]
+AuthenticatorDep = Annotated[Authenticator, Depends(_one_of(lambda services: services.authenticator))]
+AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: services.authorization))]
+BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
+ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
+CreatorDep = Annotated[Creator, Depends(_one_of(lambda services: services.creator))]
+DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.database))]
+LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
+LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
+MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
+NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
+OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
+SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
+StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
+UsersDep = Annotated[Users, Depends(_one_of(lambda services: services.users))]
 
 
 async def read_session(services: ServicesDep) -> AsyncIterator[ReadSession]:
@@ -36,7 +75,7 @@ Write = Annotated[WriteSession, Depends(write_session, scope="function")]
 
 
 async def nobody() -> None:
-    """Declares that a route needs no login."""
+    """Declares that a route needs no sign-in."""
 
 
 async def current_principal(request: Request) -> Principal:
@@ -45,7 +84,7 @@ async def current_principal(request: Request) -> Principal:
 
 
 async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person. Raises Forbidden for a task's token."""
+    """Returns the signed-in user. Raises Forbidden for a task's token."""
     if principal.is_task:
         raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
     return principal
@@ -58,27 +97,27 @@ async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Pr
 
 
 async def owner(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    """A person who has to be an experiment's owner; the command checks that in its transaction."""
+    """Returns the user, who must own the experiment; the command checks that in its transaction."""
     return user
 
 
 async def self_or_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    """A person who changes themselves, or an admin; the command checks that."""
+    """Returns the user, who must be the changed user or an admin; the command checks that."""
     return user
 
 
 async def task_or_owner(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A task that writes to its own trial, or that trial's owner; ``services.check_trial`` and others check that."""
+    """Returns a task or the owner of its trial; ``services.check_trial`` and others check that."""
     return principal
 
 
 async def task_or_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A person, or a task that reads what is its own; the route checks that."""
+    """Returns a user, or a task that reads its own data; the route checks that."""
     return principal
 
 
 async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """A task that reports of itself. Raises Forbidden for a person."""
+    """Returns the task that sends a report. Raises Forbidden for a user."""
     if not principal.is_task:
         raise Forbidden("this is reported by the trial's own task, with that task's token")
     return principal
@@ -90,8 +129,8 @@ async def agent(request: Request, services: ServicesDep) -> None:
 
 
 async def admin_or_operator(request: Request, services: ServicesDep) -> None:
-    """Raises unless an admin or the owner of the data folder asks: its supervisor must be able to end the cluster in
-    good order even after every password was changed."""
+    """Raises unless an admin or the owner of the data folder sends the request: its supervisor must be able to stop the
+    cluster gracefully even after every password was changed."""
     if not services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         await current_admin(await current_user(await current_principal(request)))
 
@@ -104,7 +143,7 @@ async def user_or_operator(request: Request, services: ServicesDep) -> Principal
 
 
 async def log_reader(user: Annotated[Principal, Depends(current_user)], services: ServicesDep) -> Principal:
-    """An admin; every user where the setting ``master_logs`` says so."""
+    """Returns an admin, or with the setting ``master_logs: users`` any user."""
     if services.settings.master_logs == "admin" and not user.admin:
         raise Forbidden("this needs an admin; the master's setting `master_logs: users` opens its log to every user")
     return user

@@ -1,4 +1,4 @@
-"""Converts errors to responses: one format and one handler for everything that can go wrong in a request."""
+"""Converts errors to responses: one format and one handler for every error of a request."""
 
 import json
 from typing import Any
@@ -49,13 +49,13 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 def response_of(error: ApiError) -> Response:
     content = json.dumps(error_body(error), ensure_ascii=False, separators=(",", ":"))
-    # A message may quote what a request sent, and that need not be text.
+    # A message may quote the request, which may contain characters that cannot be encoded.
     headers = {"Retry-After": str(error.RETRY_SECONDS)} if isinstance(error, StorageUnavailable) else None
     return Response(content.encode("utf-8", "replace"), error.status, headers, media_type="application/json")
 
 
 def translate(error: Exception) -> ApiError:
-    """Never shows what is inside: an unforeseen error is logged whole and answered in one sentence."""
+    """Logs an unexpected error with its traceback and answers with a sentence that reveals no internals."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, RequestValidationError):
@@ -75,6 +75,6 @@ def install(app: FastAPI) -> None:
             request.app.state.services.storage.note_failure(str(error))
         return response_of(translate(error))
 
-    # OSError has a line of its own: after the handler of Exception the server logs a traceback.
+    # OSError is registered separately: after the handler of Exception the server logs a traceback.
     for kind in (ApiError, RequestValidationError, HTTPException, OSError, Exception):
         app.add_exception_handler(kind, handle)

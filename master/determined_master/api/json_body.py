@@ -1,4 +1,4 @@
-"""Parses JSON bodies: what is no JSON, nests too deep or holds a lone surrogate is refused with 400."""
+"""Parses JSON bodies. Answers 400 for invalid JSON, deep nesting and lone surrogates."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from starlette.exceptions import HTTPException
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def parse_json(data: bytes) -> Any:
-    """Raises HTTPException, the one error that FastAPI passes on from the parsing of a body."""
+def parse_json(data: bytes) -> object:
+    """Parses JSON. Raises HTTPException, the only error that FastAPI passes on from the parsing of a body."""
     try:
         value = json.loads(data)
-        # A pair of surrogates was made one character above; what is left of them is no text and cannot be stored.
+        # Surrogate pairs have been joined; remaining surrogates are not text and cannot be stored.
         if _SURROGATE_ESCAPE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -29,14 +29,14 @@ def parse_json(data: bytes) -> Any:
 
 
 class JsonRequest(Request):
-    async def json(self) -> Any:
+    async def json(self) -> object:
         if not hasattr(self, "_json"):
             self._json = parse_json(await self.body())
         return self._json
 
 
 class JsonRoute(APIRoute):
-    """The class of every route with a JSON body."""
+    """Route class for every route with a JSON body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()

@@ -1,4 +1,4 @@
-"""Streams of JSON lines: one object per line, a failure as a line of its own, never a blank line."""
+"""Streams of JSON lines: one object per line, an error as a line of its own, never a blank line."""
 
 import json
 from collections.abc import AsyncIterator
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 class Streamed(Wire, Generic[T]):
-    """One line of a stream, for the OpenAPI page."""
+    """One line of a stream, for the OpenAPI document."""
 
     result: T
 
 
 def json_lines(source: AsyncIterator[Any]) -> StreamingResponse:
-    """``source`` yields what goes under ``result``: dictionaries, or wire models."""
+    """Returns a stream. ``source`` yields the values of ``result``: dictionaries, or wire models."""
     return StreamingResponse(_encode(source), media_type="application/json")
 
 

@@ -10,7 +10,7 @@ MAX_LENGTH = 200
 
 
 def cleaned(text: str) -> str:
-    """``/a/b`` without a slash at the end; empty where it is the root or no such path.
+    """Returns the prefix as ``/a/b`` without a trailing slash; empty for the root and for invalid paths.
 
     >>> cleaned("/cluster/"), cleaned("//evil.example"), cleaned("/a/../b"), cleaned('/"><script>')
     ('/cluster', '', '', '')
@@ -20,13 +20,13 @@ def cleaned(text: str) -> str:
 
 
 def prefix_of(connection: HTTPConnection, base_path: str) -> str:
-    """What the nearest proxy says, else the setting."""
+    """Returns the prefix of the nearest proxy, else the setting."""
     said = connection.headers.get("x-forwarded-prefix", "")
     return cleaned(said.rpartition(",")[2]) or cleaned(base_path)
 
 
 def inside(path: str, base_path: str) -> str:
-    """The path as the master knows it, where a proxy hands it on with the prefix.
+    """Returns the path without the prefix that a proxy has passed on.
 
     >>> inside("/cluster/api/v1/me", "/cluster"), inside("/cluster", "/cluster"), inside("/clusters", "/cluster")
     ('/api/v1/me', '/', '/clusters')

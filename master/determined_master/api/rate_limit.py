@@ -15,7 +15,7 @@ MAX_ADDRESSES = 1000
 
 
 class RateLimit:
-    """Forgets the oldest address first where there are too many: memory is bounded, whoever knocks."""
+    """Counts failures. Drops the oldest address beyond the limit, which bounds memory."""
 
     def __init__(self) -> None:
         self._wrong: dict[str, deque[datetime]] = {}
@@ -31,7 +31,7 @@ class RateLimit:
             raise
 
     def check(self, address: str, now: datetime) -> None:
-        """Raises TooManyRequests."""
+        """Raises TooManyRequests if the address has to wait."""
         times = self._wrong.get(address, ())
         if sum(now - at < WINDOW for at in times) >= MAX_FAILURES:
             raise TooManyRequests(f"{MAX_FAILURES} wrong attempts from {address} in a minute; wait a minute")

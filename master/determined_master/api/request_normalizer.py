@@ -13,7 +13,7 @@ def camel(name: str) -> str:
 
 
 class RequestNormalizer:
-    """ASGI middleware. Of a body only its first bytes are waited for, to tell an empty one."""
+    """ASGI middleware. It waits only for the first bytes of a body, to recognize an empty one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

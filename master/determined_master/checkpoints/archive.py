@@ -82,7 +82,7 @@ class _Entry:
 
 
 def _entries(folder: int, prefix: str = "", depth: int = 0) -> Iterator[_Entry]:
-    """Yields what is in the folder, by name, each folder before what is in it."""
+    """Yields the entries of the folder by name, each folder before its content."""
     if depth > MAX_DEPTH:
         raise OSError(f"folders are nested too deeply to be archived: {prefix[:80]}…")
     for name in sorted(os.listdir(folder)):
@@ -99,7 +99,7 @@ def _entries(folder: int, prefix: str = "", depth: int = 0) -> Iterator[_Entry]:
                 os.close(number)
         else:
             with os.fdopen(number, "rb", buffering=0) as file:
-                # What it is when it is open counts: it may have been replaced since.
+                # The open file decides: the path may have been replaced since.
                 if stat.S_ISREG(facts.st_mode):
                     yield _Entry(prefix + name, facts, file)
 
@@ -115,7 +115,7 @@ def _content(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 class _Buffer:
-    """What the zip archiver wrote and the response has not taken yet. Cannot seek, as a stream cannot."""
+    """Buffer between the zip archiver and the response. It cannot seek, as a stream cannot."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -125,10 +125,10 @@ class _Buffer:
         return len(data)
 
     def flush(self) -> None:
-        """Does nothing: ``take`` takes what was written."""
+        """Does nothing: ``take`` removes written bytes."""
 
     def close(self) -> None:
-        """Does nothing: there is no file behind it."""
+        """Does nothing: there is no underlying file."""
 
     def take(self) -> bytes:
         data = b"".join(self._chunks)

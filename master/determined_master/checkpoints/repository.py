@@ -32,7 +32,7 @@ async def get(session: ReadSession, uuid: str) -> CheckpointRow:
 
 
 async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow | None:
-    """The one that the next attempt starts from: most steps, newest among equals."""
+    """Returns the checkpoint that the next attempt starts from: most steps, newest among equals."""
     query = (
         select(CheckpointRow)
         .where(CheckpointRow.task_id == task_id, CheckpointRow.state == CheckpointState.COMPLETED)
@@ -43,7 +43,7 @@ async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow 
 
 
 async def tasks_with_completed(session: ReadSession, task_ids: Collection[str]) -> Sequence[str]:
-    """Returns those of the tasks that have a completed checkpoint."""
+    """Returns the tasks that have a completed checkpoint."""
     query = select(CheckpointRow.task_id).where(
         CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == CheckpointState.COMPLETED
     )
@@ -77,7 +77,7 @@ SortKey = ColumnElement[Any] | InstrumentedAttribute[Any]
 
 @dataclass(frozen=True)
 class Listed:
-    """A checkpoint with the trial and the experiment that it is of."""
+    """A checkpoint with its trial and its experiment."""
 
     row: CheckpointRow
     trial: TrialRow
@@ -94,7 +94,7 @@ async def page(
     before: tuple[datetime, str] | None,
     most: int,
 ) -> Sequence[Listed]:
-    """Newest first."""
+    """Returns checkpoints, newest first."""
     query = (
         select(CheckpointRow, TrialRow, ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric)
         .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
@@ -114,14 +114,12 @@ async def page(
 
 @dataclass(frozen=True)
 class Order:
-    """How a list of checkpoints is sorted: by a wire name of a column, or by a metric of the validation at its step.
-
-    Raises NotImplementedYet for a column that is not offered.
-    """
+    """Sort order of checkpoints: by a wire name of a column, or by a metric of the validation at its step. Raises
+    NotImplementedYet for an unsupported column."""
 
     column: str = ""
     metric: str = ""
-    """The searcher's metric if empty and the column asks for it."""
+    """Metric name; empty means the searcher's metric if the column needs one."""
     larger_is_better: bool = False
     is_descending: bool = False
 
@@ -152,7 +150,7 @@ async def sorted_page(
     offset: int,
     limit: int | None,
 ) -> Sequence[tuple[CheckpointRow, TrialRow]]:
-    """Returns one page of checkpoints with their trials. Those without the metric that is sorted by come last."""
+    """Returns one page of checkpoints with their trials. Those without the sort metric come last."""
     keys: list[SortKey] = [CheckpointRow.steps_completed, CheckpointRow.report_time, CheckpointRow.uuid]
     missing: list[ColumnElement[bool]] = []
     if order.metric or order.column == "SORT_BY_SEARCHER_METRIC":
@@ -185,7 +183,7 @@ def _in_states(states: Collection[CheckpointState]) -> list[ColumnElement[bool]]
 
 
 def _metric_value(order: Order) -> ColumnElement[Any]:
-    """A number of the validation at the checkpoint's step; NULL without one."""
+    """Returns a number of the validation at the checkpoint's step; NULL without one."""
     if order.metric:
         member = func.json_each(MetricRow.metrics).table_valued("key", "value", "type")
         is_number = member.c.type.in_(["integer", "real", "true", "false"])
@@ -207,7 +205,7 @@ def _metric_value(order: Order) -> ColumnElement[Any]:
     )
 
 
-async def add(session: WriteSession, **values: Any) -> CheckpointRow:
+async def add(session: WriteSession, **values: object) -> CheckpointRow:
     row = CheckpointRow(**values)
     session.add(row)
     await session.flush()
@@ -215,7 +213,7 @@ async def add(session: WriteSession, **values: Any) -> CheckpointRow:
     return row
 
 
-async def change(session: WriteSession, row: CheckpointRow, **values: Any) -> None:
+async def change(session: WriteSession, row: CheckpointRow, **values: object) -> None:
     await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == row.uuid).values(**values))
     notify(session, notifications.task(row.task_id))
 
@@ -230,7 +228,7 @@ async def drop(session: WriteSession, uuids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 
 
-async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: Any) -> bool:
+async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: CheckpointState, **values: object) -> bool:
     """Changes the state of a checkpoint, see ``StateMachine.move``."""
     if not await MACHINE.move(session, clock, row, to, **values):
         return False
@@ -239,7 +237,7 @@ async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: Chec
 
 
 async def set_resources(session: WriteSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
-    """Stores which files are left. Fewer files than before make the checkpoint partially deleted, none deleted."""
+    """Stores the remaining files. Fewer files than before make the checkpoint partially deleted, none deleted."""
     values = {"resources": resources, "size": sum(resources.values())}
     to = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
     if resources == row.resources or not await move(session, clock, row, to, **values):

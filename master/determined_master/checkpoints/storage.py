@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -22,6 +22,7 @@ from determined.storage.base import HASHES_FILE, METADATA_FILE, checkpoint_folde
 from determined_master.settings import Settings
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 CONCURRENCY = 16
 DOOMED_SUFFIX = ".deleted"
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -42,10 +43,8 @@ def allowed_roots(settings: Settings) -> tuple[Path, ...]:
 
 
 def folder_of(storage: Mapping[str, Any], uuid: str) -> Path:
-    """Returns the path that a ``checkpoint_storage`` section gives to a checkpoint. Looks at no file.
-
-    Raises OutOfReach for storage that is not a file system and for an id that is not a UUID.
-    """
+    """Returns the path that a ``checkpoint_storage`` section gives to a checkpoint, without accessing any file. Raises
+    OutOfReach for storage that is not a file system and for an id that is not a UUID."""
     try:
         return checkpoint_folder(_storage_folder(storage), uuid)
     except StorageError as error:
@@ -93,8 +92,9 @@ def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str 
     return None
 
 
-async def in_thread(work: Callable[..., R], *arguments: Any) -> R:
-    """Runs blocking work on checkpoint storage in a thread. Storage that hangs takes no thread from anything else."""
+async def in_thread(work: Callable[[*Ts], R], *arguments: *Ts) -> R:
+    """Runs blocking work on checkpoint storage in a thread of its own limit, so that hanging storage blocks nothing
+    else."""
     limiter = _limiter.get(None)
     if limiter is None:
         limiter = CapacityLimiter(CONCURRENCY)

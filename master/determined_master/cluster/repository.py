@@ -9,7 +9,7 @@ from determined_master.db.session import ReadSession, WriteSession
 
 
 async def raise_epoch(session: WriteSession) -> ClusterRow:
-    """Every start of a master counts; agents obey the newest."""
+    """Increments the epoch at every start of a master; agents obey the newest epoch."""
     row = (await session.execute(select(ClusterRow))).scalar_one_or_none()
     if row is None:
         row = ClusterRow(id=1, cluster_id=str(uuid.uuid4()), master_epoch=0)
@@ -21,5 +21,5 @@ async def raise_epoch(session: WriteSession) -> ClusterRow:
 
 
 async def ask(session: ReadSession) -> None:
-    """Raises where the database does not answer."""
+    """Raises if the database does not answer."""
     await session.execute(text("SELECT 1"))

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 
 def busy_seconds(spans: Iterable[tuple[float, float]], start: datetime, end: datetime, buckets: int) -> list[float]:
-    """Slot-seconds of each of ``buckets`` equal parts. ``spans``: from when to when a slot was held, in seconds from
-    ``start``. One pass: whole parts in between are counted by differences."""
+    """Returns the slot-seconds in each of ``buckets`` equal parts. ``spans``: start and end of each assignment in
+    seconds from ``start``. One pass: full parts are counted by differences."""
     total = (end - start).total_seconds()
     width = total / buckets
     found = [0.0] * buckets

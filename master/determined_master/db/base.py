@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, MetaData, String
+from sqlalchemy import BigInteger, Integer, MetaData, String, Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import JSON, TypeDecorator
@@ -18,11 +18,11 @@ NAMING = {
 }
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
-"""A 64-bit key that SQLite still counts up by itself."""
+"""A 64-bit key that SQLite still increments automatically."""
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware UTC datetime, kept as microseconds since the epoch: exact, ordered and the same on every engine."""
+    """An aware UTC datetime, stored as microseconds since the epoch: exact, ordered and equal on every engine."""
 
     impl = BigInteger
     cache_ok = True
@@ -34,8 +34,8 @@ class UtcTime(TypeDecorator[datetime]):
         return None if value is None else from_micros(value)
 
 
-class StateText(TypeDecorator[Any]):
-    """A str-enum kept as its value, so that the database reads as people speak; comes back as the enum."""
+class StateText(TypeDecorator[Enum]):
+    """A string enum, stored as its value and loaded as the enum."""
 
     impl = String
     cache_ok = True
@@ -44,10 +44,10 @@ class StateText(TypeDecorator[Any]):
         super().__init__(length)
         self.kind = kind
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Enum | str | None, dialect: Dialect) -> str | None:
         return None if value is None else str(self.kind(value).value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Enum | None:
         return None if value is None else self.kind(value)
 
 
@@ -57,7 +57,7 @@ def to_micros(value: datetime) -> int:
 
 
 def from_micros(value: int) -> datetime:
-    """Times that earlier versions stored beyond the bounds come back as the bound."""
+    """Converts microseconds. Times of earlier versions beyond the bounds become the bound."""
     value = min(_LATEST_MICROS, max(_EARLIEST_MICROS, value))
     return datetime.fromtimestamp(value // 1_000_000, UTC).replace(microsecond=value % 1_000_000)
 
@@ -65,7 +65,7 @@ def from_micros(value: int) -> datetime:
 MAX_INT64 = 2**63 - 1
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
-"""The bounds of stored times: each has a date in every time zone, and room for a difference."""
+"""Bounds of stored times: each has a date in every time zone, with room for differences."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 
@@ -73,3 +73,11 @@ _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, list[str]: JSON, list[int]: JSON, datetime: UtcTime}
+
+
+def table_of(model: type[Base]) -> Table:
+    """Returns the table of a model, for statements of SQLAlchemy Core."""
+    table = model.__table__
+    if not isinstance(table, Table):
+        raise TypeError(f"{model.__name__} is mapped to {table}, not to a table")
+    return table

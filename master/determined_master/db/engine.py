@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, ExceptionContext, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from determined_master.errors import StorageUnavailable
 
@@ -22,12 +23,12 @@ _PRAGMAS = (
 )
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
 OnUnwritable = Callable[[str, bool], None]
-"""Called when the database cannot write, in any thread: its own words, and True if it is for want of space."""
+"""Called when the database cannot write, in any thread: its message, and True if the disk is full."""
 
 _UNWRITABLE = frozenset(
     {
@@ -44,9 +45,9 @@ _UNWRITABLE = frozenset(
 _POSTGRES_DISK_FULL = "53100"
 
 _OPTIONS: dict[str, Any] = {"hide_parameters": True}
-"""An error's text names no values: they may be secrets, and such texts get into logs."""
+"""Error texts contain no parameters: they may be secrets, and error texts are logged."""
 _JSON: dict[str, Any] = {**_OPTIONS, "json_serializer": _to_json, "json_deserializer": msgspec.json.decode}
-"""JSON columns by msgspec: several times faster than the standard library's."""
+"""JSON columns use msgspec, which is several times faster than the standard library."""
 
 
 def sqlite_url(path: Path) -> str:
@@ -54,7 +55,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def make_read_engine(url: str) -> AsyncEngine:
-    """Sessions of this engine see one frozen view and cannot write."""
+    """Engine for reading: its sessions see one frozen view and cannot write."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, isolation_level="REPEATABLE READ", **_OPTIONS)
     engine = create_async_engine(url, pool_size=8, max_overflow=8, **_JSON)
@@ -63,7 +64,7 @@ def make_read_engine(url: str) -> AsyncEngine:
 
 
 def make_write_engine(url: str) -> AsyncEngine:
-    """SQLite has one writer, so this engine has one connection, and a transaction takes the lock at its begin."""
+    """Engine for writing. SQLite has one writer, so it has one connection, and a transaction locks at its begin."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, **_OPTIONS)
     engine = create_async_engine(url, pool_size=1, max_overflow=0, **_JSON)
@@ -72,7 +73,7 @@ def make_write_engine(url: str) -> AsyncEngine:
 
 
 def make_group_engine(url: str) -> Engine:
-    """The group-commit writer's own: synchronous, used by one thread."""
+    """Engine of the group-commit writer: synchronous, used by one thread."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return create_engine(parsed.set(drivername=parsed.get_backend_name()), **_OPTIONS)
@@ -84,10 +85,8 @@ def make_group_engine(url: str) -> Engine:
 
 
 def make_migration_engine(url: str) -> Engine:
-    """For Alembic: no pool, and a transaction that takes the write lock before it reads the revision.
-
-    Foreign keys stay off while tables are rebuilt: within a transaction SQLite cannot switch them.
-    """
+    """Engine for Alembic: no pool, and a transaction that takes the write lock before it reads the revision. Foreign
+    keys stay off while tables are rebuilt: within a transaction SQLite cannot switch them."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return create_engine(_sync(parsed), poolclass=NullPool, **_OPTIONS)
@@ -97,7 +96,7 @@ def make_migration_engine(url: str) -> Engine:
 
 
 def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
-    """Makes ``engine`` raise StorageUnavailable where the database cannot write."""
+    """Makes ``engine`` raise StorageUnavailable if the database cannot write."""
 
     @event.listens_for(engine, "handle_error", retval=True)
     def _convert(context: ExceptionContext) -> BaseException | None:
@@ -124,8 +123,8 @@ def _sync(url: URL) -> URL:
 
 def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _record: Any) -> None:
-        # Transactions are opened by the listener below and nowhere else.
+    def _connect(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        # Only the listener below begins transactions.
         connection.isolation_level = None
         cursor = connection.cursor()
         for pragma in pragmas + extra:

@@ -1,4 +1,4 @@
-"""Group commit: one transaction for all waiting requests, each answered after it."""
+"""Group commit: one transaction for all waiting requests, each answered after the commit."""
 
 import asyncio
 import logging
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from determined.errors import ApiError
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 
@@ -19,7 +20,13 @@ SIBLINGS = 4
 PATIENCE_SECONDS = 0.0002
 
 
-class Store(Protocol):
+Operation = TypeVar("Operation", contravariant=True)
+Answer = TypeVar("Answer", covariant=True)
+Sent = TypeVar("Sent")
+Given = TypeVar("Given")
+
+
+class Store(Protocol[Operation, Answer]):
     """Stores operations of one kind in bulk.
 
     ``apply`` runs in the writer's thread, inside a transaction that it must not end. It answers one result or one
@@ -28,22 +35,22 @@ class Store(Protocol):
     took part in was undone: what it remembers of it has to go.
     """
 
-    def apply(self, connection: Connection, operations: Sequence[Any]) -> Sequence[Any]: ...
+    def apply(self, connection: Connection, operations: Sequence[Operation]) -> Sequence[Answer | ApiError]: ...
 
     def rolled_back(self) -> None: ...
 
-    def topics(self, operations: Sequence[Any]) -> set[str]: ...
+    def topics(self, operations: Sequence[Operation]) -> set[str]: ...
 
 
 @dataclass(slots=True)
 class _Waiting:
-    store: Store
-    operation: Any
+    store: Store[Any, Any]
+    operation: object
     answer: "asyncio.Future[Any]"
 
 
 class GroupWriter:
-    """One per master. The queue is bounded: when it is full, requests wait, none is refused."""
+    """The writer of one master. The queue is bounded: when it is full, requests wait and none is refused."""
 
     def __init__(self, database: Database, *, most: int = 512) -> None:
         self._database = database
@@ -52,16 +59,16 @@ class GroupWriter:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
         self._connection = _KeptConnection(database.group_engine)
         self.groups = 0
-        """How many were committed; whose work can wait looks at it."""
+        """Number of committed groups, by which background work recognizes an idle writer."""
 
-    async def write(self, store: Store, operation: Any) -> Any:
-        """Answers after the commit. A caller that goes away cancels its wait, not its row."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    async def write(self, store: Store[Sent, Given], operation: Sent) -> Given:
+        """Returns the store's answer after the commit. Cancelling the caller cancels its wait, not its row."""
+        answer: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
         await self._queue.put(_Waiting(store, operation, answer))
         return await answer
 
     async def run(self) -> None:
-        """Until cancelled; what waits then is written first."""
+        """Writes groups until cancelled; waiting operations are written first."""
         last = 0
         try:
             while True:
@@ -76,8 +83,8 @@ class GroupWriter:
             self._thread.shutdown(wait=True)
 
     async def _take(self, last: int) -> list[_Waiting]:
-        """All that waits. Where the last group was large its senders are about to send again: a moment's patience makes
-        one group of what would be two, and a group costs more than its members. Who sends alone never waits."""
+        """Takes all waiting operations. After a large group its senders are about to send again: a short delay joins
+        what would be two groups, and a group costs more than its members. A single sender never waits."""
         group = [await self._queue.get()]
         if last >= SIBLINGS:
             await asyncio.sleep(PATIENCE_SECONDS)
@@ -86,7 +93,7 @@ class GroupWriter:
         return group
 
     async def _serve(self, group: list[_Waiting]) -> None:
-        """Commits a group. The writer outlives whatever is raised: all later reports wait for it."""
+        """Commits a group and survives every error: all later reports depend on the writer."""
         try:
             await self._commit(group)
         except Exception as error:
@@ -101,7 +108,7 @@ class GroupWriter:
             try:
                 results = await loop.run_in_executor(self._thread, self._transaction, group)
             except StorageUnavailable as error:
-                results = [error] * len(group)  # no report of the group is to blame
+                results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
                 if len(group) == 1:
                     results = [error]
@@ -121,17 +128,17 @@ class GroupWriter:
                 waiting.answer.set_result(result)
         self._database.notifications.publish(topics)
 
-    def _alone(self, one: _Waiting) -> Any:
+    def _alone(self, one: _Waiting) -> object:
         try:
             return self._transaction([one])[0]
         except Exception as error:
             return error
 
-    def _transaction(self, group: list[_Waiting]) -> list[Any]:
+    def _transaction(self, group: list[_Waiting]) -> list[object]:
         by_store: dict[int, list[int]] = {}
         for place, waiting in enumerate(group):
             by_store.setdefault(id(waiting.store), []).append(place)
-        results: list[Any] = [None] * len(group)
+        results: list[object] = [None] * len(group)
         stores = {id(w.store): w.store for w in group}
         try:
             with self._connection.begin() as connection:
@@ -147,8 +154,8 @@ class GroupWriter:
 
 
 class _KeptConnection:
-    """The writer thread's one connection, kept between groups: taking it from a pool costs as much as a small group.
-    A failed transaction closes it, so that the next one starts from a whole one."""
+    """The writer thread's connection, kept between groups: taking it from a pool costs as much as a small group. A
+    failed transaction closes it, so that the next one gets a new connection."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -172,5 +179,5 @@ class _KeptConnection:
             self._open = None
 
 
-def _failed(result: Any) -> bool:
+def _failed(result: object) -> TypeGuard[Exception]:
     return isinstance(result, Exception)

@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.engine import Connection
@@ -21,20 +22,23 @@ import determined_master
 from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 
 class MigrationFailed(Exception):
-    """The database could not be brought to the newest revision. The text is one line."""
+    """The database could not be upgraded to the newest revision. The text is one line."""
 
 
 def migrations_folder() -> Path:
-    """Inside the wheel ``_migrations`` lies in this package; in the checkout beside its roots."""
+    """Returns the migrations: ``_migrations`` of this package in a wheel, else the checkout's."""
     package = Path(determined_master.__file__).parent
     inside = package / "_migrations"
     return inside if inside.is_dir() else package.parents[1] / "migrations"
 
 
 def known_revisions() -> list[str]:
-    """Returns the revisions in their order: they are numbered files, ``0001_….py``."""
+    """Returns the revisions in order: they are numbered files, ``0001_….py``."""
     return sorted(path.name.split("_")[0] for path in (migrations_folder() / "versions").glob("[0-9]*_*.py"))
 
 
@@ -103,8 +107,8 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
     _command().downgrade(alembic_config(engine), revision)
 
 
-def alembic_config(engine: Engine) -> Any:
-    config = importlib.import_module("alembic.config").Config()
+def alembic_config(engine: Engine) -> "Config":
+    config: Config = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["engine"] = engine
     config.attributes["checked"] = _no_new_violations
@@ -113,7 +117,7 @@ def alembic_config(engine: Engine) -> Any:
 
 @contextmanager
 def _no_new_violations(connection: Connection) -> Iterator[None]:
-    """Raises MigrationFailed, before the commit, where an upgrade leaves rows without their parents."""
+    """Raises MigrationFailed, before the commit, if an upgrade leaves rows without parents."""
     if connection.dialect.name != "sqlite":
         yield
         return
@@ -124,12 +128,12 @@ def _no_new_violations(connection: Connection) -> Iterator[None]:
         raise MigrationFailed(f"rows would be left without their parents in {', '.join(tables)}")
 
 
-def _command() -> Any:
+def _command() -> ModuleType:
     return importlib.import_module("alembic.command")
 
 
 def _reason(error: Exception) -> str:
-    """One line: what failed, and in which migration."""
+    """Returns one line: the error, and the migration in which it happened."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     frames = traceback.extract_tb(error.__traceback__)
     versions = str(migrations_folder() / "versions")

@@ -28,11 +28,9 @@ class WriteSession(ReadSession):
 
 
 class Database:
-    """Engines and sessions of one master; made once, handed down.
-
-    ``write_lock`` is held by whoever writes, the group-commit writer included: SQLite has one writer, and waiting for a
-    lock in the process is fair and cheap where waiting for SQLite's is neither.
-    """
+    """Engines and sessions of one master; created once, passed down. Every writer holds ``write_lock``, the
+    group-commit writer included: SQLite has one writer, and waiting for a lock in the process is fair and cheap,
+    unlike waiting for SQLite's."""
 
     def __init__(
         self, url: str, notifications: Notifications, on_unwritable: OnUnwritable = lambda _text, _is_full: None
@@ -84,7 +82,7 @@ def after_commit(session: WriteSession, callback: Callable[[], None]) -> None:
 
 
 async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]) -> int:
-    """Deletes the rows whose ids ``ids`` selects; how many there were."""
+    """Deletes the rows whose ids ``ids`` selects and returns their number."""
     statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
     found = await session.execute(statement, execution_options={"synchronize_session": False})
     return len(found.all())

@@ -1,4 +1,4 @@
-"""The SQLite file of the master: inspected at start, backed up before an upgrade, checked before its commit.
+"""SQLite file of the master: inspected at start, backed up before an upgrade, checked before its commit.
 
 Everything about an upgrade that other databases do differently is here.
 """
@@ -34,7 +34,7 @@ def file_of(url: str) -> Path | None:
 
 
 def revision_of_file(path: Path) -> str | None:
-    """Returns the revision, or None for a database that is yet to be made. Raises DatabaseUnusable."""
+    """Returns the revision, or None for a database that does not exist yet. Raises DatabaseUnusable."""
     try:
         if not path.exists() or path.stat().st_size == 0:
             return None
@@ -158,7 +158,7 @@ def _copy(path: Path, target: Path) -> None:
         damage = source.execute("PRAGMA quick_check(1)").fetchone()[0]
         if damage != "ok":
             raise DatabaseUnusable(f"{path} is damaged ({' '.join(damage.split())}); {_advice(path)}")
-        copy.execute("PRAGMA synchronous=OFF")  # synced as a whole by the caller
+        copy.execute("PRAGMA synchronous=OFF")  # the caller syncs the file as a whole
         source.backup(copy)
 
 

@@ -16,7 +16,7 @@ SYSTEM = "system"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which events are wanted. Empty means all."""
+    """Filter of events. Empty fields do not restrict."""
 
     kind: str = ""
     actor: str = ""
@@ -34,7 +34,7 @@ async def record(
     target_id: object,
     payload: dict[str, Any] | None = None,
 ) -> None:
-    """In the same transaction as the change that it tells."""
+    """Records an event in the transaction of the change."""
     await session.execute(
         insert(EventRow).values(
             time=clock.now(),
@@ -57,7 +57,7 @@ async def record_many(
     target_type: str,
     payloads: Mapping[Any, Mapping[str, Any]],
 ) -> None:
-    """As :func:`record`, an event for each target id in ``payloads``, in one statement."""
+    """Like :func:`record`, one event for each target id in ``payloads``, in one statement."""
     if not payloads:
         return
     common = {"time": clock.now(), "actor": actor, "kind": kind, "target_type": target_type}
@@ -67,9 +67,9 @@ async def record_many(
 
 
 async def moves_of(session: ReadSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:
-    """Changes of state, oldest first."""
+    """Returns changes of state, oldest first."""
     query = select(EventRow).where(EventRow.target_type == target_type, EventRow.target_id.in_(target_ids), _IS_MOVE)
-    # Sorted here: asked to, the database would walk all events of this type in their order.
+    # Sorted in Python: with ORDER BY the database would scan all events of this type.
     return sorted((await session.scalars(query)).all(), key=lambda row: row.id)
 
 
@@ -79,11 +79,11 @@ async def last_move(session: ReadSession, target_type: str, target_id: object) -
 
 
 _IS_MOVE = func.coalesce(EventRow.kind, "") == "moved"
-"""Not by the index of kinds: a target has few events, while moves are a fifth of all."""
+"""Disables the index of kinds: a target has few events, while moves are a fifth of all."""
 
 
 async def page(session: ReadSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:
-    """Newest first, below the id ``before``."""
+    """Returns events below the id ``before``, newest first."""
     query = select(EventRow).order_by(EventRow.id.desc()).limit(most)
     for name in ("kind", "actor", "target_type", "target_id"):
         value = getattr(wanted, name)

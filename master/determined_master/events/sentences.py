@@ -45,7 +45,7 @@ def sentence(kind: str, actor: str, target_type: str, target_id: str, payload: P
 
 
 def attempt(allocation_id: str) -> str:
-    """``5.uuid.2`` as people say it."""
+    """Formats an allocation id such as ``5.uuid.2`` for a sentence."""
     task, _, run = allocation_id.rpartition(".")
     experiment = task.partition(".")[0]
     return f"attempt {run} of a trial of experiment {experiment}" if run and experiment else f"attempt {allocation_id}"

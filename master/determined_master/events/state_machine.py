@@ -18,14 +18,14 @@ from determined_master.transitions import S, Table, reverse
 
 R = TypeVar("R", bound=Base)
 _STATE = "state"
-"""The column of every such table."""
+"""Name of the state column in every such table."""
 MAX_BATCH = 5000
-"""Rows of one statement: SQLite takes 32,766 variables."""
+"""Rows per statement: SQLite takes 32,766 variables."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What is recorded with a change of state. Kind ``moved`` gets the two states added to its payload."""
+    """Event that is recorded with a change of state. The payload of kind ``moved`` gets the two states."""
 
     actor: str = events.SYSTEM
     kind: str = "moved"
@@ -46,7 +46,7 @@ class StateMachine(Generic[R, S]):
     allowed: Table[S]
     refusal: type[ApiError] = Conflict
     describe: Callable[[Any], Mapping[str, Any]] = lambda _row: {}
-    """More for the payload of a ``moved`` event, from the changed row, of which it reads ``described`` alone."""
+    """Returns additions to the payload of a ``moved`` event from the changed row; it may read only ``described``."""
     described: Sequence[InstrumentedAttribute[Any]] = ()
     is_recorded: bool = True
     """False for rows whose changes are recorded with another row's."""
@@ -64,7 +64,7 @@ class StateMachine(Generic[R, S]):
         to: S,
         event: Event | None = None,
         /,
-        **values: Any,
+        **values: object,
     ) -> bool:
         """Sets the state of ``row`` to ``to`` and other columns to ``values``, and refreshes it.
 
@@ -110,7 +110,7 @@ class StateMachine(Generic[R, S]):
         to: S,
         event: Event | None = None,
         /,
-        **values: Any,
+        **values: object,
     ) -> int:
         """Moves those of ``keys`` that are in state ``start``, in one statement and one for their events, by batch.
 

@@ -17,18 +17,18 @@ MAX_EXPERIMENTS = 10_000
 MAX_LABEL_LENGTH = 255
 
 Verb = Callable[[int, WriteSession | None], Awaitable[Any]]
-"""Gets the session to work in; None for a transaction of its own."""
+"""An action on one experiment in a given session, or with None in a transaction of its own."""
 Listed = Callable[[ReadSession], Awaitable[Sequence[int]]]
 
 
 class Result(NamedTuple):
     id: int
     error: str
-    """Empty where it went well."""
+    """Empty on success."""
 
 
 class Selected:
-    """The experiments that were named, in a project or (0) in any."""
+    """Experiments that are selected by id, of a project or (0) of any."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Selected:
         expected_count: int | None = None,
         listed: Listed | None = None,
     ) -> None:
-        """``listed`` returns the experiments that a filter lists, in the transaction that changes them."""
+        """``listed`` returns the experiments that a filter selects, in the transaction that changes them."""
         if listed is not None and ids:
             raise BadRequest("experimentIds and filters exclude each other")
         if len(ids) > MAX_EXPERIMENTS:
@@ -51,8 +51,9 @@ class Selected:
         self._listed = listed
 
     async def each(self, database: Database, verb: Verb) -> list[Result]:
-        """Raises SelectionChanged, with nothing done, where other than the expected number are there. What goes wrong
-        with one is said of that one; only where nothing could be done for the master's own fault that is raised."""
+        """Applies the action. Raises SelectionChanged, without any change, if the number of experiments is not the
+        expected one. An error is the result of its experiment; it is raised only if the master itself failed for all
+        of them."""
         if self._listed is not None:
             return await self._each_listed(database, verb, self._listed)
         there = await self._there(database)
@@ -80,7 +81,7 @@ class Selected:
         return results
 
     async def _each_listed(self, database: Database, verb: Verb, listed: Listed) -> list[Result]:
-        """Selects and changes in one transaction; what one experiment refuses is rolled back for that one."""
+        """Selects and changes in one transaction; the failed change of an experiment is rolled back alone."""
         results: list[Result] = []
         async with database.write() as session:
             if self._project_id:
@@ -115,7 +116,7 @@ class Selected:
 
 
 def project_of(path: int, body: int) -> int:
-    """Returns the project of path and body; 0, for which -1 is another word, means any. The body may leave it out."""
+    """Returns the project of path and body; 0 or -1 means any. The body may omit it."""
     path, body = max(0, path), max(0, body)
     if body and body != path:
         raise BadRequest(f"the path says project {path}, the body project {body}")

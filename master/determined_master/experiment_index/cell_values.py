@@ -13,7 +13,7 @@ from determined_master.metrics.summary import GROUP_KEYS
 
 MAX_TEXT_LENGTH = 1000
 MAX_NAMES = 10_000
-"""Of one experiment; a trial that invents a name for each step must not fill the database."""
+"""Limit for one experiment: a trial with a new name at each step must not fill the database."""
 _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
 _WORDS = {True: "true", False: "false"}
 _RANK: dict[Type, int] = {"boolean": 0, "number": 1, "text": 2}
@@ -23,7 +23,7 @@ Key = tuple[Kind, str]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """As ``column_values`` has it."""
+    """A value as in ``column_values``."""
 
     number: float | None = None
     text: str | None = None
@@ -39,14 +39,15 @@ class Value:
 
 
 def wider(first: Type, second: Type) -> Type:
-    """What both are."""
+    """Returns the type that fits both."""
     return max(first, second, key=_RANK.__getitem__)
 
 
 def of_experiment(
     config: Mapping[str, Any], hparams: Mapping[str, Any] | None, summary: Mapping[str, Any]
 ) -> dict[Key, Value]:
-    """``hparams``: of the trial whose values are shown; without one, the constants of the configuration."""
+    """Returns the indexed values. ``hparams``: of the trial whose values are shown; without one, the constants of the
+    configuration."""
     constants = _constants(config.get("hyperparameters") or {}) if hparams is None else hparams
     scalars = {key: value for key, value in config.items() if key != "hyperparameters"}
     found: dict[Key, Value] = {}
@@ -60,8 +61,8 @@ def of_experiment(
     return found
 
 
-def scalar(value: Any, *, lists: bool = False) -> Value | None:
-    """None for what a column cannot hold."""
+def scalar(value: object, *, lists: bool = False) -> Value | None:
+    """Returns None for what a column cannot hold."""
     if isinstance(value, bool):
         return Value(float(value), _WORDS[value])
     if isinstance(value, int | float):
@@ -74,7 +75,7 @@ def scalar(value: Any, *, lists: bool = False) -> Value | None:
 
 
 def cell(value: Value) -> float | str | bool | None:
-    """The value as a list shows it."""
+    """Returns the value as lists show it."""
     if value.number is None or value.text is None:
         return value.text if value.number is None else value.number
     return value.text == "true"
@@ -97,8 +98,8 @@ def _figure(value: float) -> Value:
     return Value(text="NaN") if math.isnan(figure) else Value(figure)
 
 
-def _finite(value: Any) -> float | None:
-    """Sums may overflow where no report did."""
+def _finite(value: object) -> float | None:
+    """Returns a finite number or None: sums may overflow although no report did."""
     figure = number(value)
     return figure if figure is not None and math.isfinite(figure) else None
 
@@ -122,7 +123,7 @@ def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _constants(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the search does not vary."""
+    """Returns the hyperparameters that the search does not vary."""
     found: dict[str, Any] = {}
     for name, value in hyperparameters.items():
         if not isinstance(value, dict):

@@ -15,7 +15,7 @@ STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
 async def page(
     session: ReadSession, query: str, kind: Kind | None, limit: int | None, project_id: int | None
 ) -> tuple[list[Listed], int]:
-    """The experiment's own first; of these every experiment has a value."""
+    """The experiment's own columns first; every experiment has a value of these."""
     project = project_of(project_id)
     own: list[Listed] = []
     if kind in (None, "experiment"):
@@ -32,7 +32,7 @@ async def page(
 
 
 async def every(session: ReadSession, project_id: int) -> list[tuple[Kind, str, Type]]:
-    """Kind, column and type of all that the older page knows: thousands, so they are no objects."""
+    """Returns kind, column and type of all columns of the older page: tuples, since there are thousands."""
     found: list[tuple[Kind, str, Type]] = []
     for own in OWN.values():
         found.append(("experiment", own.name, own.type))
@@ -52,12 +52,12 @@ def _typed(one: Listed) -> Listed:
 
 
 def _of_statistic(statistic: Statistic, last: Type) -> Type:
-    """Least, greatest and mean are numbers, whatever came last."""
+    """Returns the type of a column: minimum, maximum and mean are numbers, whatever the last value is."""
     return last if statistic == "last" else "number"
 
 
 async def words(session: ReadSession, column: str, query: str, limit: int, now: datetime) -> list[str]:
-    """None for a column that holds no words, or is not there."""
+    """Returns None for a column without words, or an unknown column."""
     if column == "archived":
         return [word for word in ("false", "true") if query.lower() in word]
     if column in OWN and OWN[column].type != "text":

@@ -1,5 +1,5 @@
-"""What a column's name means: one of the experiment's own, or a hyperparameter, a metric's statistic, a scalar of the
-configuration. Pure."""
+"""Parses names of columns: an experiment's own column, a hyperparameter, a metric's statistic, a configuration scalar.
+Pure."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -10,7 +10,7 @@ Statistic = Literal["last", "min", "max", "mean"]
 
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 MAX_NAME_LENGTH = 500
-"""Longer ones are not kept: no list can show them."""
+"""Longer names are not indexed: no list can show them."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ OWN: dict[str, Own] = {
 
 @dataclass(frozen=True)
 class Named:
-    """A column that stands for a row of ``column_names``; of a metric one of its statistics."""
+    """A column that is stored in ``column_names``; of a metric one of its statistics."""
 
     column: str
     kind: Kind
@@ -61,7 +61,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Listed:
-    """A column that some experiment has a value of, and how many have."""
+    """A column with values, and the number of experiments that have one."""
 
     column: str
     kind: Kind
@@ -70,7 +70,7 @@ class Listed:
 
 
 def readings(column: str) -> list[Named]:
-    """What ``column`` may stand for, likeliest first; a metric's group may be called ``hp`` too."""
+    """Returns the possible meanings of ``column``, most likely first; a metric's group may be called ``hp`` too."""
     found: list[Named] = []
     if column.startswith("hp."):
         found.append(Named(column, "hyperparameter", column))
@@ -84,5 +84,5 @@ def readings(column: str) -> list[Named]:
 
 
 def display_name(kind: Kind, column: str) -> str:
-    """As people say it: a hyperparameter without its prefix."""
+    """Returns the displayed name: a hyperparameter without its prefix."""
     return column.split(".", 1)[1] if kind == "hyperparameter" else column

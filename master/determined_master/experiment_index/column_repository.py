@@ -24,20 +24,20 @@ class Range(NamedTuple):
 
 
 async def named(session: ReadSession, names: Collection[str]) -> dict[tuple[str, str], int]:
-    """(Kind, name) → id, of those that any experiment ever had."""
+    """Returns (kind, name) → id of all names that any experiment ever had."""
     rows = (await session.execute(select(N.kind, N.name, N.id).where(N.name.in_(names)))).all()
     return {(row[0], row[1]): row[2] for row in rows}
 
 
 async def every_name(session: ReadSession, limit: int) -> Sequence[tuple[str, str]]:
-    """Kind and name; for telling which one was meant."""
+    """Returns kind and name of up to ``limit`` columns, to find out which one was meant."""
     return [(row[0], row[1]) for row in (await session.execute(select(N.kind, N.name).limit(limit))).all()]
 
 
 async def page(
     session: ReadSession, *, query: str, kinds: Collection[Kind], project_id: int, limit: int | None, offset: int = 0
 ) -> tuple[list[Listed], int]:
-    """Columns of the kinds whose name has ``query`` in it, by kind and name, and how many there are in all."""
+    """Returns the columns of the kinds whose name contains ``query``, by kind and name, and their total number."""
     suffix = values(column("kind", String), column("suffix", String), column("place", String), name="suffixes")
     suffixes = suffix.data(_SUFFIXES).cte("suffixes")
     counted = select(C.name_id, func.sum(C.count).label("count")).group_by(C.name_id)
@@ -59,14 +59,14 @@ async def page(
 
 
 async def every_stored(session: ReadSession, kinds: Collection[Kind], project_id: int) -> list[tuple[Kind, str, Type]]:
-    """Names without their statistics, of which a project has a value, by kind and name."""
+    """Returns the names, without statistics, of which a project has a value, by kind and name."""
     query = select(N.kind, N.name, N.type).join(C, C.name_id == N.id)
     query = query.where(C.project_id == project_id, C.count > 0, N.kind.in_(kinds)).order_by(N.kind, N.name)
     return [(cast(Kind, row[0]), row[1], cast(Type, row[2])) for row in await session.execute(query)]
 
 
 async def ranges(session: ReadSession, project_id: int) -> list[Range]:
-    """How far the last values of each numeric metric have reached."""
+    """Returns the range of the last values of each numeric metric."""
     query = (
         select(N.name, func.min(C.minimum), func.max(C.maximum))
         .join(C, C.name_id == N.id)

@@ -57,40 +57,35 @@ _MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric", "fai
 
 @dataclass(frozen=True)
 class Stored:
-    """A column that ``column_values`` holds."""
+    """A column that is stored in ``column_values``."""
 
     name_id: int
     statistic: Statistic
 
-    def figure(self, of: Any) -> ColumnElement[float | None]:
-        found: ColumnElement[float | None] = {
-            "last": of.number,
-            "min": of.minimum,
-            "max": of.maximum,
-            "mean": of.mean,
-        }[self.statistic]
-        return found
+    def figure(self, of: type[ColumnValueRow]) -> ColumnElement[float | None]:
+        columns = {"last": of.number, "min": of.minimum, "max": of.maximum, "mean": of.mean}
+        return columns[self.statistic].expression
 
     def figure_of(self, value: Value) -> float | None:
         return {"last": value.number, "min": value.minimum, "max": value.maximum, "mean": value.mean}[self.statistic]
 
 
 Known = Mapping[str, Stored | str]
-"""Column → where it is stored, or the word again for one of the experiment's own."""
+"""Column → where it is stored, or the name again for an experiment's own column."""
 
 
 def from_(columns: Collection[str]) -> FromClause:
-    """Experiments, with what the named columns need beside them."""
-    found: Any = E.__table__
+    """Returns experiments, joined with the tables that the columns need."""
+    found: FromClause = E.__table__
     if _OF_USER & set(columns):
         found = found.outerjoin(U, U.id == E.user_id)
     if _OF_SUMMARY & set(columns):
         found = found.outerjoin(S, S.experiment_id == E.id)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def shown_state() -> ColumnElement[str]:
-    """The displayed state in SQL: the same as ``display_state``, which a test compares it with."""
+    """Returns the displayed state in SQL: the same as ``display_state``, which a test compares."""
     active, paused = E.state == ExperimentState.ACTIVE, E.state == ExperimentState.PAUSED
     words = [
         (and_(active, E.id.in_(_with([state for state, shown in BY_ALLOCATION.items() if shown == word]))), word)
@@ -105,7 +100,7 @@ def shown_state() -> ColumnElement[str]:
 
 
 def own(column: str, now: datetime) -> ColumnElement[Any]:
-    """One of the experiment's own columns; null, or an empty text, where it has no value."""
+    """Returns an experiment's own column; null, or an empty text, if it has no value."""
     end, start = type_coerce(E.end_time, BigInteger), type_coerce(E.start_time, BigInteger)
     first_label = select(func.min(ExperimentLabelRow.label)).where(ExperimentLabelRow.experiment_id == E.id)
     found: dict[str, Any] = {
@@ -156,7 +151,8 @@ class Conditions:
         return and_(*found) if group.conjunction == "and" else or_(*found)
 
     def ordered(self, query: Select[Any], order: Collection[SortKey]) -> Select[Any]:
-        """What has no value comes last either way; then texts, after numbers; the newer experiment breaks ties."""
+        """Orders the query: numbers, then texts, then missing values in either direction; newer experiments first
+        among equals."""
         for by in order:
             stored = self._known[by.column]
             if isinstance(stored, str):
@@ -187,7 +183,7 @@ class Conditions:
         if isinstance(stored, str):
             found = self._own(stored, operator, field)
         else:
-            # No plain ``id IN``: SQLite would go through the list and read each long row.
+            # Not a plain ``id IN``: SQLite would read each long row of the list.
             found = (E.id + 0).in_(_having(stored, operator, field))
         return not_(found) if positive else found
 
@@ -223,7 +219,7 @@ _OPERATIONS: dict[str, Any] = {
 
 
 def _with(states: Collection[AllocationState]) -> Select[Any]:
-    """Experiments that have an allocation in one of these states."""
+    """Returns experiments that have an allocation in one of these states."""
     return (
         select(TrialRow.experiment_id)
         .join(AllocationRow, AllocationRow.task_id == TrialRow.task_id)
@@ -233,7 +229,7 @@ def _with(states: Collection[AllocationState]) -> Select[Any]:
 
 
 def _having(stored: Stored, operator: str, field: Field) -> Select[Any]:
-    """Experiments whose stored value is so."""
+    """Returns experiments whose stored value meets the condition."""
     value = aliased(ColumnValueRow)
     figure = stored.figure(value)
     with_words = stored.statistic == "last"
@@ -257,10 +253,10 @@ def _tagged(operator: str, field: Field) -> Select[Any]:
     query = select(label.experiment_id)
     if operator == "notEmpty":
         return query
-    return query.where(_of_text("tags", label.label, operator, field))
+    return query.where(_of_text("tags", label.label.expression, operator, field))
 
 
-def _of_text(column: str, expression: Any, operator: str, field: Field) -> Condition:
+def _of_text(column: str, expression: ColumnElement[str], operator: str, field: Field) -> Condition:
     word = word_of(field)
     found: Condition
     if operator == "contains":
@@ -286,7 +282,7 @@ def _refuse_order(column: str, operator: str) -> None:
 
 
 def _compared(expression: ColumnElement[datetime], operator: str, dates: Dates) -> Condition:
-    """A day that is named without a time is all of it."""
+    """Compares with a period: a day without a time means the whole day."""
     if operator == "=":
         return and_(expression >= dates.first, expression <= dates.last)
     return {

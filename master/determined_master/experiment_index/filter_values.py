@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from determined.errors import BadRequest
 from determined_master.experiment_index.filters import Field
 
-_DAY = 10  # characters of 2026-01-31
+_DAY = 10  # length of 2026-01-31
 
 
 def figure_of(field: Field, *, needed: bool) -> float | None:
-    """A word that spells a number is one. None, or BadRequest where it is ``needed``, for one that does not."""
+    """Parses a number. Returns None for other words, or raises BadRequest if it is ``needed``."""
     try:
         figure = float(field.value or 0.0)
     except ValueError:
@@ -40,7 +40,7 @@ def truth_of(field: Field) -> bool:
 
 @dataclass(frozen=True)
 class Dates:
-    """The first and the last moment that the words mean."""
+    """The first and the last moment that a text means."""
 
     first: datetime
     last: datetime

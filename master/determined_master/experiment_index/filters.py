@@ -5,12 +5,13 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from determined.errors import BadRequest
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "notContains", "isEmpty", "notEmpty"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
+_OPERATORS: dict[str, Operator] = {operator: operator for operator in OPERATORS}
 WITHOUT_VALUE: tuple[Operator, ...] = ("isEmpty", "notEmpty")
 MAX_SORT_COLUMNS = 10
 _SORT_PART = re.compile(r"(.+?)=(asc|desc)(?:,|$)", re.S)
@@ -27,12 +28,12 @@ class Field:
     column: str
     operator: Operator
     value: Scalar | None = None
-    """None exactly where the operator takes none."""
+    """None if and only if the operator takes no operand."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """True where all, or any, of its children are; without children always."""
+    """A group is true if all, or any, of its children are; an empty group is true."""
 
     conjunction: Literal["and", "or"]
     children: tuple["Field | Group", ...]
@@ -52,23 +53,23 @@ EVERYTHING = Filter(Group("and", ()))
 
 
 def parse(text: str | None) -> Filter:
-    """Raises BadRequest that names what is wrong, and where in the tree."""
+    """Parses a filter. Raises BadRequest, which names the error and its position in the tree."""
     if text is None or not text.strip():
         return EVERYTHING
     if len(text) > MAX_LENGTH:
         raise BadRequest(f"the filter is longer than {MAX_LENGTH} characters")
     try:
-        told = json.loads(text)
+        given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the filter is no JSON: {error}") from None
-    if not isinstance(told, dict):
+    if not isinstance(given, dict):
         raise BadRequest("the filter has to be an object with filterGroup")
-    show_archived = told.get("showArchived")
+    show_archived = given.get("showArchived")
     if show_archived is not None and not isinstance(show_archived, bool):
         raise BadRequest("the filter's showArchived has to be true or false")
-    if told.get("filterGroup") is None:
+    if given.get("filterGroup") is None:
         return Filter(EVERYTHING.group, bool(show_archived))
-    group = _group(told["filterGroup"], "filterGroup", 1)
+    group = _group(given["filterGroup"], "filterGroup", 1)
     if sum(1 for _ in fields(group)) > MAX_FIELDS:
         raise BadRequest(f"the filter has more than {MAX_FIELDS} conditions")
     return Filter(group, bool(show_archived))
@@ -82,66 +83,65 @@ def fields(group: Group) -> Iterator[Field]:
             yield from fields(child)
 
 
-def _group(told: Any, at: str, depth: int) -> Group:
-    if not isinstance(told, dict) or told.get("kind", "group") != "group":
+def _group(given: object, at: str, depth: int) -> Group:
+    if not isinstance(given, dict) or given.get("kind", "group") != "group":
         raise BadRequest(f'the filter: {at} has to be an object of kind "group"')
     if depth > DEEPEST:
         raise BadRequest(f"the filter is nested more than {DEEPEST} deep")
-    conjunction = told.get("conjunction", "and")
+    conjunction = given.get("conjunction", "and")
     if conjunction not in ("and", "or"):
         raise BadRequest(f'the filter: {at}.conjunction is {_shown(conjunction)}; it may be "and" or "or"')
-    children = told.get("children") or []
+    children = given.get("children") or []
     if not isinstance(children, list):
         raise BadRequest(f"the filter: {at}.children has to be a list")
     return Group(conjunction, tuple(_child(c, f"{at}.children[{i}]", depth + 1) for i, c in enumerate(children)))
 
 
-def _child(told: Any, at: str, depth: int) -> Field | Group:
-    kind = told.get("kind") if isinstance(told, dict) else None
-    if kind == "group":
-        return _group(told, at, depth)
-    if kind == "field":
-        return _field(told, at)
+def _child(given: object, at: str, depth: int) -> Field | Group:
+    if isinstance(given, dict) and given.get("kind") == "group":
+        return _group(given, at, depth)
+    if isinstance(given, dict) and given.get("kind") == "field":
+        return _field(given, at)
     raise BadRequest(f'the filter: {at} has to be an object of kind "field" or "group"')
 
 
-def _field(told: dict[str, Any], at: str) -> Field:
-    column = told.get("columnName")
+def _field(given: dict[str, Any], at: str) -> Field:
+    column = given.get("columnName")
     if not isinstance(column, str) or not column:
         raise BadRequest(f"the filter: {at}.columnName is missing")
-    operator = told.get("operator")
-    if operator not in OPERATORS:
-        raise BadRequest(f"the filter: {at}.operator is {_shown(operator)}; there are {' '.join(OPERATORS)}")
-    known = cast(Operator, operator)
-    if known in WITHOUT_VALUE:
-        return Field(_sound(column, at), known)
-    return Field(_sound(column, at), known, _value(told.get("value"), f"{at}.value"))
+    name = given.get("operator")
+    operator = _OPERATORS.get(name) if isinstance(name, str) else None
+    if operator is None:
+        raise BadRequest(f"the filter: {at}.operator is {_shown(name)}; there are {' '.join(OPERATORS)}")
+    if operator in WITHOUT_VALUE:
+        return Field(_sound(column, at), operator)
+    return Field(_sound(column, at), operator, _value(given.get("value"), f"{at}.value"))
 
 
-def _value(told: Any, at: str) -> Scalar:
-    if isinstance(told, bool):
-        return told
-    if isinstance(told, int | float):
+def _value(given: object, at: str) -> Scalar:
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, int | float):
         try:
-            figure = float(told)
+            figure = float(given)
         except OverflowError:
             raise BadRequest(f"the filter: {at} is too large a number") from None
         return "NaN" if math.isnan(figure) else figure
-    if isinstance(told, str):
-        if len(told) > MAX_VALUE_LENGTH:
+    if isinstance(given, str):
+        if len(given) > MAX_VALUE_LENGTH:
             raise BadRequest(f"the filter: {at} is longer than {MAX_VALUE_LENGTH} characters")
-        return _sound(told, at)
+        return _sound(given, at)
     raise BadRequest(f"the filter: {at} has to be a word, a number, true or false")
 
 
 def _sound(text: str, at: str) -> str:
-    """JSON may spell half a character, and a database may end a text at a zero."""
+    """Raises BadRequest for lone surrogates and NULs, which databases cannot store."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadRequest(f"the filter: {at} has a character that no text can have")
     return text
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return json.dumps(value)[:60]
 
 

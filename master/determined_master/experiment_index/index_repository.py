@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined.states import ExperimentState, TrialState
+from determined_master.db.base import table_of
 from determined_master.db.models import (
     AllocationRow,
     ColumnCountRow,
@@ -23,13 +24,13 @@ from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
 
 A, E, T, S = AllocationRow, ExperimentRow, TrialRow, ExperimentSummaryRow
-# As tables: thousands of rows at a time are no business of the ORM's.
-_N = cast(Table, ColumnNameRow.__table__)
-_V = cast(Table, ColumnValueRow.__table__)
-_C = cast(Table, ColumnCountRow.__table__)
-_E = cast(Table, ExperimentRow.__table__)
-_T = cast(Table, TrialRow.__table__)
-_S = cast(Table, ExperimentSummaryRow.__table__)
+# Tables of SQLAlchemy Core: the ORM is too slow for thousands of rows at a time.
+_N = table_of(ColumnNameRow)
+_V = table_of(ColumnValueRow)
+_C = table_of(ColumnCountRow)
+_E = table_of(ExperimentRow)
+_T = table_of(TrialRow)
+_S = table_of(ExperimentSummaryRow)
 _BATCH_ROWS = 500
 _CHANGE = (
     update(_V)
@@ -52,7 +53,7 @@ class Count:
 
 
 class OfTrial(NamedTuple):
-    """What a summary needs of a trial: not its metrics, which may be long."""
+    """Columns of a trial for the summary: without its metrics, which may be long."""
 
     id: int
     searcher_metric_value: float | None
@@ -62,13 +63,13 @@ class OfTrial(NamedTuple):
 
 
 async def stale(session: ReadSession) -> list[int]:
-    """Experiments whose values are to be looked at again, oldest first."""
+    """Returns stale experiments, oldest first."""
     of_trials = select(T.experiment_id).where(T.values_stale)
     return sorted(await session.scalars(select(E.id).where(E.values_stale).union(of_trials)))
 
 
 async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
-    """None for one that is deleted."""
+    """Returns None for a deleted experiment."""
     row = await session.get(E, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
@@ -113,7 +114,7 @@ async def save_summary(session: WriteSession, values: Mapping[str, Any], *, know
 
 
 async def settle(session: WriteSession, experiment_id: int, trials: Sequence[OfTrial]) -> None:
-    """Takes the marks back, in the transaction that read what they marked."""
+    """Clears the stale marks, in the transaction that read the marked rows."""
     await session.execute(update(_E).where(_E.c.id == experiment_id, _E.c.values_stale).values(values_stale=False))
     if any(trial.values_stale for trial in trials):
         of_it = update(_T).where(_T.c.experiment_id == experiment_id, _T.c.values_stale)
@@ -131,7 +132,7 @@ async def values(session: ReadSession, experiment_id: int) -> dict[Key, tuple[in
 
 
 async def intern(session: WriteSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:
-    """The ids of the names; new ones are made."""
+    """Returns the ids of the names; adds missing names."""
     found = await _named(session, wanted)
     missing = [key for key in wanted if key not in found]
     if missing:
@@ -209,6 +210,6 @@ async def save_counts(session: ReadSession, project_id: int, changed: Mapping[in
 
 
 async def forget(session: WriteSession, experiment_id: int) -> None:
-    """All but its values, which are counted."""
+    """Deletes everything but its values, which are counted."""
     await session.execute(delete(_S).where(_S.c.experiment_id == experiment_id))
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Float, String, and_, case, cast, func, literal, null, select, type_coerce
-from sqlalchemy.orm import aliased, load_only
+from sqlalchemy import ColumnElement, Float, Label, String, and_, case, cast, func, literal, null, select, type_coerce
+from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 
 from determined_master.db.models import (
     ColumnValueRow,
@@ -25,7 +25,7 @@ _SHOWN = (
     *(E.id, E.name, E.description, E.archived, E.labels, E.user_id, E.project_id, E.parent_id, E.progress),
     *(E.start_time, E.end_time, E.pool, E.searcher_type, E.searcher_metric, E.smaller_is_better),
 )
-"""Without the configuration, which is most of a row."""
+"""Columns of a list: without the configuration, which is most of a row."""
 
 
 class ListedExperiment(NamedTuple):
@@ -53,13 +53,13 @@ async def ids(
     offset: int = 0,
     limit: int | None = None,
 ) -> list[int]:
-    """In their order. Only ids: what else a page shows is read for that page alone."""
+    """Returns ids in order; other columns are read for the shown page only."""
     query = conditions.ordered(select(E.id).select_from(from_(columns)).where(*where), order)
     return list((await session.scalars(query.offset(offset).limit(limit))).all())
 
 
 async def shown(session: ReadSession, experiment_ids: Sequence[int]) -> list[ListedExperiment]:
-    """In the order of the ids."""
+    """Returns the experiments in the order of the ids."""
     query = (
         select(E, U.username, S, shown_state())
         .options(load_only(*_SHOWN))
@@ -74,7 +74,7 @@ async def shown(session: ReadSession, experiment_ids: Sequence[int]) -> list[Lis
 async def cells(
     session: ReadSession, columns: dict[str, Stored], experiment_ids: Sequence[int]
 ) -> dict[int, dict[str, float | str | bool | None]]:
-    """Each experiment's value of each column; null where it has none."""
+    """Returns each experiment's value of each column; null if it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
     query: Any = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
         V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
@@ -96,7 +96,7 @@ def _of(stored: Stored, value: Value | None) -> float | str | bool | None:
 async def groups(
     session: ReadSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
 ) -> Sequence[tuple[float | None, str | None, int]]:
-    """Number, word and how many; what has no value is a group too. Most first."""
+    """Returns number, word and count of each group, largest first; missing values form a group too."""
     source: Any = from_(columns)
     number: Any = None
     word: Any = None
@@ -114,21 +114,23 @@ async def groups(
     else:
         number = own(by, now)
     counted = func.count(E.id)
-    # By the names of what is selected: Postgres takes an expression with parameters, said twice, for two.
+    # By labels of selected columns: PostgreSQL takes a repeated expression with parameters for another one.
     parts = [name for name, part in (("group_number", number), ("group_word", word)) if part is not None]
     query = select(_as(number, Float, "group_number"), _as(word, String, "group_word"), counted).select_from(source)
     query = query.where(*where).group_by(*parts).order_by(counted.desc(), *parts).limit(MAX_GROUPS)
     return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
 
 
-def _as(part: Any, kind: type[Float[Any] | String], name: str) -> Any:
+def _as(
+    part: ColumnElement[Any] | InstrumentedAttribute[Any] | None, kind: type[Float[Any] | String], name: str
+) -> Label[Any]:
     return (null() if part is None else type_coerce(part, kind)).label(name)
 
 
 async def words(
     session: ReadSession, by: Stored | str, where: Sequence[Condition], query: str, limit: int, now: datetime
 ) -> Sequence[str]:
-    """Distinct words of a column, in their order."""
+    """Returns distinct words of a column in order."""
     word: Any
     if isinstance(by, Stored):
         word = V.text
@@ -146,7 +148,7 @@ async def words(
 
 
 async def labels(session: ReadSession, project_id: int) -> Sequence[str]:
-    """Of experiments that are there; the most used first."""
+    """Returns the labels of existing experiments, most used first."""
     label = ExperimentLabelRow.label
     query = select(label).group_by(label).order_by(func.count().desc(), label)
     if project_id:
@@ -155,6 +157,6 @@ async def labels(session: ReadSession, project_id: int) -> Sequence[str]:
 
 
 async def existing(session: ReadSession, experiment_ids: Sequence[int], project_id: int) -> Sequence[int]:
-    """Those that are there, in a project or (0) in any."""
+    """Returns the ids that exist in a project, or with 0 in any."""
     query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
     return (await session.scalars(query)).all()

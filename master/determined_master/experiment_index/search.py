@@ -24,7 +24,7 @@ Cells = dict[str, float | str | bool | None]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked for, as it was sent."""
+    """The question as it was sent."""
 
     project_id: int | None = None
     filter: str | None = None
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 class Search:
-    """One question over one frozen view. Raises BadRequest for a filter or an order that cannot be."""
+    """One question over one frozen view. Raises BadRequest for an invalid filter or order."""
 
     def __init__(self, session: ReadSession, now: datetime, question: Question) -> None:
         self._session = session
@@ -88,7 +88,7 @@ class Search:
         return [*listed(self._project_id, archived=self._archived), conditions.where(self._filter.group)]
 
     async def _look_up(self, more: Collection[str] = ()) -> list[str]:
-        """Raises where the filter or the order names a column that is not; answers which of ``more`` are not."""
+        """Raises if filter or order names an unknown column; returns which of ``more`` are unknown."""
         needed = [*self._filter.columns, *(by.column for by in self._order)]
         wanted = {*needed, *more} - self._known.keys()
         self._known |= await known(self._session, wanted)
@@ -107,7 +107,7 @@ class Search:
 
 
 async def known(session: ReadSession, columns: Collection[str]) -> dict[str, Stored | str]:
-    """Those of the columns that there are."""
+    """Returns the known columns."""
     found: dict[str, Stored | str] = {column: column for column in columns if column in OWN}
     meant = {column: readings(column) for column in columns if column not in OWN}
     names = {reading.name for of_one in meant.values() for reading in of_one}
@@ -121,7 +121,7 @@ async def known(session: ReadSession, columns: Collection[str]) -> dict[str, Sto
 
 
 def project_of(project_id: int | None) -> int:
-    """0 for any."""
+    """Returns the project id; 0 means any."""
     number = project_id or 0
     if not 0 <= number <= MAX_INT64:
         raise BadRequest(f"{number} is no project")

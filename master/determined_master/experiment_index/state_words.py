@@ -1,4 +1,4 @@
-"""The states that a filter names: as stored, with or without the wire's prefix, or as lists display it. Pure."""
+"""Parses the states of a filter: as stored, with or without the wire's prefix, or as displayed. Pure."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ _DISPLAYED: dict[str, frozenset[str]] = {
     "failing": frozenset({"STOPPING_ERROR"}),
     "cancelled": frozenset({"CANCELED"}),
 }
-"""Displayed words that are not the state's own name in lower case."""
+"""Displayed words that differ from the state's name in lower case."""
 WORDS: Mapping[str, frozenset[str]] = {
     name.lower().replace("_", " "): frozenset({name}) for name in _NAMES
 } | _DISPLAYED

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 
@@ -19,12 +18,13 @@ from determined_master.experiments.states import ALLOWED
 
 MAX_LABELS_A_STATEMENT = 1000
 FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
-"""What changes with every report, and is told apart: who shows a state need not look again for it."""
+"""Columns that every metric report updates. Changes to them publish ``metrics:<id>`` instead of ``experiment:<id>``, so
+views of the state are not refetched."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which experiments are wanted, of those that are not deleted. Empty means all."""
+    """Filter of experiments that are not deleted. Empty fields do not restrict."""
 
     archived: bool | None = None
     name: str = ""
@@ -32,14 +32,14 @@ class Selection:
     states: Collection[ExperimentState] = ()
     project_id: int = 0
     owners: Collection[int] | None = None
-    """None: anybody's. Empty: nobody's."""
+    """None: of any user. Empty: of no user."""
     labels: Collection[str] = ()
-    """An experiment has all of them."""
+    """Labels that an experiment must all have."""
     ids: Collection[int] | None = None
     excluded: Collection[int] = ()
     above: int | None = None
     below: int | None = None
-    """Bounds of the id, excluded themselves."""
+    """Exclusive bounds of the id."""
 
     def where(self) -> list[ColumnElement[bool]]:
         found: list[ColumnElement[bool]] = [ExperimentRow.state != ExperimentState.DELETED]
@@ -78,7 +78,7 @@ MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, r
 
 
 async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
-    """None for one that is deleted."""
+    """Returns None for a deleted experiment."""
     row = await session.get(ExperimentRow, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
@@ -101,20 +101,20 @@ async def add(session: WriteSession, row: ExperimentRow) -> None:
     notify(session, notifications.experiment(row.id))
 
 
-async def change(session: WriteSession, row: ExperimentRow, **values: Any) -> None:
-    """Everything about an experiment but its state."""
+async def change(session: WriteSession, row: ExperimentRow, **values: object) -> None:
+    """Updates columns of an experiment other than its state."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
-    if "labels" in values:
-        await _keep_labels(session, row.id, values["labels"])
     await session.refresh(row)
+    if "labels" in values:
+        await _keep_labels(session, row.id, row.labels)
     notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))
 
 
 async def _keep_labels(session: WriteSession, experiment_id: int, labels: Collection[str]) -> None:
-    """The table that lists look into, in the transaction that changes the row."""
+    """Stores the labels in the table that lists read, in the transaction that changes the row."""
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))
     cut = sorted({label[: ExperimentLabelRow.MAX_CHARACTERS] for label in labels})
-    # By batch: a configuration may have 100,000 labels, and a statement holds the event loop while it is prepared.
+    # In batches: a configuration may have 100,000 labels, and preparing a statement blocks the event loop.
     for batch in batched(cut, MAX_LABELS_A_STATEMENT):
         rows = [{"label": label, "experiment_id": experiment_id} for label in batch]
         await session.execute(insert(ExperimentLabelRow), rows)
@@ -128,7 +128,7 @@ async def move(
     *,
     actor: str = events.SYSTEM,
     message: str = "",
-    **values: Any,
+    **values: object,
 ) -> bool:
     """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event."""
     event = Event(actor, payload={"message": message} if message else {})
@@ -147,7 +147,7 @@ async def ids(session: ReadSession, wanted: Selection) -> Sequence[int]:
 async def page(
     session: ReadSession, wanted: Selection, *, by: str, descending: bool, offset: int, limit: int | None
 ) -> tuple[Sequence[ExperimentRow], int]:
-    """One page in the order of the column ``by``, and how many there are in all."""
+    """Returns one page in the order of the column ``by``, and the total number."""
     where = wanted.where()
     column = getattr(ExperimentRow, by)
     total = (await session.execute(select(func.count()).select_from(ExperimentRow).where(*where))).scalar_one()
@@ -159,7 +159,7 @@ async def page(
 
 
 async def count_in_project(session: ReadSession, project_id: int) -> tuple[int, int]:
-    """All of them, and those that are ACTIVE."""
+    """Returns the number of all experiments, and of the ACTIVE ones."""
     query = select(ExperimentRow.state, func.count()).where(
         ExperimentRow.project_id == project_id, ExperimentRow.state != ExperimentState.DELETED
     )
@@ -168,7 +168,7 @@ async def count_in_project(session: ReadSession, project_id: int) -> tuple[int, 
 
 
 async def stopping_or_started(session: ReadSession) -> Sequence[int]:
-    """Experiments that a search may have something to do for although no new fact came: those that never created a
+    """Returns experiments that a search may have to act on although no new event came: those that never created a
     trial, and those that stop."""
     stopping = [s for s in ExperimentState if s.is_stopping]
     query = select(ExperimentRow.id).where(ExperimentRow.state.in_(stopping))

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SearchView:
-    """What a decision depends on; ``cursor`` is the id of the last event in ``news``, ``progress`` is by request id."""
+    """Input of a decision; ``cursor`` is the id of the last event in ``news``, ``progress`` is by request id."""
 
     config: Mapping[str, Any]
     snapshot: dict[str, Any] | None
@@ -44,8 +44,8 @@ class Decision:
 
 
 class Search:
-    """Cursor, snapshot and actions are written in one transaction where the cursor still is what was read; a crash
-    between a report and its decision is repaired by the next wake."""
+    """Runs searches. One transaction writes cursor, snapshot and actions if the cursor is unchanged; the next
+    wake repairs a crash between a report and its decision."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
         self._database = database
@@ -112,7 +112,7 @@ class Search:
 
 
 def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
-    """To a search a closed trial is a trial done; people are not told 100 % of what failed or was canceled."""
+    """Returns True for a failed or canceled end: its closed trials are done, but people are not shown 100 %."""
     stopped = row.state.is_stopping and row.state is not ExperimentState.STOPPING_COMPLETED
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
@@ -125,7 +125,7 @@ def decide(view: SearchView) -> Decision:
 
 
 def view_of(row: ExperimentRow, news: Sequence[SearchEventRow], trials: Sequence[TrialRow]) -> SearchView:
-    """The view of an experiment whose events after its cursor are ``news``."""
+    """Returns the view of an experiment whose events after its cursor are ``news``."""
     request_ids = {trial.id: trial.request_id for trial in trials}
     return SearchView(
         config=row.config,

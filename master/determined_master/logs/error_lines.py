@@ -4,7 +4,7 @@ import re
 
 _LEVELS = ("ERROR", "CRITICAL")
 _HEAD = 300
-"""Characters that are looked at: a line may have millions."""
+"""Number of characters that are examined: a line may have millions."""
 _WORDS = ("Traceback (", "Error", "Exception", "Interrupt", "Segmentation fault", "terminate called")
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _BEGINS = re.compile(
@@ -13,7 +13,7 @@ _BEGINS = re.compile(
     r"|Fatal Python error: "
     r"|Segmentation fault"
     r"|terminate called after throwing"
-    # The last line of a traceback: a dotted name of an exception, and what it says.
+    # The last line of a traceback: a dotted name of an exception, and its message.
     r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)(?::\s|$)"
     r"|(?:Error|Exception): "
     r")"
@@ -24,5 +24,5 @@ def is_error(level: str, text: str) -> bool:
     if level in _LEVELS:
         return True
     head = text[:_HEAD]
-    # Six searches for words cost a tenth of one match, and nearly every line ends here.
+    # Substring searches cost a tenth of one match, and almost every line ends here.
     return any(word in head for word in _WORDS) and _BEGINS.match(head.rstrip("\r\n")) is not None

@@ -7,14 +7,14 @@ MAX_TASKS = 1000
 
 
 class LineCounts:
-    """Of one master, in memory: counting a million lines takes longer than a page of them."""
+    """Cache of one master, in memory: counting a million lines takes longer than loading a page."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, int]] = {}
-        """Task → how many lines up to which id."""
+        """Task → number of lines up to an id."""
 
     async def of(self, session: ReadSession, task_id: str, last_id: int | None) -> int:
-        """``last_id`` as this session sees it; None where there are no lines (any more)."""
+        """Returns the number of lines. ``last_id``: newest line in this session's view; None without lines."""
         if last_id is None:
             self._known.pop(task_id, None)
             return 0

@@ -12,7 +12,7 @@ from determined_master.logs.matching import Matcher, Matchers, OutOfTime
 from determined_master.logs.repository import Selection
 
 SCANNED = 50_000
-"""Lines that one question looks at."""
+"""Maximum number of lines that one request examines."""
 PAGE = 1000
 
 
@@ -40,7 +40,7 @@ class Page:
 
 @dataclass(frozen=True)
 class _Walk:
-    """What was found on the way from one line on, in the order of the way."""
+    """Matches from one line on, in the direction of the search."""
 
     lines: list[PagedLine]
     is_over: bool
@@ -48,7 +48,7 @@ class _Walk:
 
 
 async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: Asked) -> Page:
-    """Raises BadRequest for an expression that is none, or that takes for ever."""
+    """Returns a page. Raises BadRequest for an expression that is invalid or takes too long."""
     async with _matching(matchers, asked.expression) as match:
         if asked.around is not None:
             half = asked.limit // 2
@@ -84,7 +84,7 @@ async def _walk(
     before: int | None = None,
     limit: int,
 ) -> _Walk:
-    """Upwards from ``after`` or downwards from ``before``, which None means from the newest."""
+    """Searches upwards from ``after`` or downwards from ``before``; None means from the newest line."""
     is_down = after is None
     bound: int | None = None
     if asked.is_filtered:

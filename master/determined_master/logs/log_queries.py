@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, func, literal, select
+from sqlalchemy import ColumnElement, LargeBinary, Row, Select, func, literal, select
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from determined_master.db.models import LogRow
@@ -13,25 +14,25 @@ from determined_master.db.session import ReadSession
 from determined_master.logs.repository import Selection
 
 DISPLAY_LIMIT = 10_000
-"""Characters of a line; a longer one is cut by the database, its text never loaded whole."""
+"""Maximum characters of a displayed line; the database cuts longer ones."""
 _LONGEST = 4
-"""Bytes of a character."""
+"""Maximum bytes of a character."""
 
 
 class _Bytes(FunctionElement[bytes]):
-    """A text as its bytes: SQLite ends the text, though not its bytes, at a zero."""
+    """A text as bytes: SQLite's functions end a text, but not its bytes, at a NUL."""
 
     type = LargeBinary()
     inherit_cache = True
 
 
 @compiles(_Bytes, "sqlite")
-def _as_blob(element: Any, compiler: Any, **more: Any) -> str:
+def _as_blob(element: _Bytes, compiler: SQLCompiler, **more: object) -> str:
     return f"CAST({compiler.process(element.clauses, **more)} AS BLOB)"
 
 
 @compiles(_Bytes)
-def _converted(element: Any, compiler: Any, **more: Any) -> str:
+def _converted(element: _Bytes, compiler: SQLCompiler, **more: object) -> str:
     return f"convert_to({compiler.process(element.clauses, **more)}, 'UTF8')"
 
 
@@ -55,7 +56,7 @@ class Extent(NamedTuple):
     errors: int
 
 
-def _shown(*, whole: bool = False) -> Any:
+def _shown(*, whole: bool = False) -> Select[*tuple[Any, ...]]:
     data = _Bytes(LogRow.log)
     columns = [getattr(LogRow, name) for name in PagedLine._fields[:-2]]
     if whole:
@@ -63,7 +64,7 @@ def _shown(*, whole: bool = False) -> Any:
     return select(*columns, func.substr(data, 1, _LONGEST * DISPLAY_LIMIT), func.length(data), func.length(LogRow.log))
 
 
-def _made(row: Any) -> PagedLine:
+def _made(row: Row[*tuple[Any, ...]]) -> PagedLine:
     *columns, data, size, length = row
     text = bytes(data).decode("utf-8", "ignore")
     if size <= len(data):
@@ -73,7 +74,7 @@ def _made(row: Any) -> PagedLine:
     return PagedLine._make([*columns, text[:DISPLAY_LIMIT], length])
 
 
-def _whole(row: Any) -> PagedLine:
+def _whole(row: Row[*tuple[Any, ...]]) -> PagedLine:
     return PagedLine._make([*row, len(row[-1])])
 
 
@@ -87,7 +88,7 @@ async def lines(
     most: int,
     newest_first: bool = False,
 ) -> list[PagedLine]:
-    """Between two ids, neither of which belongs to it, in the direction asked for."""
+    """Returns the lines between two exclusive ids, in the given direction."""
     query = _shown().where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
     return [_made(row) for row in (await session.execute(query)).all()]
@@ -103,7 +104,7 @@ async def texts(
     most: int,
     newest_first: bool,
 ) -> list[tuple[int, str]]:
-    """As ``lines``, but ids and what is shown of their texts alone: most of them are looked at once and forgotten."""
+    """Like ``lines``, but only ids and displayed texts: most of them are searched once and dropped."""
     shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * DISPLAY_LIMIT)
     query = select(LogRow.id, shown).where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
@@ -112,7 +113,7 @@ async def texts(
 
 
 async def by_ids(session: ReadSession, ids: Sequence[int]) -> list[PagedLine]:
-    """In the order of ``ids``."""
+    """Returns the lines in the order of ``ids``."""
     found = {row[0]: row for row in (await session.execute(_shown().where(LogRow.id.in_(ids)))).all()}
     return [_made(found[line_id]) for line_id in ids]
 
@@ -120,7 +121,7 @@ async def by_ids(session: ReadSession, ids: Sequence[int]) -> list[PagedLine]:
 async def far(
     session: ReadSession, task_id: str, *, after: int | None = None, before: int | None = None, lines: int
 ) -> int | None:
-    """The id so many lines beyond ``after``, or before ``before``; None where there are fewer."""
+    """Returns the id that many lines after ``after``, or before ``before``; None if there are fewer."""
     query = select(LogRow.id).where(LogRow.task_id == task_id, *_between(after, before))
     query = query.order_by(LogRow.id if after is not None else LogRow.id.desc()).offset(lines - 1).limit(1)
     found: int | None = (await session.execute(query)).scalar_one_or_none()
@@ -139,7 +140,7 @@ async def first_error(session: ReadSession, task_id: str) -> PagedLine | None:
 
 
 async def one(session: ReadSession, line_id: int) -> PagedLine | None:
-    """With its whole text."""
+    """Returns a line with its whole text."""
     row = (await session.execute(_shown(whole=True).where(LogRow.id == line_id))).first()
     return _whole(row) if row is not None else None
 

@@ -1,4 +1,4 @@
-"""Regular expressions over lines. RE2 takes linear time, so that threads of the master can search with any of them."""
+"""Regular expressions over lines. RE2 takes linear time, so threads of the master can search with any expression."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,16 +12,16 @@ from determined.errors import BadRequest
 SECONDS = 2.0
 CONCURRENCY = 2
 SLICE_LINES = 500
-"""Lines that one call of a thread looks at: searches take turns."""
+"""Lines per call of a thread: searches take turns."""
 MAX_EXPRESSION_MEMORY_BYTES = 8 << 20
 
 
 class OutOfTime(Exception):
-    """These lines take longer than one search may."""
+    """The lines take longer than one search may."""
 
 
 class Matcher:
-    """One expression; all questions to it share one time."""
+    """One expression; all its searches share one time limit."""
 
     def __init__(self, expression: str, limiter: CapacityLimiter, deadline: float) -> None:
         self._find = _compiled(expression)
@@ -29,7 +29,7 @@ class Matcher:
         self._deadline = deadline
 
     async def matching(self, texts: Sequence[str]) -> set[int]:
-        """Returns the places of those in which it is found. Raises OutOfTime."""
+        """Returns the indices of the matching lines. Raises OutOfTime."""
         places: set[int] = set()
         loop = asyncio.get_running_loop()
         for start in range(0, len(texts), SLICE_LINES):
@@ -45,19 +45,19 @@ class Matcher:
 
 
 class Matchers:
-    """Of one master: its threads for searches are few, so that searches delay nothing else."""
+    """Thread pool of one master for searches: it is small, so searches delay nothing else."""
 
     def __init__(self) -> None:
         self._limiter = CapacityLimiter(CONCURRENCY)
 
     @asynccontextmanager
     async def of(self, expression: str, seconds: float = SECONDS) -> AsyncIterator[Matcher]:
-        """Raises BadRequest for an expression that RE2 does not take."""
+        """Compiles an expression. Raises BadRequest if RE2 rejects it."""
         yield Matcher(expression, self._limiter, asyncio.get_running_loop().time() + seconds)
 
 
 def _compiled(expression: str) -> Callable[[str], object]:
-    """Returns a search for it that gives None where it is not found."""
+    """Returns a search function, which returns None without a match."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_EXPRESSION_MEMORY_BYTES

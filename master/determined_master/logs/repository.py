@@ -18,7 +18,7 @@ MAX_PAGE_CHARACTERS = 256 * 1024
 
 @dataclass(frozen=True)
 class Selection:
-    """Which lines are wanted. Empty means all."""
+    """Filter of log lines. Empty fields do not restrict."""
 
     allocation_ids: tuple[str, ...] = ()
     agent_ids: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Selection:
     after: datetime | None = None
     text: str = ""
     words: str = ""
-    """As ``text``, in capitals or not."""
+    """As ``text``, case-insensitive."""
 
     def where(self) -> list[ColumnElement[bool]]:
         found: list[ColumnElement[bool]] = []
@@ -98,7 +98,7 @@ def is_full(rows: Sequence[LogRow], most: int, max_characters: int = MAX_PAGE_CH
 
 
 async def say(session: WriteSession, task_id: str, allocation_id: str, text: str, now: datetime, level: str) -> None:
-    """A line of the master's own in a task's log."""
+    """Adds a line of the master to a task's log."""
     session.add_all(
         LogRow(
             task_id=task_id,
@@ -124,7 +124,7 @@ async def distinct(session: ReadSession, task_id: str) -> dict[str, list[object]
 
 
 async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
-    """Deletes up to ``most`` lines of an experiment's trials; how many there were."""
+    """Deletes up to ``most`` lines of an experiment's trials and returns their number."""
     tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
     some = select(LogRow.id).where(LogRow.task_id.in_(tasks)).limit(most)
     return await delete_rows(session, LogRow, some)

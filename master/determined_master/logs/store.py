@@ -32,7 +32,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """``container_id`` None: without offsets (a task's own shipper). Else bytes ``start`` to ``end`` of its output."""
+    """``container_id`` None: lines without offsets (a task's own shipper). Else bytes ``start`` to ``end`` of its
+    output."""
 
     task_id: str
     lines: Sequence[Line]
@@ -43,13 +44,13 @@ class Lines:
 
 
 class LogStore:
-    """Implements the group-commit writer's Store. Answers the offset that is committed."""
+    """Implements the group-commit writer's Store. Answers the committed offset."""
 
     def apply(self, connection: Connection, operations: Sequence[Lines]) -> list[int | ApiError]:
         return [self._take(connection, one) for one in operations]
 
     def rolled_back(self) -> None:
-        """Nothing is remembered."""
+        """Does nothing: no state is cached."""
 
     def topics(self, operations: Sequence[Lines]) -> set[str]:
         return {notifications.logs(one.task_id) for one in operations}

@@ -22,7 +22,7 @@ class Deadlines:
         self._items = Isolation("deadlines", logger)
 
     async def tick(self) -> float | None:
-        """Seconds until the next deadline."""
+        """Kills overdue allocations. Returns the seconds until the next deadline."""
         now = self._clock.now()
         waits: list[float] = []
         async with self._database.read() as session:
@@ -50,5 +50,5 @@ def _seconds_left(requested_at: datetime, timeout: int, now: datetime) -> float:
 
 
 def bounded(timeout: int) -> int:
-    """Returns seconds that a timedelta takes: a row of an earlier version may hold any number."""
+    """Returns seconds that a timedelta accepts: a row of an earlier version may hold any number."""
     return min(max(timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)

@@ -16,7 +16,7 @@ from determined_master.checkpoints.storage import allowed_roots, in_thread, remo
 from determined_master.db.batches import batched
 from determined_master.db.session import WriteSession, after_commit
 from determined_master.events import repository as events
-from determined_master.experiment_index import index_upkeep
+from determined_master.experiment_index import indexer
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 FOLDERS_PER_STEP = 50
 MAX_PROBLEMS = 3
-"""How many checkpoints that could not be removed are named one by one."""
+"""Maximum number of checkpoints that are named one by one if they cannot be removed."""
 MAX_NAMED_FOLDERS = 20
 
 Drop = Callable[[WriteSession, int, int | None], Awaitable[int]]
@@ -48,7 +48,7 @@ class Deletion:
         self._items = Isolation("deletion", logger)
 
     async def tick(self) -> float | None:
-        # First, and without a write: on a full disk it is what makes space.
+        # First, and without a write: on a full disk this frees space.
         await self._items.run("contexts", "unreferenced", self._drop_contexts)
         async with self._database.read() as session:
             due = await experiment_rows.deleting(session)
@@ -88,7 +88,7 @@ class Deletion:
         return problems
 
     async def _record_left(self, session: WriteSession, experiment_id: int, left: Sequence[str]) -> None:
-        """Records the folders that the master may not touch. The log names all of them: no row does any more."""
+        """Records the folders that the master may not touch. Only the log lists all of them: their rows are deleted."""
         logger.warning("experiment %d: folders were left: %s", experiment_id, "; ".join(left))
         await events.record(
             session,
@@ -105,7 +105,7 @@ class Deletion:
             return await drop(session, experiment_id, most)
 
     async def _finish(self, experiment_id: int) -> None:
-        """One small transaction: what is left by now came in while the rest was deleted."""
+        """Deletes the remaining rows, which were added during the deletion, in one small transaction."""
         async with self._database.write() as session:
             row = await experiment_rows.get(session, experiment_id)
             trial_ids = await trial_rows.ids_of_experiment(session, experiment_id)
@@ -115,10 +115,10 @@ class Deletion:
                 await drop(session, experiment_id, None)
             await series_repository.drop_cursors(session, experiment_id)
             await search_event_repository.drop(session, experiment_id)
-            await index_upkeep.drop(session, experiment_id)
+            await indexer.drop(session, experiment_id)
 
     async def _drop_contexts(self) -> None:
-        """Removes contexts that no experiment names and uploads that broke off, by age and by total size."""
+        """Removes contexts that no experiment names and aborted uploads, by age and by total size."""
         async with self._database.read() as session:
             named = await experiment_rows.referenced_contexts(session)
         settings = self._services.settings
@@ -136,7 +136,7 @@ class Deletion:
 
 @dataclass
 class _Removal:
-    """Why folders were left (the master may not touch them) and which removals failed, by checkpoint."""
+    """Result of removals: why folders were left (they are out of reach) and which removals failed, by checkpoint."""
 
     left: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -150,12 +150,12 @@ def _remove_folders(storage: dict[str, Any], uuids: Sequence[str], roots: Sequen
             why = remove(storage, uuid, roots)
             if why is not None:
                 removal.left.append(why)
-        except Exception as error:  # whatever it is, the user reads it and can try again
+        except Exception as error:  # any error is shown to the user, who can try again
             removal.failed[uuid] = str(error) or type(error).__name__
     return removal
 
 
 def _summary(problems: Sequence[str]) -> str:
-    told = "; ".join(problems[:MAX_PROBLEMS])
+    text = "; ".join(problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
-    return f"{told}; and {more} more" if more > 0 else told
+    return f"{text}; and {more} more" if more > 0 else text

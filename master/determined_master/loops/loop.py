@@ -19,10 +19,9 @@ async def run(
     interval: float = 30.0,
     pause: float = 0.0,
 ) -> None:
-    """``tick`` may name the seconds after which it wants to be called again; a lost hint costs ``interval`` at most.
-    ``pause``: seconds in which it is not called again, whatever hints come.
-
-    A tick isolates its items (determined.link.isolation); what it raises itself concerns all of them."""
+    """Runs ``tick``, which may return the seconds until its next call; a lost notification costs at most ``interval``.
+    ``pause``: minimum seconds between calls. A tick isolates its items (determined.link.isolation); an error that it
+    raises concerns all of them."""
     failures, is_full = 0, False
     async with notifications.subscribe(*topics) as listener:
         while not notifications.closing:
@@ -51,7 +50,7 @@ async def run(
 
 
 def _log(name: str, failures: int, error: Exception, wait: float) -> None:
-    """The traceback at the first failure in a row; then a line each time that their number has doubled."""
+    """Logs the traceback of the first of consecutive failures, then a line each time their number has doubled."""
     if failures == 1:
         logger.error("loop %s failed; again in %.1f s", name, wait, exc_info=error)
     elif failures & (failures - 1) == 0:

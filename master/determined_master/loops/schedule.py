@@ -33,9 +33,9 @@ class Schedule:
         return self._items.seconds_left()
 
     async def views(self) -> list[PoolView]:
-        """One view for each pool in which something waits."""
+        """Returns a view of each pool that has pending allocations."""
         async with self._database.read() as session:
-            # One that could not be placed holds up nobody behind it: it is left out of the plan for a while.
+            # An allocation whose placement failed must not block others: it is left out of the plan for a while.
             waiting = [r for r in await allocation_rows.pending(session) if self._items.is_due("allocation", r.id)]
             if not waiting:
                 return []

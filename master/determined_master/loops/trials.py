@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 INVALID_GRACE_SECONDS = 10.0
 FINISH_BATCH = 500
 REQUEST_BATCH = 100
-"""Trials of one transaction: others wait for the write lock meanwhile."""
+"""Trials per transaction: others wait for the write lock meanwhile."""
 
 
 class TrialLoop:
@@ -30,7 +30,7 @@ class TrialLoop:
         self._trials = trials
         self._items = Isolation("trials", logger)
         self._leave_by: dict[int, datetime] = {}
-        """Trials with invalid hyperparameters that still run. Kept in memory: a restart gives them the time again."""
+        """Trials with invalid hyperparameters that still run. In memory: a restart restarts their deadlines."""
 
     async def tick(self) -> float | None:
         await self._settle()
@@ -50,7 +50,7 @@ class TrialLoop:
             trial = await trial_rows.find_by_task(session, row.task_id)
             experiment = await experiment_rows.find(session, trial.experiment_id) if trial else None
             if trial is None or experiment is None:
-                # The experiment was deleted first: nobody is left for whom the end has consequences.
+                # The experiment was deleted first: there is nothing to settle.
                 await allocation_rows.change(session, row, settled=True)
                 return
             await self._trials.settle(session, trial, experiment, row)
@@ -67,7 +67,7 @@ class TrialLoop:
     async def _in_batches(
         self, trial_ids: Sequence[int], size: int, work: Callable[[Sequence[int]], Awaitable[None]]
     ) -> None:
-        """One transaction for each batch. The trials of a batch that fails are tried one by one, each isolated."""
+        """Settles in batches, one transaction each. Trials of a failed batch are settled one by one, isolated."""
         due = [trial_id for trial_id in trial_ids if self._items.is_due("trial", trial_id)]
         for batch in batched(due, size):
             if len(batch) > 1:
@@ -80,7 +80,7 @@ class TrialLoop:
                 await self._items.run("trial", trial_id, partial(work, [trial_id]))
 
     async def _end_invalid(self) -> float | None:
-        """Who reported invalid hyperparameters ends by itself, or is killed; seconds until the next that is due."""
+        """Kills trials with invalid hyperparameters that do not end. Returns the seconds until the next is due."""
         now = self._clock.now()
         async with self._database.read() as session:
             trials = await trial_rows.invalid(session)
@@ -102,7 +102,7 @@ class TrialLoop:
             await self._trials.kill_attempt(session, row, "it reported invalid hyperparameters and did not exit")
 
     async def _request(self) -> float | None:
-        """Seconds until the next trial that backs off may be tried again."""
+        """Requests slots for trials. Returns the seconds until the next back-off ends."""
         now = self._clock.now()
         async with self._database.read() as session:
             wanting = await trial_rows.wanting_slots(session)

@@ -17,18 +17,18 @@ from determined_master.metric_series.series_points import Axis, Points
 SIZE = 2048
 FACTORS = (16, 64, 256, 1024)
 BLOCKS_A_STRETCH = 4
-"""With fewer, a stretch would show the extremes of what mostly lies in the next one."""
+"""Blocks per interval: with fewer, an interval would show extremes of its neighbour."""
 _AXES: tuple[Axis, ...] = ("batches", "time", "epochs")
 
 
 def factor_for(count: int, most: int) -> int:
-    """How many neighbours may be taken together before ``count`` points are thinned to ``most``."""
+    """Returns how many neighbours may be joined before ``count`` points are reduced to ``most``."""
     blocks = BLOCKS_A_STRETCH * max(1, (most - 2) // 2)
     return max((factor for factor in FACTORS if count >= factor * blocks), default=1)
 
 
 def inside(points: Points, axis: Axis, start: float | None, end: float | None) -> Sequence[int]:
-    """The places of those that lie between ``start`` and ``end``; none of those that have no x."""
+    """Returns the places of the points between ``start`` and ``end``, without those that have no x."""
     low = -math.inf if start is None else start
     high = math.inf if end is None else end
     xs = points.along(axis)
@@ -38,7 +38,7 @@ def inside(points: Points, axis: Axis, start: float | None, end: float | None) -
 
 
 def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> Points:
-    """Of one chunk, or of ``places`` of it: the extremes of each block, and the first and the last on every axis."""
+    """Returns the extremes of each block of a chunk or of ``places``, and the first and the last on every axis."""
     if factor == 1:
         return points if places is None else points.take(places)
     if places is None:
@@ -54,7 +54,7 @@ def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> 
 
 
 def thin(points: Points, axis: Axis, most: int) -> Points:
-    """At most ``most`` of them, ordered by x; at one x in the order of their reports. Those without x are left out."""
+    """Returns at most ``most`` points, ordered by x, then by report. Points without x are left out."""
     points = _ordered(points, axis)
     if len(points) <= most:
         return points
@@ -82,7 +82,7 @@ def _chosen(xs: "array[int] | array[float]", values: "array[float]", most: int) 
     start = 0
     for number in range(1, stretches + 1):
         share = number / stretches
-        # Not low + share * (high - low), which may leave the floats.
+        # Not low + share * (high - low), which may overflow.
         edge = low * (1 - share) + high * share
         stop = count if number == stretches else bisect_left(xs, edge, start)
         if stop > start:
@@ -92,7 +92,7 @@ def _chosen(xs: "array[int] | array[float]", values: "array[float]", most: int) 
 
 
 def _extremes(values: "array[float]", places: Sequence[int], is_finite: bool) -> Iterable[int]:
-    """The first of the least, the first of the greatest, and the first of each kind that is not finite."""
+    """Returns the first minimum, the first maximum, and the first of each kind that is not finite."""
     if is_finite and isinstance(places, range):
         start, part = places.start, values[places.start : places.stop]
         return start + part.index(min(part)), start + part.index(max(part))
@@ -114,7 +114,7 @@ def _kind(value: float) -> str:
 
 
 def _ends(xs: "array[int] | array[float]", places: Sequence[int]) -> Iterable[int]:
-    """The first of the smallest x and the last of the largest."""
+    """Returns the first point with the smallest x and the last with the largest."""
     if len(places) == len(xs) and xs.typecode == "q" and len(xs):
         whole = cast("array[int]", xs)
         return whole.index(min(whole)), len(whole) - 1 - whole[::-1].index(max(whole))

@@ -1,7 +1,7 @@
 """SQL for packed points and for reports that are not packed yet."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -9,7 +9,6 @@ from sqlalchemy import (
     Float,
     ScalarSelect,
     Select,
-    Table,
     and_,
     case,
     delete,
@@ -22,22 +21,23 @@ from sqlalchemy import (
 )
 
 from determined.states import ExperimentState, TrialState
+from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.metric_series.series_points import Axis
 
-# As tables: the ORM costs more than the database does.
-_M = cast(Table, MetricRow.__table__)
-_S = cast(Table, SeriesRow.__table__)
-_K = cast(Table, ChunkRow.__table__)
-_C = cast(Table, SeriesCursorRow.__table__)
-_T = cast(Table, TrialRow.__table__)
+# Tables of SQLAlchemy Core: the ORM costs more than the database.
+_M = table_of(MetricRow)
+_S = table_of(SeriesRow)
+_K = table_of(ChunkRow)
+_C = table_of(SeriesCursorRow)
+_T = table_of(TrialRow)
 _GONE = (ExperimentState.DELETING, ExperimentState.DELETED)
 _ENDED = [s for s in TrialState if s.is_terminal]
 MAX_RUNS = 200
 BATCH_ROWS = 500
-"""Values in one IN: SQLite takes some ten thousand variables, PostgreSQL plans long lists slowly."""
+"""Values per IN: SQLite takes some ten thousand variables, and PostgreSQL plans long lists slowly."""
 
 
 class Cursor(NamedTuple):
@@ -66,19 +66,19 @@ class Report(NamedTuple):
     group: str
     steps: int | None
     time: int
-    """Microseconds."""
+    """Time in microseconds."""
     metrics: dict[str, Any]
 
 
 class Extent(NamedTuple):
-    """What a chunk is made of, without its points."""
+    """Columns of a chunk without its points."""
 
     series_id: int
     place: int
     points: int
     least: float
     most: float
-    """Of x."""
+    """Bounds of x."""
     epochs: int
 
 
@@ -92,9 +92,9 @@ _WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
 
 
 async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
-    """Of the trials that are there; those of an experiment that is deleted, or is being deleted, are not."""
+    """Returns the existing trials, without those of experiments that are deleted or being deleted."""
     found: dict[int, Cursor] = {}
-    experiments = cast(Table, ExperimentRow.__table__)
+    experiments = table_of(ExperimentRow)
     for ids in batched(sorted(trial_ids), BATCH_ROWS):
         query = (
             select(*_CURSOR)
@@ -106,8 +106,8 @@ async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int,
 
 
 def _waiting() -> list[ScalarSelect[int]]:
-    """How many reports a trial has beyond its cursor: of the run at it, and of later ones. Apart, since the index is
-    by (trial, run) and then by id, so that the first is a look and no scan."""
+    """Returns how many reports a trial has beyond its cursor: of the run at it, and of later ones. Counted separately,
+    because the index is ordered by (trial, run, id)."""
     run, beyond = func.coalesce(_C.c.packed_run, 0), _M.c.id > func.coalesce(_C.c.packed_id, 0)
     return [
         select(func.count())
@@ -120,8 +120,8 @@ def _waiting() -> list[ScalarSelect[int]]:
 
 
 async def due(session: ReadSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
-    """Trials with ``least`` reports beyond their cursor, and those that have ended since they were last packed whole;
-    and whether they have ended. In turn: those beyond the id ``after`` come first."""
+    """Returns trials with ``least`` reports beyond their cursor, and ended ones that are not packed completely; and
+    whether they have ended. Round-robin: those beyond the id ``after`` come first."""
     of_run, later = _waiting()
     has_ended = _T.c.state.in_(_ENDED)
     query = (
@@ -139,7 +139,7 @@ async def newest_report(session: ReadSession) -> int:
 
 
 async def with_news(session: ReadSession, trials: Sequence[Cursor]) -> list[Cursor]:
-    """Those that have reports beyond their cursor."""
+    """Returns the trials that have reports beyond their cursor."""
     of_run, later = _waiting()
     query = select(_T.c.id).select_from(_WITH_CURSOR)
     query = query.where(_T.c.id.in_([trial.trial_id for trial in trials]), of_run + later > 0)
@@ -148,7 +148,7 @@ async def with_news(session: ReadSession, trials: Sequence[Cursor]) -> list[Curs
 
 
 async def last_of_page(session: ReadSession, trial: Cursor, most: int) -> int | None:
-    """The id of the last of up to ``most`` reports beyond the cursor, archived ones counted."""
+    """Returns the id of the last of up to ``most`` reports beyond the cursor, archived ones included."""
     page = select(_M.c.id).where(_beyond(trial, trial.packed_id)).order_by(_M.c.id).limit(most).subquery()
     last: int | None = (await session.execute(select(func.max(page.c.id)))).scalar_one()
     return last
@@ -157,7 +157,7 @@ async def last_of_page(session: ReadSession, trial: Cursor, most: int) -> int | 
 async def reports(
     session: ReadSession, trial: Cursor, after: int, until: int | None, groups: Collection[str], most: int
 ) -> list[Report]:
-    """Not archived, in the order of their ids."""
+    """Returns reports that are not archived, by id."""
     query = select(
         _M.c.id, _M.c.run_id, _M.c.group, _M.c.steps, type_coerce(_M.c.reported_at, BigInteger), _M.c.metrics
     ).where(_beyond(trial, after), _M.c.archived.is_(False))
@@ -169,7 +169,7 @@ async def reports(
 
 
 def _beyond(trial: Cursor, after: int) -> ColumnElement[bool]:
-    """By (trial, run) and then by id, which is how the index is ordered: a trial's other reports are not looked at."""
+    """Selects reports by (trial, run) and id, as the index is ordered, so that a trial's other reports are not read."""
     if trial.run_id - trial.packed_run > MAX_RUNS:
         runs = _M.c.run_id >= trial.packed_run
     else:
@@ -202,7 +202,7 @@ _RANGES = {
 async def extents(
     session: ReadSession, series_ids: Sequence[int], axis: Axis, start: float | None, end: float | None
 ) -> list[Extent]:
-    """Of chunks that have something between ``start`` and ``end``, in their order."""
+    """Returns the chunks that overlap ``start`` to ``end``, in order."""
     least, most = (type_coerce(column, Float) for column in _RANGES[axis])
     query = select(_K.c.series_id, _K.c.place, _K.c.points, least, most, _K.c.epochs)
     query = query.where(_K.c.series_id.in_(series_ids), _K.c.factor == 1, least.is_not(None))
@@ -214,7 +214,7 @@ async def extents(
 
 
 async def open_chunks(session: ReadSession, rows: Sequence[Stored], size: int) -> dict[int, tuple[int, bytes]]:
-    """By series that has a last chunk which is not full: the report of its first point, and its bytes."""
+    """Returns, by series whose last chunk is not full, the report of its first point, and its bytes."""
     wanted = [and_(_K.c.series_id == row.id, _K.c.place == row.points // size) for row in rows if row.points % size]
     if not wanted:
         return {}
@@ -225,7 +225,7 @@ async def open_chunks(session: ReadSession, rows: Sequence[Stored], size: int) -
 async def chunks(
     session: ReadSession, factor: int, places: Mapping[int, Collection[int]]
 ) -> dict[tuple[int, int], bytes]:
-    """Their bytes by series and place. A run of places is asked for as one."""
+    """Returns the bytes by series and place. Consecutive places are read as one range."""
     wanted = [
         and_(_K.c.series_id == series_id, _K.c.place.between(min(some), max(some)))
         for series_id, some in places.items()
@@ -238,7 +238,7 @@ async def chunks(
 
 
 async def reach(session: WriteSession, trial_id: int, until: int) -> int:
-    """Says that the reports up to ``until`` are about to be packed; the version to write it under."""
+    """Announces that reports up to ``until`` will be packed; returns the version for writing."""
     further = case((_C.c.reached_id > until, _C.c.reached_id), else_=until)
     known = update(_C).where(_C.c.trial_id == trial_id).values(reached_id=further)
     version: int | None = (await session.execute(known.returning(_C.c.version))).scalar_one_or_none()
@@ -250,8 +250,8 @@ async def reach(session: WriteSession, trial_id: int, until: int) -> int:
     return 0
 
 
-async def claim(session: WriteSession, trial_id: int, version: int, **values: Any) -> bool:
-    """Sets ``values`` of a cursor, and holds its row; False where a report up to it was changed since."""
+async def claim(session: WriteSession, trial_id: int, version: int, **values: object) -> bool:
+    """Updates a cursor and locks its row. Returns False if a report up to it was changed since."""
     result = await session.execute(
         update(_C)
         .where(_C.c.trial_id == trial_id, _C.c.version == version)
@@ -262,7 +262,7 @@ async def claim(session: WriteSession, trial_id: int, version: int, **values: An
 
 
 async def save_series(session: WriteSession, row: Stored) -> int:
-    """Its id."""
+    """Stores a series and returns its id."""
     if row.id:
         values = {"points": row.points, "packed_id": row.packed_id}
         await session.execute(update(_S).where(_S.c.id == row.id).values(values))
@@ -273,20 +273,20 @@ async def save_series(session: WriteSession, row: Stored) -> int:
 
 
 async def save_chunks(session: WriteSession, series_id: int, rows: Sequence[dict[str, Any]]) -> None:
-    """In place of those from the first of these on."""
+    """Replaces the chunks from the first of these on."""
     first = min(row["place"] for row in rows)
     await session.execute(delete(_K).where(_K.c.series_id == series_id, _K.c.place >= first))
     await session.execute(insert(_K), [{"series_id": series_id, **row} for row in rows])
 
 
 async def drop_some_chunks(session: WriteSession, experiment_id: int, most: int | None) -> int:
-    """Deletes up to ``most`` chunks of an experiment; how many there were."""
+    """Deletes up to ``most`` chunks of an experiment and returns their number."""
     series = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id)))
     return await delete_rows(session, ChunkRow, select(_K.c.id).where(_K.c.series_id.in_(series)).limit(most))
 
 
 async def drop_some_series(session: WriteSession, experiment_id: int, most: int | None) -> int:
-    """Deletes up to ``most`` series of an experiment, whose chunks are deleted already; how many there were."""
+    """Deletes up to ``most`` series of an experiment without chunks and returns their number."""
     some = select(_S.c.id).where(_S.c.trial_id.in_(_trials_of(experiment_id))).limit(most)
     return await delete_rows(session, SeriesRow, some)
 

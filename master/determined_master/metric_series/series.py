@@ -11,14 +11,14 @@ from determined_master.metric_series.repository import Cursor, Extent, Stored
 from determined_master.metric_series.series_points import Axis, Points, joined, load, points_of
 
 Name = tuple[str, str]
-"""Group and name."""
+"""Group and name of a metric."""
 BATCH_TRIALS = 16
 PAGE = 500
 
 
 @dataclass(frozen=True)
 class Question:
-    """``start`` and ``end`` are of the axis: batches, epochs, microseconds; both belong to it."""
+    """``start`` and ``end``: inclusive bounds on the axis: batches, epochs, microseconds."""
 
     axis: Axis = "batches"
     start: float | None = None
@@ -27,7 +27,7 @@ class Question:
 
     @property
     def is_whole(self) -> bool:
-        """Every point is asked for, and has an x."""
+        """True if every point is selected and has an x."""
         return self.start is None and self.end is None and self.axis != "epochs"
 
 
@@ -38,18 +38,18 @@ class Found:
     name: str
     points: Points
     count: int
-    """Before thinning."""
+    """Number of points before downsampling."""
 
 
 @dataclass(slots=True)
 class _Parts:
-    """What a series is put together from: chunks that are asked for whole, and pieces of which each point counts."""
+    """Parts of a series: chunks that are selected whole, and pieces of which each point is selected separately."""
 
     row: Stored
     whole: list[int] = field(default_factory=list)
     partial: list[int] = field(default_factory=list)
     pieces: dict[int, tuple[Points, Sequence[int] | None]] = field(default_factory=dict)
-    """By the place of their chunk; which of the points are asked for, None: all."""
+    """Pieces by the place of their chunk, with the selected points; None: all."""
 
     def count(self) -> int:
         counted = (len(points) if some is None else len(some) for points, some in self.pieces.values())
@@ -59,7 +59,8 @@ class _Parts:
 async def read(
     session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
 ) -> AsyncIterator[Found]:
-    """One for each trial and name, in that order; of few trials at a time, since each may have much that is fresh."""
+    """Returns one series for each trial and name, in that order. Few trials at a time, since each may have many
+    unpacked reports."""
     step = max(1, BATCH_TRIALS // max(1, len(names)))
     for start in range(0, len(trials), step):
         some = trials[start : start + step]
@@ -135,7 +136,7 @@ async def _parts(
 
 
 def _sort(part: _Parts, extent: Extent, question: Question) -> None:
-    """Wholly asked for, or partly."""
+    """Adds a chunk that is selected wholly or partly."""
     start, end = question.start, question.end
     is_whole = (start is None or start <= extent.least) and (end is None or extent.most <= end)
     if question.axis == "epochs":
@@ -149,7 +150,7 @@ def _add_rest(
     fresh: dict[tuple[int, str, str], Points],
     question: Question,
 ) -> None:
-    """The chunk that is not full, and what is not packed: cut as it will be once it is."""
+    """Adds the last chunk and unpacked reports, cut at the boundaries of later chunks."""
     row = part.row
     rest = load(opened[1]) if opened is not None else Points()
     rest.extend(fresh.get((row.trial_id, row.group, row.name), Points()))
@@ -174,6 +175,6 @@ def _answers(
 
 
 def known_and_missing(asked: Collection[int], known: dict[int, Cursor]) -> tuple[list[Cursor], list[int]]:
-    """Each once, in the order asked for."""
+    """Returns known and missing trials without duplicates, in the given order."""
     order = list(dict.fromkeys(asked))
     return [known[i] for i in order if i in known], [i for i in order if i not in known]

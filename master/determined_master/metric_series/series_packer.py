@@ -18,7 +18,7 @@ from determined_master.metric_series.series_points import Points, dump, load, po
 logger = logging.getLogger(__name__)
 
 MIN_POINTS = 512
-"""Reports of a trial that are worth packing; fewer are read as they are. At its end all of them are packed."""
+"""Minimum reports of a trial that are packed; fewer are read unpacked. At its end all of them are packed."""
 MAX_REPORTS = 1000
 MAX_POINTS = 100_000
 PAGE = 100
@@ -39,7 +39,7 @@ class _Fresh:
 
 
 class SeriesPacker:
-    """``groups_written`` counts what the group-commit writer has done."""
+    """``groups_written`` returns the number of groups that the group-commit writer has committed."""
 
     def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = MIN_POINTS) -> None:
         self._database = database
@@ -51,11 +51,11 @@ class SeriesPacker:
         self._items = Isolation("packing", logger)
 
     async def tick(self) -> float | None:
-        """One step for each of some trials; seconds until the next where more is to be done."""
+        """Packs one step of some trials. Returns the seconds until the next if there is more to pack."""
         async with self._database.read() as session:
             newest = await repository.newest_report(session)
             self._looks += 1
-            # A trial that has ended without a further report is found by every sixth look.
+            # Every sixth step also finds trials that have ended without a further report.
             if newest == self._newest and self._looks % LOOKS:
                 return None
             found = await repository.due(session, self._least, TRIALS_PER_TRANSACTION, self._last)
@@ -70,7 +70,7 @@ class SeriesPacker:
             self._last = trial.trial_id
             if self._groups_written() - written > QUIET_GROUPS:
                 return PATIENT_SECONDS
-        # Where none could be packed there is nothing more to do until one that failed may be tried again.
+        # If none could be packed there is no work until a failed one may be tried again.
         return 0.0 if packed else self._items.seconds_left()
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
@@ -93,7 +93,7 @@ class SeriesPacker:
             await repository.claim(session, trial.trial_id, version, **values)
 
     async def _read(self, trial: Cursor, until: int) -> tuple[dict[tuple[str, str], _Fresh], int, int | None]:
-        """The points up to ``until``, or up to where they get too many: the new bound; and the run at it."""
+        """Returns the points up to ``until`` or up to the limit, the new bound, and the run at it."""
         fresh: dict[tuple[str, str], _Fresh] = {}
         after, count, run = trial.packed_id, 0, None
         while True:
@@ -140,11 +140,11 @@ def _made(
     known: dict[tuple[str, str], Stored],
     before: dict[int, tuple[int, bytes]],
 ) -> list[tuple[Stored, list[dict[str, Any]]]]:
-    """Each series as it is to be stored, and its chunks from the first that changes on."""
+    """Returns each series to store, and its chunks from the first changed one on."""
     made: list[tuple[Stored, list[dict[str, Any]]]] = []
     for (group, name), more in fresh.items():
         row = known.get((group, name)) or Stored(0, trial_id, group, name, 0, 0)
-        # Some may be packed already: the trial's cursor is behind where a step was cut short, or rows were overtaken.
+        # Some may be packed already: a step was interrupted, or rows were archived.
         skipped = next((i for i, metric_id in enumerate(more.ids) if metric_id > row.packed_id), len(more.ids))
         points, ids = more.points.part(skipped, len(more.ids)), more.ids[skipped:]
         if not ids:
@@ -154,7 +154,7 @@ def _made(
         if row.id in before:
             first_id, data = before[row.id]
             opened = load(data)
-            # Of a chunk only its first and its last report are kept.
+            # Only the first and the last report of a chunk are kept.
             ids = [first_id] * len(opened) + ids
             opened.extend(points)
             points = opened
@@ -166,7 +166,7 @@ def _made(
 
 
 def chunk_rows_of(points: Points, place: int, ids: Sequence[int]) -> list[dict[str, Any]]:
-    """One chunk's row, and where it is full those of its coarser levels."""
+    """Returns the row of a chunk, and for a full one the rows of its coarser levels."""
     epochs = [epoch for epoch in points.epochs if not math.isnan(epoch)]
     shared = {
         "place": place,

@@ -12,7 +12,7 @@ from determined_master.json_numbers import number
 
 Axis = Literal["batches", "epochs", "time"]
 MAX_NAME_LENGTH = 1000
-"""Characters of a metric's name; one with more is in reports and summaries, and has no curve."""
+"""Maximum length of a metric's name; longer names are in reports and summaries, and have no curve."""
 _HEAD = struct.Struct("<BBI")
 _STEPS = struct.Struct("<qq")
 _REGULAR, _EPOCHS = 1, 2
@@ -21,7 +21,7 @@ _VERSION = 1
 
 @dataclass(slots=True)
 class Points:
-    """In the order in which they were reported. ``times`` are microseconds; an epoch that is none is NaN."""
+    """Points in the order of their reports. ``times`` are microseconds; a missing epoch is NaN."""
 
     batches: "array[int]" = field(default_factory=lambda: array("q"))
     times: "array[int]" = field(default_factory=lambda: array("q"))
@@ -65,7 +65,7 @@ class Points:
 
 
 def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
-    """The epoch of one report, NaN where it has none, and its metrics that are numbers."""
+    """Returns the epoch of a report, or NaN, and its numeric metrics."""
     found = []
     for name, value in metrics.items():
         figure = value if type(value) is float else figure_of(value)
@@ -75,7 +75,7 @@ def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found
 
 
-def figure_of(value: Any) -> float | None:
+def figure_of(value: object) -> float | None:
     try:
         return number(value)
     except OverflowError:  # an integer beyond any float
@@ -83,7 +83,7 @@ def figure_of(value: Any) -> float | None:
 
 
 def dump(points: Points) -> bytes:
-    """Columns one after the other; what is regular or empty costs nothing."""
+    """Encodes the columns one after the other; regular or empty columns take no space."""
     step = _step(points.batches)
     has_epochs = any(epoch == epoch for epoch in points.epochs)
     flags = (_REGULAR if step is not None else 0) | (_EPOCHS if has_epochs else 0)
@@ -122,7 +122,7 @@ def joined(parts: Iterable[Points]) -> Points:
 
 
 def _step(numbers: "array[int]") -> int | None:
-    """By how much each is more than the one before; None where that differs, or there is none before."""
+    """Returns the common difference of neighbours, or None."""
     if len(numbers) < 2:
         return None
     step = numbers[1] - numbers[0]

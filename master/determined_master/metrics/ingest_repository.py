@@ -1,18 +1,19 @@
 """SQL of the metric store. Synchronous: it runs in the group-commit writer's thread."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, true, update
+from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
+from determined_master.db.base import table_of
 from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.metrics.report import Report
 
-# As tables, not as ORM classes: a statement that names a class goes through the ORM, which costs more than SQLite does.
-_M = cast(Table, MetricRow.__table__)
-_T = cast(Table, TrialRow.__table__)
-_X = cast(Table, ExperimentRow.__table__)
-_F = cast(Table, SearchEventRow.__table__)
+# Tables of SQLAlchemy Core, not ORM classes: a statement with a class costs more than SQLite itself.
+_M = table_of(MetricRow)
+_T = table_of(TrialRow)
+_X = table_of(ExperimentRow)
+_F = table_of(SearchEventRow)
 _INSERT = insert(_M)
 _SAVED = (
     "summary_metrics",
@@ -65,7 +66,7 @@ def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, An
 
 
 def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: int) -> list[int]:
-    """Older runs' rows beyond the checkpoint that this run started from, in every group; their ids."""
+    """Archives older runs' rows beyond the checkpoint of this run's start, in every group; returns their ids."""
     result = connection.execute(
         update(_M)
         .where(
@@ -81,7 +82,7 @@ def archive_beyond(connection: Connection, trial_id: int, run_id: int, steps: in
 
 
 def archive_step(connection: Connection, report: Report) -> list[int]:
-    """Older runs' rows of the same group and step; their ids."""
+    """Archives older runs' rows of the same group and step; returns their ids."""
     result = connection.execute(
         update(_M)
         .where(
@@ -130,7 +131,7 @@ def newest_steps(connection: Connection, trial_id: int, run_id: int) -> dict[str
 
 
 def older_steps(connection: Connection, trial_id: int, run_id: int) -> int:
-    """The largest step of older runs that still stands; -1 where there is none."""
+    """Returns the largest step of older runs that is not archived; -1 without one."""
     query = select(func.max(_M.c.steps)).where(
         _M.c.trial_id == trial_id, _M.c.run_id < run_id, _M.c.archived.is_(False)
     )
@@ -163,14 +164,14 @@ def load_trials(connection: Connection, trial_ids: Collection[int]) -> Sequence[
 
 
 def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
-    """One compiled statement for all: building it anew costs more than running it."""
+    """Updates trials by one compiled statement: building it each time costs more than running it."""
     renamed = [{f"new_{name}": value[name] for name in _SAVED} | {"of_trial": value["id"]} for value in values]
     if renamed:
         connection.execute(_SAVE, renamed)
 
 
 def clear_system_failures(connection: Connection, trial_id: int) -> None:
-    """A report is a sign of life: the back-off starts anew."""
+    """Resets the back-off: a report shows that the trial works."""
     connection.execute(update(_T).where(_T.c.id == trial_id).values(system_failures=0))
 
 

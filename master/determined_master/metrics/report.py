@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``steps`` None: keyed by ``reported_at`` (profiler groups). Metrics hold floats, NaN included."""
+    """One report. ``steps`` None: keyed by ``reported_at`` (profiler groups). Metrics hold floats, NaN included."""
 
     trial_id: int
     run_id: int

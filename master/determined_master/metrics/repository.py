@@ -26,7 +26,7 @@ async def shown(
     after: int = 0,
     most: int | None = None,
 ) -> Sequence[MetricRow]:
-    """Not archived, by trial, steps and id; ``after`` is the id to go on from when reading in pages by id."""
+    """Returns reports that are not archived, by trial, steps and id; ``after`` is the last id of the previous page."""
     query = select(MetricRow).where(MetricRow.trial_id.in_(trial_ids), MetricRow.archived.is_(False))
     if groups:
         query = query.where(MetricRow.group.in_(groups))
@@ -38,7 +38,7 @@ async def shown(
 
 
 async def validations_at(session: ReadSession, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], MetricRow]:
-    """By trial and step."""
+    """Returns reports by trial and step."""
     found = await at_steps(session, places, ["validation"])
     return {place: rows[0] for place, rows in found.items()}
 
@@ -58,7 +58,7 @@ async def at_steps(
 
 
 async def best_places(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:
-    """By experiment, the trial and the step of its best validation."""
+    """Returns, by experiment, the trial and the step of its best validation."""
     query = (
         select(TrialRow.experiment_id, TrialRow.id, MetricRow.steps, MetricRow.signed_metric)
         .join(MetricRow, MetricRow.id == TrialRow.best_validation_id)

@@ -1,20 +1,19 @@
 """SQL that drops packed points of changed reports. Runs in the group-commit writer's thread."""
 
-from typing import cast
+from sqlalchemy import Connection, delete, func, select, update
 
-from sqlalchemy import Connection, Table, delete, func, select, update
-
+from determined_master.db.base import table_of
 from determined_master.db.models import ChunkRow, MetricRow, SeriesCursorRow, SeriesRow
 
-_M = cast(Table, MetricRow.__table__)
-_S = cast(Table, SeriesRow.__table__)
-_K = cast(Table, ChunkRow.__table__)
-_C = cast(Table, SeriesCursorRow.__table__)
+_M = table_of(MetricRow)
+_S = table_of(SeriesRow)
+_K = table_of(ChunkRow)
+_C = table_of(SeriesCursorRow)
 
 
 def unpack_from(connection: Connection, trial_id: int, metric_id: int) -> None:
-    """A report was hidden or given more keys: what was packed from it on is to be packed anew. One look where nothing
-    was; called where a report is changed, which those of a run that goes well never are."""
+    """Drops the packed points from a changed report on, so that they are packed anew. Called when a report is archived
+    or extended, which reports of an undisturbed run never are."""
     query = select(_C.c.reached_id, _C.c.packed_id, _C.c.version).where(_C.c.trial_id == trial_id)
     cursor = connection.execute(query).one_or_none()
     if cursor is None or cursor.reached_id < metric_id:

@@ -17,7 +17,7 @@ from determined_master.metrics.report import Report
 
 @dataclass(slots=True)
 class _Trial:
-    """What the writer remembers of a trial between groups."""
+    """Cached data of a trial between groups."""
 
     experiment_id: int
     run_id: int
@@ -29,9 +29,9 @@ class _Trial:
     summary: dict[str, Any]
     best_signed: float | None
     reported: dict[str, "_Reported"] = field(default_factory=dict)
-    """Group → which steps the newest run has surely not reported yet."""
+    """Group → steps that the newest run has surely not reported yet."""
     older_steps: int = -1
-    """The largest step that an older run has reported and that still stands."""
+    """Largest step of an older run's report that is not archived."""
     best_validation_id: int | None = None
     latest_validation_id: int | None = None
     searcher_metric_value: float | None = None
@@ -39,11 +39,9 @@ class _Trial:
 
 
 class _Reported:
-    """The newest steps that a run has reported in one group, so that most reports are known to be new without a look.
-
-    ``floor``: at or below it anything may have been reported. Above it, exactly what ``steps`` holds. Requests of one
-    trial overtake each other, so the largest step alone would not do.
-    """
+    """The newest steps of a run in one group, so that most reports are known to be new without a query. ``floor``: at
+    or below it anything may have been reported. Above it, exactly ``steps`` have been. Requests of one trial may be
+    reordered, so the largest step alone is not enough."""
 
     __slots__ = ("floor", "order", "steps")
     MAX_KEPT = 1024
@@ -66,8 +64,7 @@ class _Reported:
 
 
 class MetricStore:
-    """Implements the group-commit writer's Store. A stale run id is refused; another value for a reported step is
-    refused and the first is kept."""
+    """Implements the group-commit writer's Store. Refuses a stale run id, and another value for a reported step."""
 
     def __init__(self) -> None:
         self._trials: dict[int, _Trial] = {}
@@ -76,7 +73,7 @@ class MetricStore:
         self._trials.clear()
 
     def forget(self, trial_ids: Iterable[int]) -> None:
-        """To be called once a transaction has committed that changed a trial's run or removed it."""
+        """Drops cached data; called after the commit of a transaction that changed a trial's run or removed it."""
         for trial_id in trial_ids:
             self._trials.pop(trial_id, None)
 
@@ -149,7 +146,7 @@ class MetricStore:
     def _merge(
         self, connection: Connection, trial: _Trial, report: Report, existing: ingest_repository.Existing
     ) -> ApiError | None:
-        """Identical: nothing happens. New keys: merged. Another value: refused, the first is kept."""
+        """Repeated report: identical values are ignored, new keys are merged, other values are refused."""
         reported = outward(report.metrics)
         other = sorted(k for k, v in reported.items() if k in existing.metrics and not _same(existing.metrics[k], v))
         if other:
@@ -169,10 +166,8 @@ class MetricStore:
         return None
 
     def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:
-        """Archives reports of older runs for this step and, once per run, beyond the checkpoint that it started from.
-
-        Best, latest and summary are computed anew from the reports that are left.
-        """
+        """Archives reports of older runs for this step and, once per run, beyond the checkpoint from which it started.
+        Best, latest and summary are computed anew from the remaining reports."""
         first = trial.reported_run_id < trial.run_id
         archived = (
             ingest_repository.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
@@ -203,7 +198,7 @@ class MetricStore:
         ingest_repository.add_validated_fact(connection, trial.experiment_id, report, outward(report.metrics))
 
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
-        """Only what is not known: whoever changes the run of a trial, or removes one, says so by ``forget``."""
+        """Loads trials that are not cached: code that changes a trial's run, or removes one, calls ``forget``."""
         unknown = trial_ids - self._trials.keys()
         for found in ingest_repository.load_trials(connection, unknown) if unknown else ():
             self._trials[found.id] = _Trial(
@@ -266,5 +261,5 @@ def _signed(trial: _Trial, report: Report) -> float | None:
     return value if trial.smaller_is_better else -value
 
 
-def _same(first: Any, second: Any) -> bool:
+def _same(first: object, second: object) -> bool:
     return bool(first == second)

@@ -14,7 +14,7 @@ def group_key(group: str) -> str:
 
 
 def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
-    """Takes one report into ``summary``, in place. Values that are not finite count as last, and as nothing else."""
+    """Adds one report to ``summary``, in place. Values that are not finite only count as last value."""
     of_group: dict[str, dict[str, Any]] = summary.setdefault(group_key(group), {})
     for name, value in metrics.items():
         entry = of_group.get(name)
@@ -37,14 +37,14 @@ def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
 
 
 def summarise(reports: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    """From (group, metrics) in the order of their steps."""
+    """Summarizes (group, metrics) in the order of steps."""
     summary: dict[str, Any] = {}
     for group, metrics in reports:
         add(summary, group, metrics)
     return summary
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

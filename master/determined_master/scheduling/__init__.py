@@ -1,1 +1,1 @@
-"""Pure placement: a frozen view of a pool in, a plan out."""
+"""Scheduling: pure functions from a frozen view of a pool to a plan."""

@@ -9,10 +9,8 @@ from determined_master.scheduling.view import AgentView, RequestView
 def fit(
     request: RequestView, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
 ) -> tuple[Part, ...]:
-    """The parts in the order of their ranks, larger ones first; empty where there is no room now.
-
-    ``free`` are the free slots by agent, ``room`` the containers without slots that an agent may still run.
-    """
+    """Returns the parts in the order of ranks, larger ones first; empty if there is no room now. ``free`` are the free
+    slots by agent, ``room`` the containers without slots that an agent may still run."""
     here = [a for a in agents if a.placeable]
     alone = _best_fit(request.slots, here, free, room)
     if alone is not None:
@@ -23,12 +21,12 @@ def fit(
 
 
 def could_ever_fit(request: RequestView, agents: Sequence[AgentView]) -> bool:
-    """Whether the agents, were they idle and enabled, would hold the request."""
+    """Returns whether the agents could hold the request if all were idle and enabled."""
     return most(request, agents) >= request.slots
 
 
 def most(request: RequestView, agents: Sequence[AgentView]) -> int:
-    """The most slots that such a request could ever have of these agents."""
+    """Returns the most slots that such a request could ever get from these agents."""
     totals = [a.total for a in agents]
     return max(totals) if request.single_agent else sum(totals)
 
@@ -36,13 +34,13 @@ def most(request: RequestView, agents: Sequence[AgentView]) -> int:
 def _best_fit(
     slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
 ) -> AgentView | None:
-    """The agent that it leaves fullest, so that big requests find room later; the smaller id among equals."""
+    """Returns the agent that would be fullest, so that large requests find room later; the smaller id among equals."""
     candidates = [a for a in agents if len(free[a.id]) >= slots and (slots > 0 or room[a.id] > 0)]
     return min(candidates, key=lambda a: (len(free[a.id]) - slots, a.id), default=None)
 
 
 def _several(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
-    """The fewest agents, and of those parts as equal as can be: the slowest machine sets the pace of all."""
+    """Returns the fewest agents, with parts as equal as possible: the slowest agent limits all."""
     roomiest = sorted((a for a in agents if free[a.id]), key=lambda a: (-len(free[a.id]), a.id))
     chosen: list[AgentView] = []
     for agent in roomiest:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Part:
-    """What one agent gives: one container with these slots."""
+    """Placement on one agent: one container with these slots."""
 
     agent_id: str
     slots: tuple[int, ...]
@@ -13,7 +13,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Placement:
-    """``parts`` in the order of the containers' ranks."""
+    """``parts``: in the order of the containers' ranks."""
 
     allocation_id: str
     parts: tuple[Part, ...]
@@ -21,7 +21,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The agents of the pool can never hold it."""
+    """Requests that the agents of the pool can never hold."""
 
     allocation_id: str
     reason: str
@@ -32,4 +32,4 @@ class Plan:
     placements: tuple[Placement, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     waiting: dict[str, str] = field(default_factory=dict)
-    """Allocation id → why it waits, in words for its owner."""
+    """Allocation id → reason for waiting, shown to its owner."""

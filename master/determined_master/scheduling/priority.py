@@ -6,7 +6,7 @@ from determined_master.scheduling.view import PoolView, RequestView
 
 
 def plan(pool: PoolView) -> Plan:
-    """Pure. Every slot of ``pool`` is given at most once; nothing is taken from a running allocation."""
+    """Plans a pool. Pure. Every slot is assigned at most once; running allocations keep their slots."""
     free = {a.id: list(a.free) for a in pool.agents}
     room = {a.id: a.zero_slot_room for a in pool.agents}
     placements: list[Placement] = []
@@ -25,7 +25,7 @@ def plan(pool: PoolView) -> Plan:
             continue
         parts = fit(request, pool.agents, free, room)
         if not parts and request.slots == 0:
-            # It waits for no slot, so it holds back nobody who does.
+            # It needs no slot, so it blocks no request that does.
             waiting[request.allocation_id] = _why_without_slots(pool)
             continue
         if not parts:

@@ -6,30 +6,28 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AgentView:
-    """``free`` are the slots that may be given now; ``total`` counts every slot that it has, enabled or not.
-
-    ``placeable`` is False for one that is disabled, draining or inside its reconnect window: it counts for what the
-    pool could hold, never for what may start now.
-    """
+    """``free``: slots that may be assigned now; ``total``: all slots, enabled or not. ``placeable`` is False for an
+    agent that is disabled, draining or within its reconnect window: it counts only for what the pool could ever
+    hold."""
 
     id: str
     free: tuple[int, ...]
     total: int
     placeable: bool = True
     zero_slot_room: int = 1 << 30
-    """How many more containers without slots it may run."""
+    """Number of further containers without slots that it may run."""
 
 
 @dataclass(frozen=True)
 class RequestView:
-    """An allocation that waits. Lower ``priority`` goes first, then the older, then the smaller id."""
+    """A pending allocation. Order: lower ``priority``, then older, then smaller id."""
 
     allocation_id: str
     slots: int
     priority: int
     submitted_at: datetime
     single_agent: bool = False
-    """May not be spread over several agents."""
+    """True if it must not be spread over several agents."""
 
     @property
     def order(self) -> tuple[int, datetime, str]:

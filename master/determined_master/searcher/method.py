@@ -16,7 +16,8 @@ from determined_master.searcher.actions import Action, Create, Event
 
 
 class SearchMethod(Protocol):
-    """``initial`` is asked once; then ``on_event`` for each fact in order. ``progress`` is in [0, 1]."""
+    """A search method: ``initial`` is called once; then ``on_event`` for each event in order. ``progress`` is in [0,
+    1]."""
 
     def initial(self) -> list[Action]: ...
 
@@ -29,7 +30,7 @@ class SearchMethod(Protocol):
 
 @dataclass
 class Randomness:
-    """One Mersenne twister seeded by the experiment, with a state that survives JSON."""
+    """A Mersenne twister seeded by the experiment; its state can be stored as JSON."""
 
     rng: random.Random = field(default_factory=random.Random)
 

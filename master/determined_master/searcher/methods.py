@@ -1,4 +1,4 @@
-"""Makes the search method that a configuration names."""
+"""Factory of search methods."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,8 @@ from determined_master.searcher.queue import QueueSearch
 
 
 def make(config: Mapping[str, Any], snapshot: dict[str, Any] | None) -> SearchMethod:
-    """From a fully defaulted experiment configuration; goes on from ``snapshot`` where there is one.
-
-    Raises KeyError for a searcher that validation should have refused.
-    """
+    """Creates the search method of a fully defaulted configuration, from ``snapshot`` if there is one. Raises KeyError
+    for a searcher that validation should have refused."""
     searcher = config["searcher"]
     hparams = config["hyperparameters"]
     randomness = Randomness.seeded(config["reproducibility"]["experiment_seed"])
@@ -38,7 +36,7 @@ def _random(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Rando
 
 def _grid(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
     size = grid_size(hparams)
-    # From the end of the grid, as users of the older system know it. The snapshot's ``created`` is the only index.
+    # From the end of the grid, as in the older product. The snapshot's ``created`` is the only index.
     return QueueSearch(
         lambda s: grid_point(hparams, size - 1 - s.created) if s.created < size else None,
         wanted=size,

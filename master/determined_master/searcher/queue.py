@@ -8,15 +8,13 @@ from determined_master.searcher.actions import Action, Event, Shutdown, TrialClo
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
-"""The next point, or None when there is none left."""
+"""Returns the next point, or None if there is none left."""
 
 
 @dataclass
 class QueueSearch:
-    """Creates the next trial as each one closes.
-
-    ``replace_invalid``: a trial with invalid hyperparameters does not count, another is drawn (random search).
-    """
+    """Creates the next trial as each one closes. ``replace_invalid``: a trial with invalid hyperparameters is not
+    counted but replaced (random search)."""
 
     draw: Draw
     wanted: int

@@ -1,4 +1,4 @@
-"""Stores a reported checkpoint and marks one as deleted: its row, and the totals of its trial."""
+"""Stores reported checkpoints and marks checkpoints as deleted: the row, and the totals of its trial."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ def container_spec(
     pool_hook: str,
     interface: str,
 ) -> dict[str, Any]:
-    """All but slots, rank, ports and tokens, which are filled in when the wish is made; as a JSON dictionary."""
+    """Returns the spec without slots, rank, ports and tokens, which the desired state adds; as a JSON dictionary."""
     config = experiment.config
     env = config["environment"]
     variables = {

@@ -39,7 +39,7 @@ class ContainerEnd:
 
 
 def is_failure(reason: ExitReason) -> bool:
-    """False for an end that somebody asked for, or that completed the work."""
+    """Returns False for an end that was requested, or that completed the work."""
     return reason not in _NO_FAILURES
 
 
@@ -125,7 +125,7 @@ def _where(rank: RankExit | None, agent_id: str, *, is_alone: bool) -> str:
 
 
 def _how(end: RankExit | ContainerExit) -> tuple[str, str]:
-    """In parentheses, and as a verb."""
+    """The cause in parentheses, and as a verb."""
     if end.signal is None:
         return f"exit code {end.code}", f"exited with code {end.code}"
     try:

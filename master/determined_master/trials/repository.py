@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -20,7 +20,7 @@ from determined_master.trials.states import ALLOWED
 
 
 class Named(NamedTuple):
-    """How a task's trial is called where it is only mentioned."""
+    """Name of a task's trial for short references."""
 
     trial_id: int
     experiment_id: int
@@ -28,7 +28,7 @@ class Named(NamedTuple):
 
 
 class AttemptTimes(NamedTuple):
-    """When an attempt asked for slots, was ready on all of them, and ended."""
+    """Times at which an attempt requested slots, was ready on all of them, and ended."""
 
     created: datetime
     ready: datetime | None
@@ -36,7 +36,7 @@ class AttemptTimes(NamedTuple):
 
 
 class Wanting(NamedTuple):
-    """A trial that wants slots, not before ``retry_at``."""
+    """A trial that requests slots, not before ``retry_at``."""
 
     trial_id: int
     experiment_id: int
@@ -44,7 +44,7 @@ class Wanting(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """A stopping trial that has nothing left to wait for."""
+    """A stopping trial whose attempts are settled."""
 
     trial_id: int
     experiment_id: int
@@ -53,7 +53,7 @@ class Stopped(NamedTuple):
 
 
 FIGURES = frozenset({"progress", "steps_completed"})
-"""What changes with every report, and is told apart."""
+"""Columns that every metric report updates; changes to them publish ``metrics:<id>``."""
 _LIVE = [s for s in TrialState if s.is_live]
 _STOPPING = [s for s in TrialState if s.is_stopping]
 _HAS_OPEN = (
@@ -116,8 +116,62 @@ async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[Tr
     return (await session.scalars(query)).all()
 
 
+Order = Literal[
+    "id",
+    "start_time",
+    "end_time",
+    "state",
+    "duration",
+    "checkpoint_size",
+    "steps_completed",
+    "restarts",
+    "searcher_metric_value",
+]
+"""The columns by which pages of trials can be sorted."""
+_LAST_MOMENT = type_coerce(func.coalesce(TrialRow.end_time, TrialRow.start_time), BigInteger)
+_ORDERS: dict[Order, tuple[SQLColumnExpression[Any], ...]] = {
+    "id": (),
+    "start_time": (TrialRow.start_time,),
+    "end_time": (TrialRow.end_time.is_(None), _LAST_MOMENT),
+    "state": (TrialRow.state,),
+    "duration": (TrialRow.end_time.is_(None), _LAST_MOMENT - type_coerce(TrialRow.start_time, BigInteger)),
+    "checkpoint_size": (TrialRow.checkpoint_size,),
+    "steps_completed": (TrialRow.steps_completed,),
+    "restarts": (TrialRow.restarts,),
+    "searcher_metric_value": (TrialRow.searcher_metric_value.is_(None), TrialRow.searcher_metric_value),
+}
+
+
+def _in_experiment(experiment_id: int, states: Collection[TrialState]) -> tuple[ColumnElement[bool], ...]:
+    where = TrialRow.experiment_id == experiment_id
+    return (where, TrialRow.state.in_(states)) if states else (where,)
+
+
+async def count(session: ReadSession, experiment_id: int, states: Collection[TrialState] = ()) -> int:
+    """Returns the number of an experiment's trials, of all states or of some."""
+    query = select(func.count()).select_from(TrialRow).where(*_in_experiment(experiment_id, states))
+    return (await session.execute(query)).scalar_one()
+
+
+async def page(
+    session: ReadSession,
+    experiment_id: int,
+    states: Collection[TrialState] = (),
+    *,
+    by: Order = "id",
+    descending: bool = False,
+    offset: int = 0,
+    limit: int | None = None,
+) -> Sequence[TrialRow]:
+    """Returns one page of an experiment's trials. Missing values come last, or first in descending order."""
+    columns = (*_ORDERS[by], TrialRow.id)
+    order = [column.desc() for column in columns] if descending else columns
+    query = select(TrialRow).where(*_in_experiment(experiment_id, states)).order_by(*order)
+    return (await session.scalars(query.offset(offset).limit(limit))).all()
+
+
 async def most_telling(session: ReadSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
-    """Those that live and the newest of the others, by id: a search may have more than anybody looks at."""
+    """Returns the live trials and the newest of the others, by id: a search may have very many."""
     query = (
         select(TrialRow)
         .where(TrialRow.experiment_id == experiment_id)
@@ -128,7 +182,7 @@ async def most_telling(session: ReadSession, experiment_id: int, most: int) -> S
 
 
 async def of_experiments(session: ReadSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
-    """Without what may be long of each: hyperparameters, metrics, metadata."""
+    """Omits columns that may be long: hyperparameters, metrics, metadata."""
     query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
     light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
     return (await session.scalars(query.options(*light))).all()
@@ -149,7 +203,7 @@ async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[
 
 
 async def invalid(session: ReadSession) -> Sequence[TrialRow]:
-    """Those that reported invalid hyperparameters and have not ended."""
+    """Returns trials that reported invalid hyperparameters and have not ended."""
     query = select(TrialRow).where(TrialRow.invalid_hp.is_(True), TrialRow.state.in_(_LIVE))
     return (await session.scalars(query)).all()
 
@@ -165,7 +219,7 @@ async def wanting_slots(session: ReadSession) -> list[Wanting]:
 
 
 async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
-    """Returns those of the trials that still want slots."""
+    """Returns those of the trials that still request slots."""
     query = select(TrialRow).where(TrialRow.id.in_(trial_ids), TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
     return (await session.scalars(query.order_by(TrialRow.id))).all()
 
@@ -212,13 +266,13 @@ async def change_each(session: WriteSession, experiment_id: int, values: Sequenc
 
 
 async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
-    """Where its checkpoints lie, as its experiment has it."""
+    """Returns the checkpoint storage of the trial's experiment."""
     query = select(ExperimentRow.config).where(ExperimentRow.id == row.experiment_id)
     storage: dict[str, Any] = (await session.execute(query)).scalar_one()["checkpoint_storage"]
     return storage
 
 
-async def add(session: WriteSession, **values: Any) -> TrialRow:
+async def add(session: WriteSession, **values: object) -> TrialRow:
     row = TrialRow(**values)
     session.add(row)
     await session.flush()
@@ -226,8 +280,8 @@ async def add(session: WriteSession, **values: Any) -> TrialRow:
     return row
 
 
-async def change(session: WriteSession, row: TrialRow, **values: Any) -> None:
-    """Everything about a trial but its state."""
+async def change(session: WriteSession, row: TrialRow, **values: object) -> None:
+    """Updates columns of a trial other than its state."""
     await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
     await session.refresh(row)
     topic = notifications.metrics if values.keys() <= FIGURES else notifications.experiment
@@ -235,7 +289,7 @@ async def change(session: WriteSession, row: TrialRow, **values: Any) -> None:
 
 
 async def move(
-    session: WriteSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: Any
+    session: WriteSession, clock: Clock, row: TrialRow, to: TrialState, *, actor: str = events.SYSTEM, **values: object
 ) -> bool:
     """Changes the state of a trial, see ``StateMachine.move``."""
     if to.is_terminal:
@@ -260,7 +314,7 @@ async def attempt_times(session: ReadSession, experiment_ids: Collection[int]) -
 
 
 async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
-    """By task; one that is no trial is left out."""
+    """Returns trials by task; tasks that are not trials are left out."""
     query = (
         select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
         .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
@@ -274,7 +328,7 @@ async def ids_of_experiment(session: ReadSession, experiment_id: int) -> Sequenc
 
 
 async def drop_some_metrics(session: WriteSession, experiment_id: int, most: int | None) -> int:
-    """Deletes up to ``most`` reports of an experiment; how many there were."""
+    """Deletes up to ``most`` reports of an experiment and returns their number."""
     trial_ids = select(TrialRow.id).where(TrialRow.experiment_id == experiment_id)
     some = select(MetricRow.id).where(MetricRow.trial_id.in_(trial_ids)).limit(most)
     return await delete_rows(session, MetricRow, some)

@@ -1,4 +1,4 @@
-"""SQL for search events: committed changes of trials that the search of their experiment has to process."""
+"""SQL for search events: committed changes of trials that their experiment's search has to process."""
 
 from collections.abc import Sequence
 from typing import Any

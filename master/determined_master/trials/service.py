@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExperimentState, TrialState
@@ -58,16 +57,16 @@ class Trials:
         return row
 
     async def pause_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
-        """Pauses the experiment's active trials, in a few statements however many they are."""
+        """Pauses the experiment's active trials, in a constant number of statements."""
         await self._move_all(session, experiment_id, [TrialState.ACTIVE], TrialState.PAUSED, actor)
         await self._end_live(session, experiment_id, TrialState.PAUSED, f"paused by {actor}")
 
     async def activate_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
-        """Activates the experiment's paused trials, in a few statements however many they are."""
+        """Activates the experiment's paused trials, in a constant number of statements."""
         await self._move_all(session, experiment_id, [TrialState.PAUSED], TrialState.ACTIVE, actor, retry_at=None)
 
     async def stop_all(self, session: WriteSession, experiment_id: int, to: TrialState, actor: str) -> None:
-        """Moves the experiment's live trials towards ``to``, one of the STOPPING states, in a few statements."""
+        """Moves the experiment's live trials to a STOPPING state ``to`` in a constant number of statements."""
         starts = [state for state in TrialState if state.is_live and _may_stop(state, to)]
         await self._move_all(session, experiment_id, starts, to, actor)
         await self._end_live(session, experiment_id, to, _why_stopped(to, actor))
@@ -79,7 +78,7 @@ class Trials:
         starts: Sequence[TrialState],
         to: TrialState,
         actor: str,
-        **values: Any,
+        **values: object,
     ) -> None:
         found = await repository.live_states(session, experiment_id)
         for start in starts:
@@ -89,7 +88,7 @@ class Trials:
         notify(session, notifications.TRIALS, notifications.experiment(experiment_id))
 
     async def _end_live(self, session: WriteSession, experiment_id: int, state: TrialState, why: str) -> None:
-        """Ends the attempts of the trials in ``state``: those without slots at once, the others one by one."""
+        """Ends the attempts of the trials in ``state``: pending ones in bulk, the others one by one."""
         live = await repository.live_allocations(session, experiment_id, state)
         waiting = [each for each, of in live if of is AllocationState.PENDING]
         await self._allocations.end_pending(session, waiting, why=why)
@@ -104,7 +103,7 @@ class Trials:
             await self._preempt(session, live, why)
 
     async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str) -> None:
-        """Towards one of the STOPPING states; no-op where it has ended. Ends at once where nothing runs."""
+        """Moves a trial to one of the STOPPING states; no-op if it has ended. Ends it at once if nothing runs."""
         if not _may_stop(row.state, to):
             return
         await repository.move(session, self._clock, row, to, actor=actor)
@@ -115,25 +114,25 @@ class Trials:
             await self._end_attempt(session, live, to, _why_stopped(to, actor))
 
     async def request_slots(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
-        """A new attempt for each of the trials, which are of one experiment."""
+        """Requests slots for a new attempt of each trial; the trials belong to one experiment."""
         await self._slot_requests.add(session, rows, experiment)
 
     async def settle(
         self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
     ) -> None:
-        """Draws the consequences of an ended allocation, once."""
+        """Settles an ended allocation once: applies the outcome to its trial."""
         await self._settlement.settle(session, row, experiment, ended)
 
     async def kill_attempt(self, session: WriteSession, allocation: AllocationRow, why: str) -> None:
-        """Ends an attempt; what follows for its trial is decided when it has ended."""
+        """Ends an attempt; the outcome for its trial is decided at settlement."""
         await self._allocations.kill(session, allocation, why=why)
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
-        """Ends those of the stopping trials that have nothing to wait for, in a few statements."""
+        """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
         await self._settlement.finish_stopped(session, trial_ids)
 
     async def _preempt(self, session: WriteSession, live: AllocationRow, why: str) -> None:
-        """Asks an attempt to save and leave. Its log says when it is killed otherwise."""
+        """Preempts an attempt. Its log says when it will be killed otherwise."""
         if await self._allocations.terminate(session, live, why=why):
             # Rows of earlier versions may hold any number.
             seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
@@ -149,7 +148,7 @@ _KILLING = frozenset({TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR})
 
 
 def _may_stop(state: TrialState, to: TrialState) -> bool:
-    """False for a trial that has ended, or is stopping in a way that ``to`` does not overrule."""
+    """Returns False for a trial that has ended, or is stopping in a way that ``to`` does not override."""
     is_weaker = state.is_stopping and to is TrialState.STOPPING_CANCELED
     return to in ALLOWED[state] and not state.is_terminal and not is_weaker
 

@@ -1,4 +1,4 @@
-"""Draws the consequences of ended attempts for their trials, and stores and logs the causes of failures."""
+"""Settles ended attempts: applies their outcome to trials, and stores and logs causes of failures."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Settlement:
     async def settle(
         self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
     ) -> None:
-        """Draws the consequences of an ended allocation, once."""
+        """Settles an ended allocation once."""
         reason = ended.exit_reason or ExitReason.SYSTEM
         is_newest = ended.run_id == row.run_id and row.state.is_live
         is_invalid = is_newest and row.invalid_hp and not row.state.is_stopping
@@ -46,9 +46,9 @@ class Settlement:
         await allocation_rows.change(session, ended, **values)
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
-        """Ends those of the stopping trials that have nothing left to wait for, in a few statements."""
+        """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
         by_state: dict[TrialState, list[repository.Stopped]] = defaultdict(list)
-        # An allocation that has just ended says how its trial ends; it is settled first.
+        # An allocation that has just ended determines how its trial ends, so it is settled first.
         for each in await repository.stopped(session, trial_ids):
             by_state[each.state].append(each)
         for state, trials in by_state.items():

@@ -1,4 +1,4 @@
-"""Requests slots for new attempts of trials, many in a few statements."""
+"""Requests slots for new attempts of trials, in bulk."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -36,7 +36,8 @@ class SlotRequests:
         self._interface = interface
 
     async def add(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
-        """A new attempt for each trial of ``rows``, from its newest whole checkpoint. All are of one experiment."""
+        """Creates a new attempt for each trial of ``rows``, from its newest complete checkpoint. All belong to one
+        experiment."""
         user = await users.get(session, experiment.user_id)
         newest = await _newest_checkpoints(session, [row.task_id for row in rows])
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
@@ -98,7 +99,7 @@ class SlotRequests:
 
 
 async def _newest_checkpoints(session: ReadSession, task_ids: Collection[str]) -> dict[str, CheckpointRow]:
-    """By task; most trials of a large search have none, and a trial may have thousands."""
+    """Returns checkpoints by task; most trials of a large search have none, and a trial may have thousands."""
     found: dict[str, CheckpointRow] = {}
     for task_id in await checkpoints.tasks_with_completed(session, task_ids):
         newest = await checkpoints.newest_completed(session, task_id)

@@ -1,4 +1,4 @@
-"""States of a trial: which transitions are allowed (docs/states.md), and what the end of an attempt leads to."""
+"""States of a trial: allowed transitions (docs/states.md), and the outcome of an attempt's end."""
 
 from dataclasses import dataclass
 
@@ -38,10 +38,8 @@ class AttemptEnd:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What follows for the trial.
-
-    If ``state`` is None, the trial keeps its state; an ACTIVE one requests slots again after ``backoff`` seconds.
-    """
+    """Outcome for the trial. If ``state`` is None, the trial keeps its state; an ACTIVE one requests slots again after
+    ``backoff`` seconds."""
 
     state: S | None
     reason: ExitReason | None = None
@@ -84,5 +82,5 @@ def decide(end: AttemptEnd) -> TrialOutcome:
 
 
 def _backoff(failures: int) -> float:
-    """Returns seconds: none after the first failure, minutes after the tenth in a row."""
+    """Returns the back-off in seconds: none after the first failure, minutes after the tenth in a row."""
     return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))

@@ -6,7 +6,7 @@ def task_name(experiment_id: int, request_id: str) -> str:
 
 
 def experiment_of(task_id: str) -> int | None:
-    """None for a name that no trial has.
+    """Returns the experiment id, or None for a name that is not a trial's.
 
     >>> experiment_of(task_name(7, "a-b")), experiment_of("shell.7")
     (7, None)

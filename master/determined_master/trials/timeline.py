@@ -1,4 +1,4 @@
-"""Past of a trial: state changes, attempts and checkpoints, as of any moment."""
+"""Timeline of a trial: state changes, attempts and checkpoints, as of any moment."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt. ``leaving``: when it was first asked to go."""
+    """One attempt. ``leaving``: when it was first asked to end."""
 
     run_id: int
     created: datetime
@@ -43,12 +43,12 @@ class SavedCheckpoint:
 
 @dataclass(frozen=True)
 class History:
-    """``moves`` and ``saved`` by their time, ``tries`` by their run."""
+    """``moves`` and ``saved`` are ordered by time, ``tries`` by run."""
 
     trial_id: int
     created: datetime
     state: TrialState
-    """Now."""
+    """Current state."""
     ended: datetime | None = None
     reason: ExitReason | None = None
     retry_at: datetime | None = None
@@ -58,7 +58,7 @@ class History:
 
     @cached_property
     def _standing(self) -> list[tuple[datetime, TrialState]]:
-        """From when on which state, by time."""
+        """Returns the start of each state, by time."""
         first = self.moves[0].start if self.moves else self.state
         found = [(self.created, first), *((move.time, move.to) for move in self.moves)]
         if self.state.is_terminal and self.ended is not None:
@@ -67,7 +67,8 @@ class History:
         return sorted(found, key=lambda each: each[0])
 
     def _over(self, before: Sequence[tuple[datetime, TrialState]], ended: datetime) -> datetime:
-        """The end of its last attempt, where nothing but the master's own reckoning lay between that and its end."""
+        """Returns the end of the last attempt if only the master's own processing lies between that and the trial's
+        end."""
         left = max((each.ended for each in self.tries if each.ended is not None), default=ended)
         moved = max((time for time, _ in before), default=self.created)
         alive = any(each.ended is None or each.created > left for each in self.tries)
@@ -82,18 +83,18 @@ class History:
         return sorted(self.tries, key=lambda each: (each.created, each.run_id))
 
     def try_at(self, time: datetime) -> tuple[Attempt | None, Attempt | None]:
-        """The newest attempt by then, and the one after it."""
+        """Returns the newest attempt by then, and the one after it."""
         place = bisect_right(self._tries_by_time, time, key=lambda each: each.created)
         found = self._tries_by_time
         return (found[place - 1] if place else None), (found[place] if place < len(found) else None)
 
     def steps_at(self, time: datetime) -> int:
-        """What an attempt that begins then goes on from."""
+        """Returns the steps from which an attempt that begins then resumes."""
         return max((saved.steps for saved in self.saved if saved.time <= time), default=0)
 
     @property
     def moments(self) -> list[datetime]:
-        """When something may have changed."""
+        """Returns the times at which something may have changed."""
         found = [time for time, _ in self._standing]
         for each in self.tries:
             found += [t for t in (each.created, each.placed, each.ready, each.leaving, each.ended) if t is not None]

@@ -1,4 +1,4 @@
-"""Loads the past of trials, in one query per kind."""
+"""Loads the timelines of trials, in one query per kind."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -13,7 +13,7 @@ from determined_master.events import repository as event_rows
 from determined_master.trials.timeline import Attempt, History, Move, SavedCheckpoint
 
 MAX_CHECKPOINTS = 5000
-"""Of all trials together, the newest."""
+"""Limit for all trials together; the newest are kept."""
 
 
 async def histories_of(session: ReadSession, rows: Sequence[TrialRow]) -> list[History]:
@@ -35,7 +35,7 @@ ACTIVATION_DELAY = timedelta(seconds=1)
 
 
 def _moves(row: TrialRow, events: Sequence[EventRow]) -> list[Move]:
-    """Without the first one where an experiment was activated as it was made: nobody saw it paused."""
+    """Returns state changes, without the first if the experiment was activated at creation: nobody saw it paused."""
     moves = [
         Move(each.time, TrialState(each.payload["from"]), TrialState(each.payload["to"]), each.actor) for each in events
     ]

@@ -22,7 +22,7 @@ class Authorization:
         return not principal.is_task and _is_owner(principal, owner_id)
 
     async def check_change(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
-        """``what`` names the object, such as ``experiment 3``. Raises Forbidden, which names who may."""
+        """Raises Forbidden, which names who may change it. ``what`` names the object, such as ``experiment 3``."""
         if not self.may_change(principal, owner_id):
             raise await _refusal(session, owner_id, what, "change")
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
 
@@ -20,7 +19,7 @@ async def get(session: ReadSession, user_id: int) -> UserRow:
 
 
 async def find_by_name(session: ReadSession, username: str) -> UserRow | None:
-    """Capitals do not matter. Of users whom an earlier version let differ by them alone, the one spelled like this."""
+    """Finds a user, ignoring case. If earlier versions made names that differ only by case, the exact one wins."""
     query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
     return (await session.scalars(query.order_by((UserRow.username == username).desc(), UserRow.id))).first()
 
@@ -38,14 +37,14 @@ async def all_users(session: ReadSession) -> Sequence[UserRow]:
     return (await session.scalars(select(UserRow).order_by(UserRow.id))).all()
 
 
-async def add(session: WriteSession, **values: Any) -> UserRow:
+async def add(session: WriteSession, **values: object) -> UserRow:
     row = UserRow(**values)
     session.add(row)
     await session.flush()
     return row
 
 
-async def change(session: WriteSession, user_id: int, **values: Any) -> None:
+async def change(session: WriteSession, user_id: int, **values: object) -> None:
     await session.execute(update(UserRow).where(UserRow.id == user_id).values(**values))
 
 
@@ -73,7 +72,7 @@ async def close_session(session: WriteSession, session_id: int) -> None:
 
 
 async def close_sessions_of(session: WriteSession, user_id: int, *, but: int | None = None) -> None:
-    """Links that would sign this user in again go too."""
+    """Deletes sessions and sign-in links of the user."""
     await session.execute(delete(SignInLinkRow).where(SignInLinkRow.user_id == user_id))
     query = delete(SessionRow).where(SessionRow.user_id == user_id)
     if but is not None:
@@ -87,7 +86,7 @@ async def add_link(session: WriteSession, user_id: int, token_hash: str, now: da
 
 
 async def use_link(session: WriteSession, token_hash: str, now: datetime) -> int | None:
-    """Whose it was; it is gone with that, so of two who come at once one finds nothing."""
+    """Deletes the link and returns its user, so that only one of two concurrent requests succeeds."""
     query = (
         delete(SignInLinkRow)
         .where(SignInLinkRow.token_hash == token_hash, SignInLinkRow.expires_at > now)
@@ -126,7 +125,7 @@ async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
 
 
 async def add_first_places(session: WriteSession, user_id: int) -> None:
-    """The workspace and the project that everything lives in which names no other."""
+    """Adds the default workspace and project."""
     session.add(WorkspaceRow(id=1, name="Uncategorized", user_id=user_id, immutable=True))
     await session.flush()
     session.add(ProjectRow(id=1, workspace_id=1, name="Uncategorized", user_id=user_id, immutable=True))

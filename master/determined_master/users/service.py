@@ -21,10 +21,10 @@ LINK_MINUTES = 10
 
 
 class Users:
-    """Argon2 runs outside of any session: no transaction waits for a hash."""
+    """User management. Argon2 runs outside of sessions: no transaction waits for a hash."""
 
     def __init__(self, database: Database, passwords: Passwords, forget: Callable[[], None], clock: Clock) -> None:
-        """``forget`` is called once a login may have ended or changed: what is remembered of tokens is read anew."""
+        """``forget`` is called when a sign-in may have ended or changed: cached principals are dropped."""
         self._database = database
         self._passwords = passwords
         self._forget = forget
@@ -32,11 +32,11 @@ class Users:
         self._decoy = ""
 
     async def login(self, username: str, password: str, *, is_hashed: bool) -> tuple[str, UserRow]:
-        """A new session's token and its user. Raises Unauthenticated for a wrong name or password alike."""
+        """Returns a new session's token and its user. Raises Unauthenticated for a wrong name or password alike."""
         hashed = password if is_hashed else client_hash(password)
         async with self._database.read() as session:
             user = await repository.find_by_name(session, username)
-        # An unknown name takes as long as a wrong password, so that names cannot be guessed by the clock.
+        # An unknown name takes as long as a wrong password, which prevents timing attacks on names.
         stored = user.password_hash if user and user.password_hash else await self._decoy_hash()
         matches = await self._passwords.verify(stored, hashed)
         if user is None or not matches:
@@ -47,7 +47,7 @@ class Users:
             return await self._open_session(session, user), user
 
     async def make_link(self, username: str, actor: str) -> tuple[str, datetime]:
-        """The token of a link that signs this user in, once; and until when."""
+        """Returns the token of a one-time sign-in link, and its expiry."""
         user = await self.get_by_name(username)
         if not user.active:
             raise Forbidden("user is not active")
@@ -63,7 +63,7 @@ class Users:
         return token, expires_at
 
     async def login_by_link(self, token: str) -> tuple[str, UserRow]:
-        """Raises Unauthenticated for one that was used, has expired or never was, all alike."""
+        """Redeems a link. Raises Unauthenticated for used, expired and unknown links alike."""
         async with self._database.write() as session:
             user_id = await repository.use_link(session, token_hash(token), self._clock.now())
             if user_id is None:
@@ -92,7 +92,7 @@ class Users:
             self._forget_after(session)
 
     def _forget_after(self, session: WriteSession) -> None:
-        """Before the hint is sent: who looks again then has to see what is true now."""
+        """Drops cached principals before the notification, so that subscribers read the current state."""
         after_commit(session, self._forget)
         notify(session, notifications.SESSIONS)
 
@@ -132,7 +132,8 @@ class Users:
         return user
 
     async def change(self, actor: Principal, user_id: int, changes: dict[str, Any]) -> UserRow:
-        """``changes``: absent keys stay. A user may change their own display name and password; admins all."""
+        """Changes a user. ``changes``: absent keys stay. Users may change their own display name and password; admins
+        all."""
         own = actor.user_id == user_id
         if not actor.admin and (not own or set(changes) - {"display_name", "password", "is_hashed"}):
             raise Forbidden("only an admin may change that; of oneself, one may change display name and password")
@@ -176,7 +177,7 @@ class Users:
         return user
 
     async def ensure_first(self, password: str) -> None:
-        """``admin`` and ``determined``, with this password, where there is no user yet; their places beside them."""
+        """Creates ``admin`` and ``determined`` with this password if there is no user yet, and the default project."""
         async with self._database.read() as session:
             if await repository.all_users(session):
                 return
@@ -201,7 +202,7 @@ class Users:
 
 
 async def _check_display_name(session: ReadSession, display_name: str, user_id: int | None) -> None:
-    """Raises Conflict for a name under which another user is known."""
+    """Raises Conflict for a name of another user."""
     namesake = await repository.find_namesake(session, display_name, user_id) if display_name.strip() else None
     if namesake is not None:
         raise Conflict(f"{display_name!r} is the name of another user, {namesake.username}")
@@ -219,6 +220,6 @@ def _check_strength(password: str) -> None:
 
 
 async def _check_other_admin(session: ReadSession, user_id: int) -> None:
-    """Raises PreconditionFailed if nobody else could manage the cluster."""
+    """Raises PreconditionFailed if no other user could manage the cluster."""
     if not any(each.admin and each.active for each in await repository.all_users(session) if each.id != user_id):
         raise PreconditionFailed("this is the last active admin; make another user admin first")

@@ -22,7 +22,7 @@ async def show(request: Request) -> HTMLResponse:
 
 
 def page(document: Mapping[str, Any], nonce: str) -> str:
-    """One table a tag: method, path, summary, parameters."""
+    """Returns the page with one table per tag: method, path, summary, parameters."""
     tags: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method in _METHODS:

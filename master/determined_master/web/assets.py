@@ -1,4 +1,4 @@
-"""Files of the built page, listed once, so that no request path reaches the file system."""
+"""Files of the built page, listed once, so that request paths never reach the file system."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ import determined_master
 
 INDEX = "index.html"
 ENCODINGS = {"br": ".br", "gzip": ".gz"}
-"""In the order of preference, with the end of the name that the compressed file has beside the plain one."""
+"""Encodings in the order of preference, with the suffix of the compressed file."""
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -32,27 +32,27 @@ class Asset:
     media_type: str
     compressed: Mapping[str, Path]
     is_immutable: bool
-    """Its name changes with its content."""
+    """True if the file's name changes with its content."""
 
 
 @dataclass(frozen=True)
 class BuiltPage:
     index: str
     build: str
-    """What tells this build from every other."""
+    """Hash that identifies the build."""
     assets: Mapping[str, Asset]
-    """By the path that a browser asks for."""
+    """Files by the path that browsers request."""
 
 
 def page_folder() -> Path:
-    """Inside the wheel ``_webui`` lies in this package; in the checkout it is built beside its roots."""
+    """Returns the built page: ``_webui`` of this package in a wheel, else the checkout's build."""
     package = Path(determined_master.__file__).parent
     inside = package / "_webui"
     return inside if inside.is_dir() else package.parents[1] / "webui" / "dist"
 
 
 class PageFiles:
-    """The page as it was built last; a new build is seen without a new start."""
+    """The page as it was built last; a new build is noticed without a restart."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,7 +61,7 @@ class PageFiles:
 
     @property
     def page(self) -> BuiltPage | None:
-        """None where none is built."""
+        """Returns None if no page is built."""
         try:
             stamp = (self._folder / INDEX).stat().st_mtime_ns
         except OSError:
@@ -96,13 +96,13 @@ def _asset(path: Path, folder: Path, files: Collection[Path]) -> Asset:
 
 @lru_cache(64)
 def held(path: Path) -> bytes:
-    """Of a file whose name changes with its content. Kept: a first look needs several at once, and a thread for each
-    read takes longer than all the rest. What browsers ask for, packed, is half a megabyte altogether."""
+    """Reads a file whose name changes with its content, and caches it: the first view needs several files, and a thread
+    for each read takes longer than everything else. The compressed files have half a megabyte altogether."""
     return path.read_bytes()
 
 
 def chosen(accept: str, there: Collection[str]) -> str | None:
-    """The encoding to answer in; None for the plain file.
+    """Returns the encoding of the answer; None for the plain file.
 
     >>> chosen("gzip, deflate, br", ["br", "gzip"]), chosen("br;q=0, gzip;q=0.5", ["br", "gzip"]), chosen("", ["br"])
     ('br', 'gzip', None)

@@ -5,10 +5,10 @@ from starlette.types import Message, Receive, Scope
 from determined_master.errors import BodyTooLarge
 
 SIGN_IN_BYTES = 64 * 1024
-"""For routes that anybody may call."""
+"""Limit for routes that need no sign-in."""
 DEFAULT_BYTES = 8 * 1024 * 1024
 REPORT_BYTES = 64 * 1024 * 1024
-"""For batches of metrics, log lines and output, which authenticate before they read."""
+"""Limit for batches of metrics, log lines and output, which authenticate before they read."""
 _SIGN_IN = ("/api/v1/auth/", "/detent/sign-in")
 _REPORTS = ("/metrics", "/task/logs", "/output")
 

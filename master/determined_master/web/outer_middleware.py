@@ -46,11 +46,11 @@ class OuterMiddleware:
 
 
 def _why(scope: Scope) -> str | None:
-    """Most requests that write carry no cookie: for those nothing more is looked at."""
+    """Checks CSRF. Most writing requests carry no cookie and need no further check."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     if all(name != b"cookie" for name, _ in headers):
         return None
-    # Several cookie headers are allowed in HTTP/2; all of them are looked at.
+    # HTTP/2 allows several cookie headers; all of them are examined.
     said: dict[str, str] = {}
     for raw, value in headers:
         name, text = raw.decode("latin-1"), value.decode("latin-1")

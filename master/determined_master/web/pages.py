@@ -15,7 +15,7 @@ from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen, he
 
 ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
-"""The last four are of the older page: what people have in their notes leads somewhere."""
+"""The last four are paths of the older page, so that existing links work."""
 OLDER = "/det"
 NOT_BUILT = "No page is built here: `make webui` in the checkout builds it, and the wheel holds it.\n"
 _POLICY = (
@@ -25,7 +25,7 @@ _POLICY = (
 
 
 class Pages(BaseRoute):
-    """Stands after all other routes: what the API serves, the page does not hide."""
+    """Follows all other routes, so that the page hides no API route."""
 
     def __init__(self, files: PageFiles, base_path: str) -> None:
         self._files = files
@@ -58,13 +58,13 @@ class Pages(BaseRoute):
 
 
 def is_address(path: str) -> bool:
-    """Of something that the page shows."""
+    """Title of a displayed object."""
     path = path.rstrip("/") or "/"
     return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
 
 
 def document(page: BuiltPage, prefix: str, nonce: str, event: str) -> Response:
-    """``event``: the newest; what the page asks for from now on knows of it, and its stream goes on after it."""
+    """``event``: newest event; later answers to the page include it, and the stream resumes after it."""
     text = page.index.replace("%BASE%", f"{prefix}/").replace("%NONCE%", nonce).replace("%BUILD%", page.build)
     text = text.replace("%EVENT%", event)
     headers = {"cache-control": "no-cache", **protection(nonce)}
@@ -85,13 +85,13 @@ def file(asset: Asset, asked: Headers) -> Response:
 
 
 def redirect(path: str, query: str, prefix: str) -> Response:
-    """To the same without ``/det``, always on this very host: two slashes would name another one."""
+    """Redirects to the same path without ``/det``, always on this host: two slashes would name another one."""
     to = "/" + path.removeprefix(OLDER).replace("\\", "/").lstrip("/")
     where = prefix + quote(to, safe="/") + (f"?{query}" if query else "")
     return RedirectResponse(where, 307, protection())
 
 
 def protection(nonce: str = "") -> dict[str, str]:
-    """What a browser is told to refuse on this page's behalf."""
+    """Content security policy of the page."""
     policy = _POLICY.format(nonce=f" 'nonce-{nonce}'" if nonce else "")
     return {"content-security-policy": policy, "referrer-policy": "no-referrer"}

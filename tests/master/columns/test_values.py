@@ -15,7 +15,7 @@ from determined_master.experiment_index.cell_values import (
     wider,
 )
 from determined_master.experiment_index.index_repository import OfTrial
-from determined_master.experiment_index.index_upkeep import sources
+from determined_master.experiment_index.indexer import sources
 from determined_master.metrics.summary import summarise
 
 CONFIG = {

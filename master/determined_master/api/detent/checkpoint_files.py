@@ -25,7 +25,7 @@ ShownState = Literal["STATE_ACTIVE", "STATE_COMPLETED", "STATE_ERROR", "STATE_PA
 
 
 class ListedCheckpoint(Wire):
-    """``is_best``: of its experiment, by the searcher's metric. ``is_latest``: its trial goes on from here."""
+    """``is_best``: best of its experiment by the searcher's metric. ``is_latest``: its trial resumes from it."""
 
     uuid: str
     trial_id: int
@@ -42,7 +42,7 @@ class ListedCheckpoint(Wire):
 
 
 class CheckpointList(Wire):
-    """``next``: for ``before=`` of the next page; None on the last one."""
+    """``next``: value of ``before`` for the next page; None on the last page."""
 
     checkpoints: list[ListedCheckpoint]
     next: str | None

@@ -1,4 +1,4 @@
-"""The cluster at a glance: holders of slots, the queue with reasons, past allocations and usage."""
+"""Overview of the cluster: holders of slots, the queue with reasons, past allocations and usage."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from determined.errors import BadRequest
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
@@ -54,7 +54,7 @@ class OverviewAgent(Wire):
 
 
 class QueueEntry(Wire):
-    """``waiting``: why, in words; empty once it is placed. ``since``: when it asked for slots."""
+    """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
 
     allocation_id: str
     trial_id: int
@@ -69,7 +69,7 @@ class QueueEntry(Wire):
 
 
 class ClusterOverview(Wire):
-    """``queue``: who waits, in the order of the scheduler; then who holds slots."""
+    """``queue``: pending allocations in scheduling order, then those that hold slots."""
 
     now: Time
     agents: list[OverviewAgent]
@@ -99,7 +99,7 @@ class UsageBucket(Wire):
 
 
 class SlotUsage(Wire):
-    """``slots``: how many there are now."""
+    """``slots``: current number of slots."""
 
     from_: Annotated[Time, Field(alias="from")]
     to: Time
@@ -121,7 +121,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 
 @router.get("/overview")
-async def get_cluster_overview(_principal: Anyone, session: Read, services: ServicesDep) -> ClusterOverview:
+async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDep) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MAX_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
@@ -143,15 +143,15 @@ async def get_cluster_overview(_principal: Anyone, session: Read, services: Serv
     names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
-    return ClusterOverview(now=services.clock.now(), agents=agents, queue=queue)
+    return ClusterOverview(now=clock.now(), agents=agents, queue=queue)
 
 
 @router.get("/holds", response_model=SlotHolds)
 async def list_slot_holds(
-    _principal: Anyone, session: Read, services: ServicesDep, start: From = None, end: To = None
+    _principal: Anyone, session: Read, clock: ClockDep, start: From = None, end: To = None
 ) -> Response:
-    """Of the last day where nothing is said; the newest of very many."""
-    now = services.clock.now()
+    """Returns assignments of slots in a period, by default the last day; only the newest if there are very many."""
+    now = clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
     names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
     holds = [
@@ -173,13 +173,13 @@ async def list_slot_holds(
 async def get_slot_usage(
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    clock: ClockDep,
     start: From = None,
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
-    """Nothing is held in what is still to come."""
-    now = services.clock.now()
+    """Ignores the future part of the period."""
+    now = clock.now()
     first, last = _between(start, end, now)
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}
@@ -196,7 +196,7 @@ async def get_slot_usage(
 
 
 async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
-    """By agent and slot."""
+    """Returns the current holders by agent and slot."""
     held = await allocation_rows.live_holds(session)
     task = {hold.allocation_id: hold.allocation_id.rpartition(".")[0] for hold, _ in held}
     names = await trial_rows.names_of_tasks(session, set(task.values()))

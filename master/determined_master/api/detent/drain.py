@@ -23,7 +23,8 @@ class DrainBody(Wire):
 
 @router.post("/drain", dependencies=[Depends(admin_or_operator)])
 async def drain(body: DrainBody, services: ServicesDep) -> Empty:
-    """Experiments stay as they are; their trials go on at the next start. Lasts until this master ends."""
+    """Drains the cluster: experiments keep their states, and their trials resume at the next start. Lasts until this
+    master ends."""
     services.draining = True
     async with services.database.read() as session:
         live = [
@@ -35,7 +36,7 @@ async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     for allocation_id in live:
         try:
             await _end(services, allocation_id, kill=body.kill)
-        except Exception as error:  # the others are asked all the same, and the caller hears of it
+        except Exception as error:  # the others are preempted all the same, and the caller gets the error
             logger.exception("allocation %s could not be asked to end", allocation_id)
             problems.append(error)
     if problems:
@@ -54,7 +55,7 @@ async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
 
 @router.get("/drain", dependencies=[Depends(admin_or_operator)])
 async def still_live(session: Read) -> dict[str, Any]:
-    """Who holds slots yet."""
+    """Returns the allocations that still hold slots."""
     names = []
     for row in await allocation_rows.live(session):
         if row.state is AllocationState.PENDING:

@@ -22,7 +22,7 @@ _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class EventStream(StreamingResponse):
-    """Its type, for the OpenAPI page."""
+    """Response class with the media type for the OpenAPI document."""
 
     media_type = "text/event-stream"
 
@@ -39,7 +39,7 @@ async def follow_changes(
     last_event_id: Annotated[str, Header()] = "",
     last_event_id_asked: Annotated[str, Query(alias="lastEventId")] = "",
 ) -> EventStream:
-    """Goes on after the event named; a browser names it by itself when it connects again."""
+    """Streams changes and resumes after the given event; browsers send its id when they reconnect."""
     return EventStream(_events(request, services, last_event_id or last_event_id_asked), headers=_HEADERS)
 
 
@@ -50,7 +50,7 @@ async def _events(request: Request, services: Services, after: str) -> AsyncIter
         at, resumed = feed.place(after)
         yield _hello(request, services, feed, at, resumed=resumed)
         while True:
-            # Looked at again when one has ended, and now and then: one may also have run out.
+            # Checked when a sign-in has ended, and periodically, since one may also have expired.
             if logins != feed.logins or time.monotonic() - looked_at >= QUIET_SECONDS:
                 logins, looked_at = feed.logins, time.monotonic()
                 if not await _is_signed_in(request, services):

@@ -25,7 +25,7 @@ class ListedEvent(Wire):
 
 
 class EventList(Wire):
-    """``next``: for ``before=`` of the next page; None on the last one."""
+    """``next``: value of ``before`` for the next page; None on the last page."""
 
     events: list[ListedEvent]
     next: int | None

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from determined.config import Diagnostic
 from determined.config.masking import masked, masked_text
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, User
+from determined_master.api.dependencies import Anyone, CreatorDep, OffloaderDep, Read, User
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
@@ -23,13 +23,13 @@ NO_ENTRYPOINT = Diagnostic(
 
 @router.get("/experiments/{experiment_id}/config")
 async def get_effective_config(
-    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, _principal: Anyone, session: Read, creator: CreatorDep, offloader: OffloaderDep
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
-    (defaults,) = services.creator.defaults()
-    # Never on the event loop: it writes and reads the whole text.
+    (defaults,) = creator.defaults()
+    # Not on the event loop: it writes and parses the whole text.
     size = max(len(row.original_config), MAX_INLINE_CHARACTERS + 1)
-    return await services.offloader.run_sized(size, _shown, row.config, row.original_config, defaults)
+    return await offloader.run_sized(size, _shown, row.config, row.original_config, defaults)
 
 
 def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> schemas.EffectiveConfig:
@@ -37,9 +37,9 @@ def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> 
 
 
 @router.post("/config/check")
-async def check_config(body: schemas.ConfigCheckBody, _user: User, services: ServicesDep) -> schemas.ConfigCheck:
-    """As at the creation of an experiment, which it does not make."""
-    result = await services.creator.check(body.config)
+async def check_config(body: schemas.ConfigCheckBody, _user: User, creator: CreatorDep) -> schemas.ConfigCheck:
+    """Checks a configuration as the creation of an experiment does, without creating one."""
+    result = await creator.check(body.config)
     has_entrypoint = result.config is None or bool(result.config.get("entrypoint"))
     found = [*result.checked.diagnostics, *([] if has_entrypoint else [NO_ENTRYPOINT])]
     return schemas.ConfigCheck(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.experiment_status import run_times
 from determined_master.api.schemas import experiment_search as schemas
@@ -22,9 +22,9 @@ TIMES = frozenset({"waited", "ran"})
 
 @router.post("/experiments/search")
 async def find_experiments(
-    body: schemas.SearchBody, _principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.SearchBody, _principal: Anyone, session: Read, clock: ClockDep
 ) -> schemas.SearchAnswer:
-    now = services.clock.now()
+    now = clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
     found = await search.page([each for each in body.columns if each not in TIMES], body.offset, body.limit)
     times: dict[int, RunTimes] = {}
@@ -42,19 +42,19 @@ async def find_experiments(
 
 @router.post("/experiments/search/ids")
 async def find_experiment_ids(
-    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.SearchIdsBody, _principal: Anyone, session: Read, clock: ClockDep
 ) -> schemas.SearchIdsAnswer:
     question = Question(body.project_id, body.filter, body.sort, body.show_archived)
-    ids = await Search(session, services.clock.now(), question).ids()
+    ids = await Search(session, clock.now(), question).ids()
     return schemas.SearchIdsAnswer(ids=ids, total=len(ids))
 
 
 @router.post("/experiments/search/groups")
 async def group_experiments(
-    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.SearchGroupsBody, _principal: Anyone, session: Read, clock: ClockDep
 ) -> schemas.SearchGroupsAnswer:
     question = Question(body.project_id, body.filter, None, body.show_archived)
-    groups = await Search(session, services.clock.now(), question).groups(body.by)
+    groups = await Search(session, clock.now(), question).groups(body.by)
     return schemas.SearchGroupsAnswer(groups=[schemas.Group(value=value, count=count) for value, count in groups])
 
 
@@ -75,11 +75,9 @@ async def list_columns(
 async def list_column_values(
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    clock: ClockDep,
     column: str,
     query: str = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> schemas.ColumnValuesAnswer:
-    return schemas.ColumnValuesAnswer(
-        values=await column_catalog.words(session, column, query, limit, services.clock.now())
-    )
+    return schemas.ColumnValuesAnswer(values=await column_catalog.words(session, column, query, limit, clock.now()))

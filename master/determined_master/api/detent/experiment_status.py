@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, AuthorizationDep, ClockDep, Read
 from determined_master.api.queries import experiment_status as status_queries
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
@@ -30,16 +30,16 @@ MAX_LISTED_TRIALS, MAX_DRAWN_TRIALS = 500, 200
 
 @router.get("/experiments/{experiment_id}/status", response_model=schemas.ExperimentStatus)
 async def get_experiment_status(
-    experiment_id: RowId, principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, principal: Anyone, session: Read, authorization: AuthorizationDep, clock: ClockDep
 ) -> Response:
-    """Of a large search those trials that live and the newest of the others."""
+    """Returns the live trials and the newest of the others if the experiment has many."""
     row = await repository.get(session, experiment_id)
     owner = (await user_rows.get(session, row.user_id)).username
     why = f"it belongs to {owner}; only {owner} or an admin may"
-    foreign = "" if services.authorization.may_change(principal, row.user_id) else why
-    undeletable = "" if services.authorization.may_delete(principal, row.user_id) else why
+    foreign = "" if authorization.may_change(principal, row.user_id) else why
+    undeletable = "" if authorization.may_delete(principal, row.user_id) else why
     verbs = status_queries.verbs_of(row, foreign, undeletable)
-    return answered(await status_of(session, row, services.clock.now(), verbs))
+    return answered(await status_of(session, row, clock.now(), verbs))
 
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)
@@ -47,13 +47,13 @@ async def get_experiment_timeline(
     experiment_id: RowId,
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    clock: ClockDep,
     start: Annotated[Moment | None, Query(alias="from")] = None,
     end: Annotated[Moment | None, Query(alias="to")] = None,
 ) -> Response:
-    """What touches the time between; of a large search the live and the newest trials."""
+    """Returns what overlaps the period; of a large search only the live and the newest trials."""
     await repository.get(session, experiment_id)
-    now = services.clock.now()
+    now = clock.now()
     first, last = utc(start), utc(end)
     rows = await trial_rows.most_telling(session, experiment_id, MAX_DRAWN_TRIALS)
     timeline = schemas.Timeline(now=now, segments=[], marks=[])
@@ -72,26 +72,26 @@ async def get_experiment_timeline(
 
 
 async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, verbs: Verbs) -> schemas.ExperimentStatus:
-    told = await trial_rows.most_telling(session, row.id, MAX_LISTED_TRIALS)
+    trials = await trial_rows.most_telling(session, row.id, MAX_LISTED_TRIALS)
     total = (await trial_rows.counts(session, [row.id])).get(row.id, 0)
-    going = [trial.task_id for trial in told if trial.state.is_live]
+    going = [trial.task_id for trial in trials if trial.state.is_live]
     live = {each.task_id: each for each in await allocation_rows.live_of_tasks(session, going)}
     moved = {
-        each.target_id: each.time for each in await event_rows.moves_of(session, "trial", [str(t.id) for t in told])
+        each.target_id: each.time for each in await event_rows.moves_of(session, "trial", [str(t.id) for t in trials])
     }
     last = await event_rows.last_move(session, "experiment", row.id)
     message = str(last.payload.get("message", "")) if last else ""
-    failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in told])
+    failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in trials])
     restarts = row.config.get("max_restarts", 0)
     statuses = [
         status_queries.trial_status(
             t, live.get(t.task_id), moved.get(str(t.id)), now, failed.get(t.task_id), max_restarts=restarts
         )
-        for t in told
+        for t in trials
     ]
     state = status_queries.finer(row.state, list(live.values()))
-    # The search counts a trial's part only when it hears of it; the only trial is the whole.
-    progress = told[0].progress if total == 1 and row.state.is_live else row.progress
+    # The searcher counts a trial's progress only when it processes a report; a single trial is the whole search.
+    progress = trials[0].progress if total == 1 and row.state.is_live else row.progress
     attempts = (await trial_rows.attempt_times(session, [row.id])).get(row.id, [])
     spans = status_queries.running_spans(attempts) if state == "STATE_RUNNING" else []
     times = status_queries.run_times(attempts, now)
@@ -107,7 +107,7 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
         submitted_at=row.start_time,
         waited_seconds=times.waited_seconds,
         ran_seconds=times.ran_seconds,
-        failure=await _with_line(session, statuses, {t.id: t.task_id for t in told}),
+        failure=await _with_line(session, statuses, {t.id: t.task_id for t in trials}),
         can=can,
         why=why,
         trials=statuses,

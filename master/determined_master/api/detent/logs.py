@@ -1,16 +1,16 @@
 """Log pages in both directions, filtered and searched; the first error; download."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, cast
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, LineCountsDep, MatchersDep, Read, ServicesDep
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
-from determined_master.api.schemas.enums import LOG_LEVELS, plain_level
+from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
 from determined_master.logs import log_queries, repository
 from determined_master.logs.log_pager import Asked, page
@@ -20,6 +20,7 @@ from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 DOWNLOAD_PAGE = 500
+_LEVELS: dict[str, Level] = {level: level for level in get_args(Level)}
 router = APIRouter(prefix="/detent", tags=["logs"])
 
 
@@ -27,7 +28,7 @@ LineId = Annotated[int, Field(ge=-1, lt=2**63)]
 
 
 class PageQuery(Wire):
-    """Of ``before``, ``after`` and ``around`` one at most; without any, the newest lines."""
+    """At most one of ``before``, ``after`` and ``around``; without any the newest lines are returned."""
 
     before: LineId | None = None
     after: LineId | None = None
@@ -35,12 +36,12 @@ class PageQuery(Wire):
     limit: Annotated[int, Field(ge=1, le=2000)] = 500
     levels: Annotated[list[str], Query()] = []
     rank_ids: Annotated[list[BoundedInt], Query()] = []
-    """-1: lines without a rank."""
+    """-1 selects lines without a rank."""
     sources: Annotated[list[str], Query()] = []
     stdtypes: Annotated[list[str], Query()] = []
     allocation_ids: Annotated[list[str], Query()] = []
     search: Annotated[str, Field(max_length=1000)] = ""
-    """A plain text in capitals or not, or with ``regex`` an expression, which tells them apart."""
+    """A case-insensitive text, or with ``regex`` a case-sensitive expression."""
     regex: bool = False
 
     def asked(self) -> Asked:
@@ -60,10 +61,10 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, matchers: MatchersDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
-    found = await page(session, services.matchers, row.task_id, asked.asked())
+    found = await page(session, matchers, row.task_id, asked.asked())
     return LogPage(
         lines=[line_of(line) for line in found.lines],
         at_start=found.at_start,
@@ -82,10 +83,10 @@ async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) ->
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> LogExtent:
+async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, log_counts: LineCountsDep) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
-    count = await services.log_counts.of(session, row.task_id, found.last_id)
+    count = await log_counts.of(session, row.task_id, found.last_id)
     return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
 
 
@@ -108,7 +109,7 @@ async def log_line(line_id: RowId, _principal: Anyone, session: Read) -> WholeLi
 
 
 async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
-    """In pages, each from a session of its own: none lives through the download."""
+    """Yields the log in pages, each from a session of its own: no session lives as long as the download."""
     after = 0
     while True:
         async with services.database.read() as session:
@@ -124,7 +125,7 @@ def line_of(row: PagedLine) -> Line:
     return Line(
         id=row.id,
         time=row.timestamp,
-        level=cast(Level, row.level if row.level in LOG_LEVELS else ""),
+        level=_LEVELS.get(row.level, ""),
         rank=row.rank_id,
         run_id=run_of(row.allocation_id),
         allocation_id=row.allocation_id,

@@ -1,4 +1,4 @@
-"""Curves and summaries for the plots and tables of the page."""
+"""Metric series and summaries for the page's plots and tables."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["series"])
 MICROS = 1_000_000
 MIN_POINTS = 10
 MAX_POINTS = 250_000
-"""In one answer: with more series each has fewer."""
+"""Maximum number of points in one answer: with more series each has fewer."""
 
 
 @router.post("/series", response_model=SeriesAnswer)
@@ -44,7 +44,7 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
         end=None if body.end is None else body.end * scale,
         most=min(body.max_points, max(MIN_POINTS, MAX_POINTS // max(1, len(trials) * len(names)))),
     )
-    # Without the model: checking hundreds of thousands of numbers again would take longer than finding them.
+    # Not through the model: validating hundreds of thousands of numbers again would take longer than loading them.
     encoded = [_series(found) async for found in read(session, trials, names, question)]
     body_of = b'{"series":[%b],"missing":%b}' % (b",".join(encoded), msgspec.json.encode(missing))
     return Response(body_of, media_type="application/json")

@@ -5,7 +5,16 @@ from fastapi import APIRouter, Request, Response
 from determined import __version__
 from determined.errors import BadRequest, Forbidden
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Anyone, NoLogin, Read, ServicesDep, User, UserOrOperator
+from determined_master.api.dependencies import (
+    Anyone,
+    ClockDep,
+    NoLogin,
+    Read,
+    ServicesDep,
+    SettingsDep,
+    User,
+    UserOrOperator,
+)
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import page as schemas
@@ -24,7 +33,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 async def make_sign_in_link(
     body: schemas.SignInLinkBody, request: Request, user: UserOrOperator, services: ServicesDep
 ) -> schemas.SignInLink:
-    """A user makes one for themselves; whoever holds the data folder, on this machine, for anybody."""
+    """Creates a one-time link: users for themselves, the owner of the data folder on this machine for any user."""
     if user is None:
         _from_this_machine(request)
         if not body.username:
@@ -50,21 +59,23 @@ async def sign_in(
 
 @router.post("/sign-out")
 async def sign_out(user: User, request: Request, response: Response, services: ServicesDep) -> Empty:
-    """Its streams end with it."""
+    """Signs out; the session's streams end."""
     await services.users.logout(user)
     session_cookie.take(response, request, services)
     return Empty()
 
 
 @router.get("/session")
-async def get_session(principal: Anyone, session: Read, request: Request, services: ServicesDep) -> schemas.PageSession:
+async def get_session(
+    principal: Anyone, session: Read, request: Request, clock: ClockDep, settings: SettingsDep
+) -> schemas.PageSession:
     page = request.app.state.page_files.page
     return schemas.PageSession(
         user=shown(await users.get(session, principal.user_id)),
         version=__version__,
         build=page.build if page else "",
-        cluster_name=services.settings.cluster_name,
-        now=services.clock.now(),
+        cluster_name=settings.cluster_name,
+        now=clock.now(),
     )
 
 
@@ -77,7 +88,8 @@ async def _open(services: Services, body: schemas.SignInBody) -> tuple[str, User
 
 
 def _from_this_machine(request: Request) -> None:
-    """Agents elsewhere hold that token too; it lets them in as agents, not as people."""
+    """Checks that the request comes from this machine: agents elsewhere know that token too, and it lets them in only
+    as agents."""
     client = request.client.host if request.client else ""
     server = (request.scope.get("server") or ("",))[0]
     if client not in LOOPBACK and client != server:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from fastapi import APIRouter
 
-from determined_master.api.dependencies import ServicesDep, User
+from determined_master.api.dependencies import StorageHealthDep, User
 from determined_master.api.schemas.base import Wire
 
 router = APIRouter(prefix="/detent", tags=["cluster"])
@@ -17,7 +17,7 @@ class Storage(Wire):
     free_bytes: int
     total_bytes: int
     path: str = ""
-    """For admins only; empty for other users."""
+    """Path of the storage; empty for users who are not admins."""
 
 
 class StorageAnswer(Wire):
@@ -27,9 +27,9 @@ class StorageAnswer(Wire):
 
 
 @router.get("/storage")
-async def get_storage(user: User, services: ServicesDep) -> StorageAnswer:
-    """Whether the master can write, and the free space of its storages."""
-    health = services.storage
+async def get_storage(user: User, storage: StorageHealthDep) -> StorageAnswer:
+    """Returns whether the master can write, and the free space of its storages."""
+    health = storage
     return StorageAnswer(
         is_writable=health.is_writable,
         failing_since=health.failing_since,

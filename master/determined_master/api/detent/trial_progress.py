@@ -1,4 +1,4 @@
-"""Progress of a trial, and the validation curves of an experiment."""
+"""Progress, attempts and marks of a trial, and the validation curves of an experiment."""
 
 from typing import Annotated
 
@@ -6,18 +6,21 @@ from fastapi import APIRouter, Query
 
 from determined.states import TrialState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read
+from determined_master.api.dependencies import Anyone, Read, User
+from determined_master.api.queries.attempts import Attempts, attempts_of
+from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
 from determined_master.display_state import display_state
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import repository as trial_rows
+from determined_master.trials.timeline_queries import histories_of
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
 
 class Progress(Wire):
-    """How far a trial is, in one small answer for a line that is drawn again and again."""
+    """Progress of a trial, in a small answer for a line that is redrawn often."""
 
     state: str
     progress: float
@@ -26,7 +29,7 @@ class Progress(Wire):
     metric_name: str
     started_at: Time
     waiting: str | None
-    """Why it waits, in words; None while it does not."""
+    """Reason for waiting; None while it does not wait."""
     restarts: int
     run_id: int
     latest_checkpoint: str | None
@@ -82,3 +85,14 @@ async def curve(
         points = [Point(steps=row.steps, metrics=row.metrics) for row in rows if row.steps is not None]
         found.append(Curve(id=trial.id, points=points))
     return Curves(trials=found)
+
+
+@router.get("/trials/{trial_id}/attempts")
+async def attempts(trial_id: RowId, _user: User, session: Read) -> Attempts:
+    return Attempts(attempts=await attempts_of(session, await trial_rows.get(session, trial_id)))
+
+
+@router.get("/trials/{trial_id}/marks")
+async def get_trial_marks(trial_id: RowId, _principal: Anyone, session: Read) -> TrialMarks:
+    (history,) = await histories_of(session, [await trial_rows.get(session, trial_id)])
+    return TrialMarks(marks=on_curve(moments_of(history)))

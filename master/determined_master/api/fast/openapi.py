@@ -26,7 +26,7 @@ def add_hot(page: dict[str, Any], paths: Iterable[str]) -> None:
     page.setdefault("components", {}).setdefault("schemas", {}).update(components)
 
 
-def _operation(path: str, asked: Any, answered: Any) -> dict[str, Any]:
+def _operation(path: str, asked: dict[str, Any], answered: dict[str, Any]) -> dict[str, Any]:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     return {
         "tags": ["hot"],

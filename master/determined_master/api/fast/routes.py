@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
 from starlette.requests import Request
@@ -13,7 +13,6 @@ from starlette.responses import Response
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import response_of, translate
-from determined_master.api.fast.bodies import decode, either
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, bearer
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
@@ -24,9 +23,11 @@ from determined_master.principal import Principal
 from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
+T = TypeVar("T")
+V = TypeVar("V")
 _EMPTY = b"{}"
 NUL_SYMBOL = "\u2400"
-"""Stands for a NUL, which not every database keeps in a text."""
+"""Replaces a NUL, which PostgreSQL cannot store in a text."""
 
 
 _Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
@@ -93,7 +94,7 @@ async def report_metrics(request: Request) -> Response:
         await _may_report(request, services, trial_id)
         body = await decode(request, _METRICS)
         report = _report(trial_id, body)
-        # Looked for in the bytes first: nearly no report has any.
+        # The bytes are searched first: almost no report contains a NUL.
         if b"\\u0000" in await request.body():
             names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
             report = replace(names, batch_metrics=visible(report.batch_metrics))
@@ -121,7 +122,7 @@ async def post_logs(request: Request) -> Response:
 
 
 async def post_output(request: Request) -> Response:
-    """An agent's lines with the bytes that they stand for."""
+    """Stores an agent's lines with their byte range."""
     services: Services = request.app.state.services
     try:
         if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
@@ -142,7 +143,7 @@ def _trial_id(digits: str) -> int:
 
 
 async def _may_report(request: Request, services: Services, trial_id: int) -> None:
-    """A task may report for its own trial alone. Cached: no look at the database for a token that is known."""
+    """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
     token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
     principal = services.authenticator.known_task(token) if token else None
     if principal is None:
@@ -168,8 +169,16 @@ async def _may_log(services: Services, principal: Principal, by_task: Mapping[st
             await services.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
 
 
-def visible(value: Any) -> Any:
-    """The same value with each NUL of its names and texts as the symbol for it."""
+@overload
+def visible(value: str) -> str: ...
+@overload
+def visible(value: dict[str, Any]) -> dict[str, Any]: ...
+@overload
+def visible(value: list[Any] | None) -> list[Any] | None: ...
+@overload
+def visible(value: object) -> object: ...
+def visible(value: object) -> object:
+    """Returns the value with each NUL in its keys and texts replaced by a visible symbol."""
     if isinstance(value, str):
         return value.replace("\0", NUL_SYMBOL)
     if isinstance(value, dict):
@@ -234,7 +243,7 @@ def _lines(agent_id: str, batch: OutputBatch) -> Lines:
 
 
 def _agents_time(seconds: float) -> datetime:
-    """An agent would send a refused line again for ever, so a clock that is out of its mind counts as the bound."""
+    """Converts an agent's time, moved into the bounds: an agent would repeat a refused line for ever."""
     if math.isnan(seconds):
         return EARLIEST
     return datetime.fromtimestamp(min(LATEST.timestamp(), max(EARLIEST.timestamp(), seconds)), UTC)
@@ -251,3 +260,17 @@ def _time(text: str | None) -> datetime:
     if not EARLIEST <= value <= LATEST:
         raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
     return value
+
+
+async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
+    """Decodes the body. Raises BadRequest, which names the position of the first error."""
+    body = await request.body()
+    try:
+        return decoder.decode(body or b"{}")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequest(f"the body cannot be read: {error}") from error
+
+
+def either(snake: V | None, camel: V | None) -> V | None:
+    """Returns the value of the spelling that was sent."""
+    return camel if snake is None else snake

@@ -26,14 +26,14 @@ class ContainerShown(Wire):
     slots: list[int]
     state: str
     exit: str
-    """``exited``, ``killed``, ``failed_to_start`` or ``system``; empty while it lives."""
+    """``exited``, ``killed``, ``failed_to_start`` or ``system``; empty while it is live."""
     code: int | None
     signal: int | None
     ranks: list[RankShown]
 
 
 class Attempt(Wire):
-    """``message``: why it is to end or how it ended; of a failure with rank, host, exit and last lines."""
+    """``message``: why it is to end or how it ended; for a failure with rank, host, exit code and last lines."""
 
     run_id: int
     allocation_id: str
@@ -53,7 +53,7 @@ class Attempts(Wire):
 
 
 async def attempts_of(session: ReadSession, trial: TrialRow) -> list[Attempt]:
-    """Oldest first."""
+    """Returns the attempts, oldest first."""
     rows = await allocation_rows.of_task(session, trial.task_id)
     by_allocation: dict[str, list[ContainerRow]] = {}
     for container in await allocation_rows.containers_of_tasks(session, [trial.task_id]):

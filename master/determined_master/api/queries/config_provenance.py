@@ -19,16 +19,16 @@ EDITED = frozenset(
         ("checkpoint_storage", "save_trial_latest"),
     }
 )
-"""What people may change later: another value than the file's is then the cluster's to tell."""
+"""Fields that users may change later: a value other than the file's then comes from the cluster."""
 FILLED = frozenset({("resources", "resource_pool"), ("resources", "priority"), ("reproducibility", "experiment_seed")})
-"""What only the cluster knows."""
+"""Fields that only the cluster sets."""
 MAX_SEARCHED_ITEMS = 1000
-"""Items of longer lists are shown at the line of their list: to find each among all takes quadratic time."""
+"""Items of longer lists get the line of their list: locating each item takes quadratic time."""
 _MISSING = object()
 
 
 def effective(config: Mapping[str, Any], submitted: str, defaults: Mapping[str, Any]) -> EffectiveConfig:
-    """``defaults``: what this cluster puts under every submitted text."""
+    """Returns the effective configuration with origins. ``defaults``: the cluster's defaults."""
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text = yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     file, shown = read(submitted), read(text)
@@ -40,7 +40,7 @@ def effective(config: Mapping[str, Any], submitted: str, defaults: Mapping[str, 
     return EffectiveConfig(text=text, submitted=submitted, origins=sorted(origins, key=lambda each: each.line))
 
 
-def _origin(path: Path, line: int, value: Any, file: Source, defaults: Mapping[str, Any]) -> ConfigOrigin:
+def _origin(path: Path, line: int, value: object, file: Source, defaults: Mapping[str, Any]) -> ConfigOrigin:
     at = _line_in(file, path, value)
     if at is not None and path in EDITED and _at(file.data, path) != value:
         return ConfigOrigin(line=line, path=render_path(path), origin="cluster", at=at)
@@ -50,14 +50,14 @@ def _origin(path: Path, line: int, value: Any, file: Source, defaults: Mapping[s
     return ConfigOrigin(line=line, path=render_path(path), origin="cluster" if is_clusters else "default", at=None)
 
 
-def _line_in(file: Source, path: Path, value: Any) -> int | None:
-    """Of the value itself, or of the shorter form that it was written in; None where the file does not have it."""
+def _line_in(file: Source, path: Path, value: object) -> int | None:
+    """Returns the line of the value or of its shorthand form, or None if the file does not contain it."""
     here: Any = file.data
     for depth, step in enumerate(path):
         if isinstance(here, dict) and step in here and here[step] is not None:
             here = here[step]
         elif isinstance(here, list) and isinstance(step, int):
-            # Lists are joined with those below, so that places in them shift.
+            # Lists are joined with the defaults' lists, so indices differ.
             if len(here) > MAX_SEARCHED_ITEMS:
                 return file.places[path[:depth]].line
             same = [i for i, each in enumerate(here) if _at(each, path[depth + 1 :]) == value]
@@ -72,19 +72,19 @@ def _line_in(file: Source, path: Path, value: Any) -> int | None:
     return file.places[path].line
 
 
-def _at(data: Any, path: Path) -> Any:
-    here: Any = data
+def _at(data: object, path: Path) -> object:
+    here = data
     for step in path:
-        is_there = step in here if isinstance(here, Mapping) else isinstance(here, list) and step in range(len(here))
-        if not is_there:
+        if isinstance(here, list):
+            if not isinstance(step, int) or not 0 <= step < len(here):
+                return _MISSING
+            here = here[step]
+        elif isinstance(here, Mapping) and step in here:
+            here = here[step]
+        else:
             return _MISSING
-        here = _step(here, step)
     return here
 
 
-def _step(data: Any, step: str | int) -> Any:
-    return data[step]
-
-
-def _holds_more(value: Any) -> bool:
+def _holds_more(value: object) -> bool:
     return isinstance(value, dict | list) and bool(value)

@@ -19,7 +19,7 @@ from determined_master.experiments.repository import Selection
 from determined_master.users import repository as users
 
 MAX_ID = 2**62
-"""Beyond any id; a bound may be moved by one."""
+"""Larger than any id; a bound may be moved by one."""
 FilterId = Annotated[int, Field(ge=-MAX_ID, le=MAX_ID)]
 
 
@@ -108,5 +108,5 @@ def _of_ids(filters: Filters) -> _OfIds:
 
 
 def _given(bound: int | None, inclusive: int | None, step: int) -> list[int]:
-    """The bounds that were given; the inclusive one is moved by ``step``, which makes it exclusive."""
+    """Returns the given bounds; an inclusive bound is moved by ``step`` to make it exclusive."""
     return [*([] if bound is None else [bound]), *([] if inclusive is None else [inclusive + step])]

@@ -20,7 +20,7 @@ from determined_master.trials import repository as trial_rows
 
 
 async def show(session: ReadSession, experiment_ids: Sequence[int]) -> list[tuple[Experiment, Trial | None]]:
-    """In the order of the ids."""
+    """Returns the experiments in the order of the ids."""
     by_id = {row.id: row for row in await experiment_rows.get_many(session, experiment_ids)}
     rows = [by_id[i] for i in experiment_ids if i in by_id]
     shown = await experiment_queries.show(session, rows)
@@ -33,7 +33,7 @@ async def show(session: ReadSession, experiment_ids: Sequence[int]) -> list[tupl
 
 
 async def _summaries(session: ReadSession, rows: Sequence[ExperimentRow]) -> dict[int, dict[str, Any]]:
-    """The searcher's metric alone, from the table that lists read."""
+    """Returns the searcher's metric only, from the experiment index."""
     metrics = {row.searcher_metric for row in rows}
     ids = await column_repository.named(session, {f"validation.{metric}" for metric in metrics})
     stored: dict[tuple[str, Statistic], Stored] = {

@@ -20,7 +20,7 @@ from determined_master.trials.repository import AttemptTimes
 
 Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
-"""Below it a guess would be wild."""
+"""Below this progress no remaining time is estimated."""
 _WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
 _STOPPING = {
     "STOPPING_COMPLETED": "completing",
@@ -36,7 +36,7 @@ def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) 
 
 
 def leaving(live: Collection[AllocationRow]) -> str:
-    """What is waited for before the slots are free."""
+    """Returns what has to end before the slots are free."""
     asked = [each for each in live if each.kill_requested_at is None and each.ready_at is not None]
     if any(each.preempt_acked_at is None for each in asked):
         return "waiting for checkpoint"
@@ -46,8 +46,8 @@ def leaving(live: Collection[AllocationRow]) -> str:
 def text_of(
     row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int, message: str = ""
 ) -> str:
-    """``total``: of its trials, of which the most telling are given. ``message``: why it is in its state, if the event
-    of its last change says so."""
+    """``total``: number of trials, of which the most relevant are given. ``message``: the reason from the event of the
+    last change of state."""
     shown = finer(row.state, live)
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
@@ -76,7 +76,7 @@ def trial_status(
     failed: AllocationRow | None = None,
     max_restarts: int = 0,
 ) -> TrialStatus:
-    """``failed``: the newest of its attempts that failed."""
+    """``failed``: the newest failed attempt."""
     allocations = [] if live is None else [live]
     waiting = waiting_of(row, live, now)
     failure = None
@@ -159,7 +159,7 @@ def since_of(row: ExperimentRow, moved: datetime | None, trials: Sequence[TrialS
 
 
 def eta_seconds(progress: float, spans: Sequence[Span], now: datetime) -> float | None:
-    """What is left at the pace of the time in which anything ran; pauses and queues teach nothing."""
+    """Estimates the remaining time from the pace while anything ran, without pauses and queues."""
     if not MIN_PROGRESS <= progress < 1.0:
         return None
     ran = running_seconds(spans, now)
@@ -167,7 +167,7 @@ def eta_seconds(progress: float, spans: Sequence[Span], now: datetime) -> float 
 
 
 def running_seconds(spans: Sequence[Span], now: datetime) -> float:
-    """In which at least one ran: trials beside each other count once."""
+    """Returns the seconds in which at least one attempt ran: concurrent attempts count once."""
     total, reached = 0.0, None
     for start, end in sorted((start, end or now) for start, end in spans):
         first = start if reached is None or start > reached else reached
@@ -193,8 +193,8 @@ def run_times(attempts: Sequence[AttemptTimes], now: datetime) -> RunTimes:
 
 
 def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tuple[AllowedVerbs, RefusedVerbs]:
-    """Returns what the verbs themselves would answer. ``foreign`` says why this user may not change the experiment,
-    ``undeletable`` why they may not delete it; empty where they may."""
+    """Returns the answers of the lifecycle commands. ``foreign`` says why this user may not change the experiment,
+    ``undeletable`` why they may not delete it; empty if they may."""
     state = row.state
     is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
     ended = f"it has ended ({state.value})" if state.is_terminal else None

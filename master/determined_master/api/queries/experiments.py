@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -19,6 +19,7 @@ from determined_master.trials import repository as trial_rows
 from determined_master.users import repository as users
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
 _limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
 
@@ -60,7 +61,7 @@ async def masked_data(row: ExperimentRow) -> dict[str, Any]:
     return await _sized(row, masking.masked, row.config)
 
 
-async def _sized(row: ExperimentRow, work: Callable[..., R], *arguments: Any) -> R:
+async def _sized(row: ExperimentRow, work: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Calls ``work``; for a long configuration in a thread, one at a time."""
     if len(row.original_config) <= MAX_INLINE_CHARACTERS:
         return work(*arguments)

@@ -14,7 +14,7 @@ from determined_master.trials import repository as trial_rows
 
 PAGE = 500
 PAGE_MATCHED = 5000
-"""Lines that one program matches: starting it takes as long as some thousand of them."""
+"""Lines per search call: a call has the cost of some thousand lines."""
 MATCHED_CHARACTERS = 4 << 20
 GRACE_SECONDS = 5.0
 
@@ -30,8 +30,8 @@ async def read(
     newest_first: bool = False,
     follow: bool = False,
 ) -> AsyncIterator[LogRow]:
-    """Every page comes from a session of its own; none lives through the stream. Raises BadRequest where ``expression``
-    is no regular expression, or takes too long on a page of lines."""
+    """Yields pages of lines, each from a session of its own. Raises BadRequest if ``expression`` is invalid or takes
+    too long on a page of lines."""
     most, characters = (PAGE_MATCHED, MATCHED_CHARACTERS) if expression else (PAGE, repository.MAX_PAGE_CHARACTERS)
     after_id = sent = 0
     is_first = True
@@ -51,7 +51,7 @@ async def read(
                 )
             if rows:
                 after_id = rows[-1].id
-            # Of an empty log too an expression that is none is told.
+            # An invalid expression is reported even if the log is empty.
             kept = await _matching(matchers, expression, rows) if expression and (rows or is_first) else rows
             is_first = False
             for row in kept:
@@ -82,7 +82,7 @@ async def _matching(matchers: Matchers, expression: str, rows: Sequence[LogRow])
 
 
 async def _ended(session: ReadSession, task_id: str) -> tuple[bool, bool]:
-    """Whether its trial has ended, and whether every byte of its containers' output has arrived."""
+    """Returns whether the trial has ended, and whether all output of its containers has arrived."""
     trial = await trial_rows.find_by_task(session, task_id)
     if trial is None:
         return True, True

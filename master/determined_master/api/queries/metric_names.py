@@ -11,7 +11,7 @@ _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
 
 
 def named(summaries: Iterable[dict[str, Any]]) -> list[NamedMetric]:
-    """Over several trials; a metric of which they disagree is a string, as within one trial."""
+    """Merges the types over several trials; a metric of different types is a string, as within one trial."""
     found: dict[tuple[str, str], NamedMetric] = {}
     for summary in summaries:
         for group, name, entry in _entries(summary):
@@ -44,5 +44,5 @@ def _entries(summary: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]
             yield _GROUPS.get(key, key), name, entry
 
 
-def _plain(value: Any) -> float | str | bool | None:
-    return json.dumps(value) if isinstance(value, dict | list) else value
+def _plain(value: object) -> float | str | bool | None:
+    return value if value is None or isinstance(value, float | int | str) else json.dumps(value)

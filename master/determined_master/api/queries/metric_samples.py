@@ -34,7 +34,7 @@ MARGIN = 5
 
 
 def group_of(group: str, metric_type: str) -> str:
-    """A metric's type is the older word for its group."""
+    """Returns the group; a metric's type is the older name for it."""
     found = group or _GROUPS.get(metric_type, "")
     if not found:
         raise BadRequest("group or metricType is needed")
@@ -42,7 +42,7 @@ def group_of(group: str, metric_type: str) -> str:
 
 
 def bounded(start: int, end: int, most: int) -> Question:
-    """0 means none, as everywhere in the older API."""
+    """Returns the question for a range. 0 means no bound, as in the older API."""
     return Question(
         start=start or None,
         end=end or None,
@@ -53,8 +53,8 @@ def bounded(start: int, end: int, most: int) -> Question:
 async def parts(
     database: Database, experiment_ids: Sequence[int], period: int, part: Callable[[ReadSession], Awaitable[Wire]]
 ) -> AsyncIterator[Wire]:
-    """One part, and where a period is given another each time that something has changed when it is over; until the
-    experiments have ended. Each comes from a session of its own."""
+    """Yields a part, and with a period another one after each change, at most once a period, until the experiments have
+    ended. Each part uses a session of its own."""
     last: Wire | None = None
     async with database.notifications.subscribe(notifications.SHUTDOWN) as listener:
         while True:
@@ -82,7 +82,7 @@ async def metric_names(session: ReadSession, experiment_ids: Sequence[int]) -> M
 
 
 async def batches(session: ReadSession, experiment_id: int, name: Name) -> BatchesPart:
-    """Of a long series those of the points that are drawn."""
+    """Returns the batches of a metric; of a long series those of the drawn points."""
     trials = await trial_rows.of_experiment(session, experiment_id)
     found = await _curves(session, [trial.id for trial in trials], [name], Question(most=MAX_POINTS))
     return BatchesPart(batches=sorted({b for curve in found.values() for b in curve[name].batches}))
@@ -91,7 +91,7 @@ async def batches(session: ReadSession, experiment_id: int, name: Name) -> Batch
 async def sample(
     session: ReadSession, trial_ids: Sequence[int], names: Sequence[Name], question: Question
 ) -> dict[int, dict[str, list[DataPoint]]]:
-    """By trial and group. What several metrics of a group have at one time is one point."""
+    """Returns points by trial and group. Values of several metrics at one time form one point."""
     curves = await _curves(session, trial_ids, names, question)
     return {
         trial_id: {
@@ -103,7 +103,7 @@ async def sample(
 
 
 async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int, margin: int) -> SnapshotPart:
-    """What each trial had where it had done ``at`` batches, or nearest to that within the margin."""
+    """Returns what each trial reported at ``at`` batches, or nearest to it within the margin."""
     reach = margin or MARGIN
     question = Question(start=at - reach, end=at + reach, most=MAX_POINTS)
     trials = await trial_rows.of_experiment(session, experiment_id)
@@ -125,7 +125,7 @@ async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int
 
 
 class Samples:
-    """The best trials of an experiment, part by part: which came in, and which fell out."""
+    """Parts with the best trials of an experiment, and which were added and removed since the previous part."""
 
     def __init__(self, experiment_id: int, name: Name, question: Question, most: int) -> None:
         self._experiment_id = experiment_id

@@ -11,7 +11,7 @@ MAX_CACHED = 32
 
 
 async def as_tgz(services: Services, digest: str | None) -> str:
-    """Empty where there is no context. Raises BadRequest for one that unpacks to more than a context may hold."""
+    """Returns the context; empty if there is none. Raises BadRequest for one that unpacks to more than the limit."""
     if digest is None:
         return ""
     path = services.blobs.path(digest)

@@ -15,7 +15,7 @@ MAX_REASON_LENGTH = 200
 
 
 class TrialMark(Wire):
-    """``steps``: where on a curve it stands. ``until``: of a pause, when it was over; None while it lasts."""
+    """``steps``: position on a curve. ``until``: end of a pause; None while it lasts."""
 
     kind: CurveMarkKind
     time: Time
@@ -47,7 +47,7 @@ class Moment:
 
 
 def moments_of(history: History) -> list[Moment]:
-    """By their time."""
+    """Returns the marks by time."""
     found = [Moment("created", history.created, "created"), *_moves(history), *_restarts(history)]
     found += [
         Moment("checkpoint", each.time, f"checkpoint at step {each.steps}", each.run_id, each.steps)
@@ -61,7 +61,7 @@ def moments_of(history: History) -> list[Moment]:
 
 
 def on_curve(moments: Sequence[Moment]) -> list[TrialMark]:
-    """``moments`` by their time."""
+    """Requires ``moments`` in the order of time."""
     found = []
     for at, each in enumerate(moments):
         if each.kind not in ("restart", "pause", "checkpoint"):
@@ -87,7 +87,7 @@ def _moves(history: History) -> list[Moment]:
         one, _ = history.try_at(move.time)
         run_id = one.run_id if one else 0
         if move.to is TrialState.PAUSED:
-            # What it saved on leaving is where the curve stops.
+            # The curve stops at the checkpoint that was saved on leaving.
             left = one.ended if one is not None and one.ended is not None and one.ended > move.time else move.time
             found.append(Moment("pause", move.time, f"paused by {move.actor}", run_id, history.steps_at(left)))
         elif move.to is TrialState.ACTIVE and move.start is TrialState.PAUSED:

@@ -13,11 +13,11 @@ from determined_master.trials.timeline import Attempt, History
 SegmentKind = Literal["queued", "starting", "running", "pausing", "paused", "backing_off", "stopping", "ended"]
 MAX_REASON_LENGTH = 200
 NOTICED = timedelta(seconds=1)
-"""A trial that is tried again sooner did not back off."""
+"""A shorter gap before the next attempt does not count as back-off."""
 
 
 class TimelineSegment(Wire):
-    """``run_id`` 0: before the first attempt. ``to`` None: it lasts."""
+    """``run_id`` 0: before the first attempt. ``to`` None: it is still open."""
 
     trial_id: int
     run_id: int
@@ -28,7 +28,7 @@ class TimelineSegment(Wire):
 
 
 def segments_of(history: History, now: datetime) -> list[TimelineSegment]:
-    """Ascending, without gaps and overlaps, whatever the clocks said."""
+    """Returns ascending segments without gaps and overlaps, whatever the clocks said."""
     now = max(now, history.created)
     times = sorted({t for t in history.moments if history.created <= t <= now} | {history.created})
     found: list[TimelineSegment] = []
@@ -68,7 +68,7 @@ def _doing(history: History, at: datetime) -> tuple[int, SegmentKind, str]:
 
 
 def _held(state: TrialState, one: Attempt, at: datetime) -> tuple[SegmentKind, str]:
-    """While an attempt lives."""
+    """Returns kind and reason of a segment while an attempt is live."""
     if state is TrialState.PAUSED:
         is_ready = one.ready is not None and one.ready <= at
         return "pausing", "waiting for checkpoint" if is_ready else "ending what has not started"

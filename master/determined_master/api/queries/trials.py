@@ -37,7 +37,7 @@ async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.T
 
 
 async def states(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:
-    """Returns the state of each trial as older clients know it, by its id."""
+    """Returns the state of each trial in the older API, by its id."""
     return {trial_id: wire_state(shown) for trial_id, shown in (await displayed(session, rows)).items()}
 
 
@@ -50,7 +50,7 @@ async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int,
 async def workloads(
     session: ReadSession, row: TrialRow, *, groups: Sequence[str], batches: bool
 ) -> list[schemas.WorkloadContainer]:
-    """Reports and checkpoints in the order of their steps; at one step training, validation, checkpoint."""
+    """Returns reports and checkpoints by step; at one step training, validation, checkpoint."""
     found: list[tuple[int, int, schemas.WorkloadContainer]] = []
     for metric in await metric_rows.shown(session, [row.id], groups):
         shown = schemas.metrics_workload(metric, batches=batches)

@@ -43,7 +43,7 @@ class Agent(Wire):
     resource_pools: list[str] = []
     slots: dict[str, Slot] = {}
     version: str = ""
-    """The one that clients expect of the older product; ``/detent/cluster/overview`` has the agent's own."""
+    """Version that clients of the older product expect; ``/detent/cluster/overview`` has the agent's own."""
 
 
 class AgentAnswer(Wire):

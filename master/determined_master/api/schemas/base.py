@@ -28,7 +28,7 @@ def rfc3339(value: datetime) -> str:
 
 
 def utc(value: datetime | None) -> datetime | None:
-    """A time that was asked for; without a zone it is taken as UTC, as all times here are."""
+    """A time in a request; without a zone it is UTC."""
     return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
@@ -46,25 +46,25 @@ ProjectId = Annotated[int, Field(ge=-1, le=MAX_INT64)]
 BoundedInt = Annotated[int, Field(ge=-MAX_INT64, le=MAX_INT64)]
 """A number that fits into 64 bits."""
 Moment = Annotated[datetime, AfterValidator(_clamped)]
-"""A time that a query asks for. No row is older or newer than the bounds to which it is moved."""
+"""A time in a query, moved into the bounds of stored times."""
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 Int64 = Annotated[int, BeforeValidator(int), PlainSerializer(str, return_type=str)]
-"""A string on the wire; either is taken."""
+"""A string on the wire; numbers are accepted too."""
 Json = Annotated[dict[str, Any], PlainSerializer(outward, return_type=dict[str, Any])]
 Number = Annotated[float, PlainSerializer(outward, return_type=float | str)]
 """A float; a string on the wire where it is not finite."""
 
 
 WIRE_VERSION = "0.38.1"
-"""The version of the older product whose API this is; its clients compare it with their own."""
+"""Version of the older product whose API this is; its clients compare it with their own."""
 
 
 class Empty(Wire):
-    """``{}``."""
+    """An empty object."""
 
 
 def answered(model: Wire) -> Response:
-    """For what is large: written once, where FastAPI would check each part again and copy it."""
+    """Response for large answers: serialized once, where FastAPI would validate and copy each part."""
     return Response(model.model_dump_json(), media_type="application/json")
 
 

@@ -25,7 +25,7 @@ CheckpointId = Annotated[
     str, Field(pattern=f"^{CHECKPOINT_ID_PATTERN}$", json_schema_extra={"format": "uuid"}, max_length=36)
 ]
 Resources = dict[str, Annotated[int, Field(ge=0, le=MAX_CHECKPOINT_BYTES)]]
-"""Path of a file or, with a slash at its end, of a folder → its size in bytes."""
+"""Path of a file or (with a trailing slash) of a folder → its size in bytes."""
 
 
 class Training(Wire):

@@ -14,7 +14,7 @@ def state(value: Enum | str) -> str:
 
 
 def wire_state(shown: str) -> str:
-    """Returns a displayed state as older clients know it: they have no word for pausing.
+    """Returns a displayed state as older clients know it: they do not know pausing.
 
     >>> wire_state("PAUSING"), wire_state("RUNNING")
     ('STATE_PAUSED', 'STATE_RUNNING')
@@ -23,7 +23,7 @@ def wire_state(shown: str) -> str:
 
 
 def states(values: Iterable[str], kind: type[E]) -> list[E]:
-    """Raises BadRequest for a word that is none. The finer words of a live experiment mean ACTIVE."""
+    """Parses states. Raises BadRequest for an unknown one. Displayed states of a live experiment mean ACTIVE."""
     found: list[E] = []
     for value in values:
         word = value.removeprefix("STATE_")
@@ -38,7 +38,7 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
 
 
 def is_descending(order_by: str | None) -> bool:
-    """Raises BadRequest for a word that is no order."""
+    """Parses an order. Raises BadRequest for an unknown one."""
     if order_by not in (None, "", "ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC"):
         raise BadRequest(f"no such order: {order_by[:100]}; ORDER_BY_ASC and ORDER_BY_DESC are")
     return order_by == "ORDER_BY_DESC"
@@ -52,7 +52,7 @@ def log_level(level: str) -> str:
 
 
 def asked_level(level: str) -> str:
-    """As ``plain_level``, for a filter. Raises BadRequest for a word that is no level."""
+    """Like ``plain_level``, for a filter. Raises BadRequest for an unknown level."""
     found = plain_level(level)
     if not found and level not in ("", "LOG_LEVEL_UNSPECIFIED"):
         raise BadRequest(f"no such level: {level[:100]}; {', '.join(LOG_LEVELS)} are")
@@ -60,6 +60,6 @@ def asked_level(level: str) -> str:
 
 
 def plain_level(level: str | None) -> str:
-    """``ERROR`` from ``ERROR`` or ``LOG_LEVEL_ERROR``; empty for anything else."""
+    """Returns ``ERROR`` for ``ERROR`` or ``LOG_LEVEL_ERROR``, and an empty text for anything unknown."""
     word = (level or "").removeprefix("LOG_LEVEL_")
     return word if word in LOG_LEVELS else ""

@@ -1,7 +1,7 @@
 """Wire models of lists of experiments, their columns and bulk actions."""
 
 from datetime import datetime
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -34,6 +34,7 @@ ShownState = Literal[
     "STATE_DELETE_FAILED",
     "STATE_DELETED",
 ]
+_DISPLAY_STATES: dict[str, ShownState] = {each: each for each in get_args(ShownState)}
 
 
 class SearchIdsBody(Wire):
@@ -72,7 +73,7 @@ class Row(Wire):
     progress: float
     num_trials: int
     trial_id: int | None
-    """The best, else the only one."""
+    """The best trial, else the only one."""
     searcher_type: str
     searcher_metric: str
     searcher_metric_value: Number | None
@@ -86,9 +87,9 @@ class Row(Wire):
     failure: str | None
     """The cause of the first failed trial's last failure."""
     times: RunTimes | None
-    """None where neither of the columns ``waited`` and ``ran`` was asked for."""
+    """None unless the column ``waited`` or ``ran`` was requested."""
     cells: dict[str, Cell]
-    """What was asked for beside the columns of the experiment itself, by the column's name."""
+    """Values of the requested indexed columns, by column name."""
 
 
 class SearchAnswer(Wire):
@@ -118,7 +119,7 @@ class Column(Wire):
     type: Type
     display_name: str
     count: int
-    """How many experiments have a value there."""
+    """Number of experiments with a value."""
 
 
 class ColumnsAnswer(Wire):
@@ -131,7 +132,7 @@ class ColumnValuesAnswer(Wire):
 
 
 class BulkFilters(Wire):
-    """Which experiments, of the project that the path names. What is absent does not restrict."""
+    """Filter of experiments in the path's project. Absent fields do not restrict."""
 
     archived: bool | None = None
     description: str | None = None
@@ -148,7 +149,7 @@ class BulkBody(Wire):
     project_id: BoundedInt = 0
     expected_count: int | None = None
     filters: BulkFilters | None = None
-    """In place of ``experimentIds``: all that a list with this filter shows."""
+    """Alternative to ``experimentIds``: all experiments that a list with this filter shows."""
 
 
 class BulkMoveBody(BulkBody):
@@ -165,7 +166,7 @@ class BulkLabelsBody(Wire):
 class BulkResult(Wire):
     id: int
     error: str
-    """Empty where it went well."""
+    """Empty on success."""
 
 
 class BulkAnswer(Wire):
@@ -236,7 +237,7 @@ def row(
         id=experiment.id,
         name=experiment.name,
         description=experiment.description,
-        state=cast(ShownState, state(word)),
+        state=_DISPLAY_STATES[state(word)],
         archived=experiment.archived,
         username=username,
         user_id=experiment.user_id,
@@ -281,7 +282,7 @@ _METRICS: dict[str, Location] = {
 
 
 def project_column(kind: Kind, column: str, type_: Type) -> dict[str, str]:
-    """A ``ProjectColumn``, written out: there may be ten thousand in one answer."""
+    """A ``ProjectColumn``, written without the model: one answer may hold ten thousand."""
     location: Location = "LOCATION_TYPE_HYPERPARAMETERS" if kind == "hyperparameter" else "LOCATION_TYPE_EXPERIMENT"
     if kind == "metric":
         location = _METRICS.get(column.split(".", 1)[0], "LOCATION_TYPE_CUSTOM_METRIC")

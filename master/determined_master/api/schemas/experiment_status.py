@@ -23,7 +23,7 @@ FinerState = Literal[
     "STATE_DELETING",
     "STATE_DELETE_FAILED",
 ]
-"""Never ACTIVE: what is active is queued, pulling, starting or running. A trial is never deleted."""
+"""Never ACTIVE: an active trial is queued, pulling, starting or running. Trials are never deleted."""
 
 
 class AllowedVerbs(Wire):
@@ -38,7 +38,7 @@ class AllowedVerbs(Wire):
 
 
 class RefusedVerbs(Wire):
-    """Why a verb is not allowed now; None where it is."""
+    """Reason why the action is not allowed now; None if it is allowed."""
 
     pause: str | None = None
     activate: str | None = None
@@ -68,24 +68,24 @@ class TrialStatus(Wire):
     text: str
     since: Time
     waiting: str | None
-    """Why it waits, in words; None while it does not."""
+    """Reason for waiting; None while it does not wait."""
     restarts: int
     attempt: int
     max_attempts: int
     """Attempt 2 of 6: the second of ``max_restarts`` + 1. Resuming after a pause does not count."""
     failure: AttemptFailure | None
-    """Of the newest attempt that failed; None if the trial has ended otherwise."""
+    """Cause of the newest failed attempt; None if the trial ended otherwise."""
     progress: float
     steps: int
 
 
 class RunTimes(Wire):
     waited_seconds: float
-    """While attempts waited for slots or started, and nothing ran."""
+    """Seconds in which attempts waited for slots or started, and nothing ran."""
     ran_seconds: float
-    """While at least one attempt ran."""
+    """Seconds in which at least one attempt ran."""
     now: Time
-    """Until when both are counted."""
+    """End of the counted time."""
 
 
 class ExperimentStatus(Wire):
@@ -95,14 +95,14 @@ class ExperimentStatus(Wire):
     since: Time
     progress: float
     eta_seconds: float | None
-    """From the progress of the time that it ran; None where nothing can be said."""
+    """Estimated from the progress and the running time; None if unknown."""
     now: Time
     submitted_at: Time
     waited_seconds: float
     ran_seconds: float
-    """Both as in ``RunTimes``; the rest since ``submitted_at`` was a pause."""
+    """As in ``RunTimes``; the rest of the time since ``submitted_at`` was paused."""
     failure: AttemptFailure | None
-    """Of the first trial that failed for good."""
+    """Cause of the first trial that failed for good."""
     can: AllowedVerbs
     why: RefusedVerbs
     trials: list[TrialStatus]
@@ -116,8 +116,8 @@ class Timeline(Wire):
 
 
 class ConfigOrigin(Wire):
-    """Where the value in ``line`` of the effective configuration comes from; ``at`` is its line in the text that was
-    submitted, None where it does not stand there."""
+    """Origin of the value in ``line`` of the effective configuration; ``at`` is its line in the submitted text, None if
+    it is not in there."""
 
     line: int
     path: str

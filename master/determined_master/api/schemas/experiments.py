@@ -17,7 +17,7 @@ class Experiment(Wire):
     id: int
     name: str
     state: str
-    """As older clients know it: PAUSED while it is pausing."""
+    """State as older clients know it: PAUSED while it is pausing."""
     display_state: str
     archived: bool
     config: Json
@@ -54,7 +54,7 @@ class Experiment(Wire):
     unmanaged: bool = False
     user_id: int = 0
     failure: str | None = None
-    """Why its first failed trial failed; not of the older API."""
+    """Cause of the first failed trial; an extension of the older API."""
     workspace_id: int = 1
     workspace_name: str = "Uncategorized"
 
@@ -114,7 +114,7 @@ class PatchExperimentBody(Wire):
 
 
 class CreateBody(Wire):
-    """Without ``modelDefinition``, whose files are stored apart. Zero and null mean absent."""
+    """Body without ``modelDefinition``, whose files are stored separately. Zero and null mean absent."""
 
     config: Annotated[str, Field(min_length=1, pattern=r"\S")]
     config_name: str | None = None

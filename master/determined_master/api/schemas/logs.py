@@ -9,7 +9,7 @@ Level = Literal["", "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class Line(Wire):
-    """``text`` as it came, control bytes and colours included, cut in pages; ``length`` is that of the whole."""
+    """``text``: as written, with control bytes and colours, truncated in pages; ``length``: of the whole text."""
 
     id: int
     time: Time
@@ -27,14 +27,14 @@ class Line(Wire):
 
 class LogPage(Wire):
     lines: list[Line]
-    """Ascending by id."""
+    """Lines in ascending order of id."""
     at_start: bool
-    """Nothing that matches stands before the first of these."""
+    """No matching line precedes the first of these."""
     at_end: bool
     first_id: int | None
     last_id: int | None
     scanned_to: int | None
-    """Where a search gave up for now: go on with it as ``before``, or as ``after`` where that was asked."""
+    """Where a search stopped for now: the next value of ``before``, or of ``after``."""
 
 
 class FirstError(Wire):
@@ -53,7 +53,7 @@ class WholeLine(Wire):
 
 
 def message(time: datetime, container_id: str | None, rank: int | None, level: str, text: str) -> str:
-    """The line as people see it; clients print it verbatim."""
+    """Returns the line as clients print it."""
     container = (container_id or "")[:8].ljust(8)
     shown_rank = f" [rank={rank}]" if rank is not None else ""
     shown_level = f" {level}:" if level else ""
@@ -61,6 +61,6 @@ def message(time: datetime, container_id: str | None, rank: int | None, level: s
 
 
 def run_of(allocation_id: str | None) -> int:
-    """An allocation is named ``<task>.<run>``; 0 where there is none."""
+    """Returns the run id of ``<task>.<run>``, or 0."""
     run = (allocation_id or "").rpartition(".")[2]
     return int(run) if run.isascii() and run.isdigit() and len(run) < 10 else 0

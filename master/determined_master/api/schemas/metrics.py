@@ -38,13 +38,13 @@ class SeriesBody(Wire):
     metrics: Annotated[list[MetricName], Field(min_length=1, max_length=50)]
     x: Axis = "batches"
     start: float | None = None
-    """Of x, in its own unit: batches, epochs, Unix seconds. Included, as is ``end``."""
+    """Bound of x in its unit: batches, epochs, Unix seconds. Inclusive, as is ``end``."""
     end: float | None = None
     max_points: Annotated[int, Field(ge=10, le=5000)] = 500
 
 
 class Series(Wire):
-    """One metric of one trial; the lists are of one length, in the order of x."""
+    """One metric of one trial; the lists have equal lengths and are ordered by x."""
 
     trial_id: int
     group: str
@@ -53,19 +53,19 @@ class Series(Wire):
     times: list[float]
     """Unix seconds."""
     epochs: list[float | None] | None
-    """None where no point has one."""
+    """None if no point has an epoch."""
     values: list[float | str]
-    """``NaN``, ``Infinity`` and ``-Infinity`` as words."""
+    """``NaN``, ``Infinity`` and ``-Infinity`` as strings."""
     count: int
-    """Points between ``start`` and ``end`` before thinning."""
+    """Number of points between ``start`` and ``end`` before downsampling."""
 
 
 class SeriesAnswer(Wire):
-    """A series for each metric of each trial that is known, empty where it has none."""
+    """One series for each metric of each known trial; it is empty if the trial has no such metric."""
 
     series: list[Series]
     missing: list[int]
-    """Ids of trials that are not known."""
+    """Ids of unknown trials."""
 
 
 class NamedMetric(Wire):
@@ -73,7 +73,7 @@ class NamedMetric(Wire):
     name: str
     type: Kind
     count: int
-    """Of its finite values."""
+    """Number of its finite values."""
 
 
 class NamedMetrics(Wire):
@@ -84,14 +84,14 @@ class NamedMetrics(Wire):
 class SummariesBody(Wire):
     trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=500)]
     metrics: list[MetricName] | None = None
-    """None: all of them."""
+    """None selects all."""
 
 
 class MetricSummary(Wire):
     group: str
     name: str
     last: float | str | bool | None
-    """A list or an object as its JSON text."""
+    """Lists and objects as JSON text."""
     min: float | None
     max: float | None
     mean: float | None
@@ -107,7 +107,7 @@ class TrialSummary(Wire):
 
 
 class SummariesAnswer(Wire):
-    """Of the trials that are known, in the order asked for."""
+    """Summaries of the known trials, in the order of the request."""
 
     trials: list[TrialSummary]
 
@@ -145,7 +145,7 @@ class SampledTrial(Wire):
 class SamplePart(Wire):
     trials: list[SampledTrial]
     promoted_trials: list[int]
-    """Shown now and not in the part before."""
+    """Shown now and not in the previous part."""
     demoted_trials: list[int]
 
 

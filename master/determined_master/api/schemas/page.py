@@ -9,7 +9,7 @@ Kind = Literal["experiment", "metrics", "logs", "cluster", "events", "columns", 
 
 
 class Hello(Wire):
-    """The first event of a stream. Where it is not resumed, all that was known before may be stale."""
+    """First event of a stream. If the stream was not resumed, all earlier data may be stale."""
 
     build: str
     version: str
@@ -18,14 +18,14 @@ class Hello(Wire):
 
 
 class Change(Wire):
-    """``id``: of an experiment, for ``logs`` of a task; empty where the kind has but one thing."""
+    """``id``: of an experiment, for ``logs`` of a task; empty for kinds with a single object."""
 
     kind: Kind
     id: str
 
 
 class Changes(Wire):
-    """Event ``change``: each thing once."""
+    """Event ``change``: changed objects without duplicates."""
 
     changes: list[Change]
 
@@ -37,20 +37,20 @@ class Bye(Wire):
 
 
 class SignInLinkBody(Wire):
-    """``username`` only beside the data folder's own token; a user gets a link for themselves."""
+    """``username``: only with the data folder's own token; users create links for themselves."""
 
     username: str | None = None
 
 
 class SignInLink(Wire):
-    """A path with its fragment: what stands behind ``#`` is sent to no server and written into no log."""
+    """Path with a fragment: browsers send the fragment to no server, so no log contains it."""
 
     path: str
     expires_at: Time
 
 
 class SignInBody(Wire):
-    """``token`` of a link, or a name with its password as people type it."""
+    """``token`` of a link, or a name with its plain password."""
 
     token: str | None = None
     username: str | None = None
@@ -62,7 +62,7 @@ class SignInAnswer(Wire):
 
 
 class PageSession(Wire):
-    """``build``: of the page that this master serves, so that an older one knows it; empty where none is built."""
+    """``build``: of the page that this master serves, by which older pages notice it; empty without a page."""
 
     user: User
     version: str

@@ -34,7 +34,7 @@ class Trial(Wire):
     id: int
     experiment_id: int
     state: str
-    """As older clients know it: PAUSED while it is pausing."""
+    """State as older clients know it: PAUSED while it is pausing."""
     display_state: str
     hparams: Json
     restarts: int
@@ -45,7 +45,7 @@ class Trial(Wire):
     checkpoint_count: int = 0
     end_time: Time | None = None
     failure: str | None = None
-    """Why it failed; not of the older API."""
+    """Cause of its failure; an extension of the older API."""
     latest_validation: MetricsWorkload | None = None
     log_policy_matched: str | None = None
     log_retention_days: int | None = None

@@ -12,7 +12,7 @@ DisplayName = Annotated[str, Field(max_length=255)]
 
 
 class AgentUserGroup(Wire):
-    """A user and a group of the agents' machines."""
+    """User and group on the agents' machines."""
 
     agent_uid: SystemId | None = None
     agent_user: Annotated[str, Field(max_length=255)] | None = None

@@ -1,8 +1,8 @@
 """Agents and slots: list, enable, disable."""
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
@@ -11,10 +11,11 @@ from determined_master.agents import repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
 from determined_master.api.json_body import JsonRoute
-from determined_master.api.pagination import page
+from determined_master.api.pagination import Window
 from determined_master.api.schemas import agents as schemas
 from determined_master.api.schemas.base import BoundedInt
-from determined_master.api.sorting import sort
+from determined_master.api.schemas.enums import is_descending
+from determined_master.api.sorting import column_of
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession
 from determined_master.services import Services
@@ -33,9 +34,13 @@ async def list_agents(
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> schemas.AgentsAnswer:
-    found = await _show(session, list(await repository.present(session)))
-    sort(found, sort_by, order_by, _SORT)
-    shown, pagination = page(found, offset, limit)
+    by: repository.Order = column_of(sort_by, _ORDERS, "id")
+    descending = is_descending(order_by)
+    total = await repository.count(session)
+    window = Window.of(offset, limit, total)
+    rows = await repository.page(session, by=by, descending=descending, offset=window.offset, limit=window.limit)
+    pagination = window.pagination(total, len(rows), limit)
+    shown = await _show(session, rows)
     hidden = [name for name, is_hidden in (("slots", exclude_slots), ("containers", exclude_containers)) if is_hidden]
     shown = [agent.model_copy(update={name: {} for name in hidden}) for agent in shown]
     return schemas.AgentsAnswer(agents=shown, pagination=pagination)
@@ -99,15 +104,17 @@ async def _one(session: ReadSession, agent_id: str) -> schemas.Agent:
     return (await _show(session, [await repository.get(session, agent_id)]))[0]
 
 
-async def _show(session: ReadSession, rows: list[AgentRow]) -> list[schemas.Agent]:
+async def _show(session: ReadSession, rows: Sequence[AgentRow]) -> list[schemas.Agent]:
+    ids = [row.id for row in rows]
     slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
-    for slot in await repository.slots(session):
+    for slot in await repository.slots(session, agent_ids=ids):
         slots[slot.agent_id].append(slot)
-    return [schemas.agent(row, slots[row.id], await allocation_rows.live_on_agent(session, row.id)) for row in rows]
+    live = await allocation_rows.live_on_agents(session, ids)
+    return [schemas.agent(row, slots[row.id], live.get(row.id, [])) for row in rows]
 
 
 def _slot_name(slot_id: str) -> str:
-    """Both ``0`` and ``000`` name the first slot."""
+    """Parses a slot id: ``0`` and ``000`` name the first slot."""
     if not slot_id.isascii() or not slot_id.isdecimal() or len(slot_id) > 9:
         raise NotFound(f"no slot {slot_id[:60]!r}")
     return schemas.slot_name(int(slot_id))
@@ -119,7 +126,4 @@ def _slot(agent: schemas.Agent, name: str) -> schemas.Slot:
     return agent.slots[name]
 
 
-_SORT: dict[str, Callable[[schemas.Agent], Any]] = {
-    "SORT_BY_ID": lambda agent: agent.id,
-    "SORT_BY_TIME": lambda agent: (agent.registered_time, agent.id),
-}
+_ORDERS: dict[str, repository.Order] = {"SORT_BY_ID": "id", "SORT_BY_TIME": "registered_at"}

@@ -39,7 +39,7 @@ class PreemptionAnswer(Wire):
 async def rendezvous(
     allocation_id: str, resources_id: str, principal: TaskOrOwner, services: ServicesDep
 ) -> RendezvousAnswer:
-    """Blocks until every container of the allocation runs; then the allocation is ready."""
+    """Waits until every container of the allocation runs; then the allocation is ready."""
     late_at: float | None = services.clock.now().timestamp() + LATE_SECONDS
     async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         while True:
@@ -51,7 +51,7 @@ async def rendezvous(
             if all(c.state is ContainerState.RUNNING for c in containers):
                 break
             if services.notifications.closing:
-                # no 404, by which the task would take itself for forgotten and fail
+                # not 404, after which the task would take itself for forgotten and fail
                 raise MasterUnreachable("the master is stopping; ask again")
             left = 30.0 if late_at is None else late_at - services.clock.now().timestamp()
             if left <= 0:
@@ -77,7 +77,7 @@ async def rendezvous(
 async def _name_the_late(
     services: Services, task_id: str, allocation_id: str, resources_id: str, containers: Sequence[ContainerRow]
 ) -> None:
-    """In the trial's log, once: every container that waits asks, the first of them says it."""
+    """Logs missing containers to the trial's log once, although every waiting container polls."""
     here = [c for c in containers if c.state is ContainerState.RUNNING]
     if here and here[0].id == resources_id:
         async with services.database.write() as session:
@@ -92,7 +92,7 @@ async def preemption(
     services: ServicesDep,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
 ) -> PreemptionAnswer:
-    """A long poll: answers at once when preemption is asked for, and when the master stops. Once true it stays so."""
+    """Long poll: returns when preemption is requested or the master stops. Once true it stays true."""
     seconds = max(0, min(timeout_seconds, MAX_POLL_SECONDS))
     async with services.notifications.subscribe(notifications.allocation(allocation_id)) as listener:
         deadline = services.clock.now().timestamp() + seconds
@@ -111,7 +111,7 @@ async def preemption(
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
 async def acknowledge(allocation_id: str, principal: TaskOrOwner, session: Write, services: ServicesDep) -> Empty:
-    """From now on exit 0 means "not finished, place me again"."""
+    """Acknowledges preemption: from now on exit code 0 means that the trial has to be placed again."""
     row = await services.checked_allocation(session, principal, allocation_id)
     await services.allocations.acknowledge_preemption(session, row)
     return Empty()
@@ -128,6 +128,6 @@ async def ready(allocation_id: str, principal: TaskOrOwner, session: Write, serv
 async def accelerator_data(
     allocation_id: str, body: dict[str, Any], principal: TaskOrOwner, session: Read, services: ServicesDep
 ) -> Empty:
-    """Taken and not kept: slots are known from the agent."""
+    """Accepted and ignored: slots are known from the agent."""
     await services.checked_allocation(session, principal, allocation_id)
     return Empty()

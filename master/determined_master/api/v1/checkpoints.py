@@ -12,7 +12,19 @@ from sqlalchemy import ColumnElement
 from determined.errors import ApiError, BadRequest, NotFound
 from determined.states import CheckpointState
 from determined.storage.base import is_checkpoint_id
-from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, Task, TaskOrOwner, Write
+from determined_master.api.dependencies import (
+    Anyone,
+    AuthorizationDep,
+    ClockDep,
+    DatabaseDep,
+    Owner,
+    Read,
+    ServicesDep,
+    SettingsDep,
+    Task,
+    TaskOrOwner,
+    Write,
+)
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.queries import experiments as experiment_queries
@@ -39,7 +51,7 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 
 
 async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "uuid"})]) -> str:
-    """Raises NotFound for anything but a UUID: rows of earlier versions may have other names, and none is a path."""
+    """Raises NotFound unless the id is a UUID: rows of earlier versions may have other names, and none is a path."""
     if not is_checkpoint_id(uuid):
         raise NotFound(f"checkpoint {uuid[:80]} not found")
     return uuid
@@ -49,11 +61,11 @@ CheckpointId = Annotated[str, Depends(checkpoint_id)]
 
 
 @router.post("/api/v1/checkpoints")
-async def report(body: schemas.ReportBody, principal: Task, session: Write, services: ServicesDep) -> Empty:
+async def report(body: schemas.ReportBody, principal: Task, session: Write, clock: ClockDep) -> Empty:
     reported = trial_checkpoints.CheckpointReport(
         body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id
     )
-    await trial_checkpoints.report(session, services.clock, reported, principal)
+    await trial_checkpoints.report(session, clock, reported, principal)
     return Empty()
 
 
@@ -99,7 +111,7 @@ async def of_trial(
 
 @router.delete("/api/v1/checkpoints")
 async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -> Empty:
-    """All or none are marked as deleted; their files go after the commit. May be repeated where files were left."""
+    """Marks all or none as deleted; their files are removed after the commit. Can be repeated if files remained."""
     roots = storage.allowed_roots(services.settings)
     places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
@@ -118,34 +130,38 @@ async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -
 
 @router.patch("/api/v1/checkpoints")
 async def patch(
-    body: schemas.PatchCheckpointsBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    body: schemas.PatchCheckpointsBody,
+    principal: TaskOrOwner,
+    session: Write,
+    authorization: AuthorizationDep,
+    clock: ClockDep,
 ) -> Empty:
-    """What is left of checkpoints after files were removed."""
+    """Stores which files of checkpoints are left after files were removed."""
     for one in body.checkpoints:
         row = await repository.get(session, one.uuid)
-        await trial_checkpoints.check_change(session, services.authorization, row, principal)
+        await trial_checkpoints.check_change(session, authorization, row, principal)
         if one.resources is not None and one.resources.resources is not None:
-            await repository.set_resources(session, services.clock, row, one.resources.resources)
+            await repository.set_resources(session, clock, row, one.resources.resources)
     return Empty()
 
 
 @router.get("/checkpoints/{uuid}")
 async def download(
-    uuid: CheckpointId, request: Request, _principal: Anyone, services: ServicesDep
+    uuid: CheckpointId, request: Request, _principal: Anyone, database: DatabaseDep, settings: SettingsDep
 ) -> StreamingResponse:
-    # No session is open while the storage is touched: storage that hangs must not hold a connection.
-    async with services.database.read() as session:
+    # No session is open while the storage is accessed: hanging storage must not hold a connection.
+    async with database.read() as session:
         row = await repository.get(session, uuid)
         if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
             raise BadRequest(f"checkpoint {uuid} is {row.state.value}")
         trial = await trial_rows.get_by_task(session, row.task_id)
         where = await trial_rows.storage_of(session, trial)
-    opened = partial(storage.open_folder, where, uuid, storage.allowed_roots(services.settings))
+    opened = partial(storage.open_folder, where, uuid, storage.allowed_roots(settings))
     return await archive.respond(opened, request.headers.get("accept", ""))
 
 
 async def _places(services: Services, uuids: list[str], user: Principal) -> dict[str, dict[str, Any] | None]:
-    """Returns the storage of each checkpoint; None for one whose trial is gone, of which no file is touched."""
+    """Returns the storage of each checkpoint; None if its trial is gone, then no file is touched."""
     found: dict[str, dict[str, Any] | None] = {}
     async with services.database.read() as session:
         for uuid in uuids:
@@ -157,7 +173,7 @@ async def _places(services: Services, uuids: list[str], user: Principal) -> dict
 
 
 async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...]) -> str | None:
-    """Removes the files of a checkpoint that is marked as deleted. Returns what went wrong."""
+    """Removes the files of a checkpoint that is marked as deleted. Returns the error, or None."""
     try:
         why = await storage.in_thread(storage.remove, where, uuid, roots)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The master itself: info, version, configuration, log, health, resource pools."""
+"""Routes about the master: info, version, configuration, log, health, resource pools."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from determined import __version__
 from determined.config.masking import masked
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep
+from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep, SettingsDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
@@ -54,7 +54,8 @@ class PoolsAnswer(Wire):
 
 @router.get("/info", dependencies=[NoLogin])
 async def info(services: ServicesDep) -> dict[str, Any]:
-    """No login needed. ``sso_providers`` is left out on purpose: its presence means another product to clients."""
+    """Returns information about the master. Needs no sign-in. ``sso_providers`` is left out on purpose: its presence
+    means another product to clients."""
     return {
         "version": WIRE_VERSION,
         "detent_version": __version__,
@@ -67,7 +68,7 @@ async def info(services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/health", dependencies=[NoLogin])
 async def health(session: Read, services: ServicesDep, response: Response) -> dict[str, Any]:
-    """503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
+    """Answers 503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
     await repository.ask(session)
     storage = services.storage
     if not storage.is_writable:
@@ -122,25 +123,25 @@ async def get_logs(
 @router.get("/api/v1/resource-pools")
 async def get_pools(
     _principal: Anyone,
-    services: ServicesDep,
+    settings: SettingsDep,
     session: Read,
     unbound: bool = False,
     offset: BoundedInt = 0,
     limit: BoundedInt = 0,
 ) -> PoolsAnswer:
-    """No pool is bound to a workspace, so ``unbound`` leaves none out."""
+    """Lists resource pools. No pool is bound to a workspace, so ``unbound`` excludes none."""
     agents = await agent_rows.present(session)
     slots = await agent_rows.slots(session)
     held = await allocation_rows.held_slots(session)
     present = {a.id for a in agents}
     pool = _pool(
-        services.settings.default_pool,
+        settings.default_pool,
         agents=len(agents),
         slots=sum(s.agent_id in present for s in slots),
         used=len(held),
         slot_type=slots[0].type if slots else "cpu",
         zero_slots=len(await allocation_rows.agents_of_zero_slot_containers(session)),
-        zero_slot_limit=services.settings.max_zero_slot_containers,
+        zero_slot_limit=settings.max_zero_slot_containers,
     )
     shown, pagination = page([pool], offset, limit)
     return PoolsAnswer(resource_pools=shown, pagination=pagination)

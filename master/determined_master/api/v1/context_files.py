@@ -49,15 +49,15 @@ class FileBody(Wire):
 
 class FileAnswer(Wire):
     file: str
-    """In base64."""
+    """Content in base64."""
 
 
 class ContextFile(Wire):
     path: str
     text: str
-    """Empty where it is binary; at most 1 MB of it."""
+    """Empty for a binary file; at most 1 MB."""
     size: int
-    """Bytes of the whole file."""
+    """Size of the whole file in bytes."""
     binary: bool
     truncated: bool
 
@@ -96,7 +96,7 @@ async def context_file(
     archive = await _archive(session, services, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)
     binary = not is_text(data)
-    # What a cut splits is dropped, not shown as a broken character.
+    # A character that is split by the limit is dropped.
     text = "" if binary else data.decode("utf-8", "ignore")
     return ContextFile(path=path, text=text, size=size, binary=binary, truncated=size > len(data))
 

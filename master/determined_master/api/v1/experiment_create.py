@@ -25,12 +25,12 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"]
 SPOOL_ABOVE = 1_000_000
 BODY_LIMIT = 256 * 1024 * 1024
 _BODY = {"required": True, "content": {"application/json": {"schema": schemas.create_body_schema()}}}
-"""FastAPI does not see this body, which the route reads as a stream."""
+"""OpenAPI entry of the body, which FastAPI does not see because the route reads a stream."""
 
 
 @router.post("/experiments", openapi_extra={"requestBody": _BODY})
 async def create_experiment(request: Request, user: User, services: ServicesDep) -> schemas.CreateAnswer:
-    """``modelDefinition`` is the official client's list of files; ``contextHash`` names a context sent before."""
+    """``modelDefinition``: the official client's list of files; ``contextHash``: a context that was uploaded before."""
     try:
         body = schemas.CreateBody.model_validate(await _read(request, services))
     except ValidationError as error:
@@ -79,12 +79,12 @@ async def _read(request: Request, services: Services) -> dict[str, Any]:
 
 
 def _digest_file(path: str, blobs: Path, limit: int) -> dict[str, Any]:
-    """In a process of its own: what is read here holds nobody else."""
+    """Parses the body in a process of its own, so that it delays no other request."""
     return _digest(Path(path).read_bytes(), blobs, limit)
 
 
 def _digest(data: bytes, blobs: Path, limit: int) -> dict[str, Any]:
-    """The body without its files, which are stored as one blob named by ``contextHash``."""
+    """Returns the body without its files, which are stored as one blob named by ``contextHash``."""
     body = parse_json(data or b"{}")
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.queries.experiment_search import show
@@ -22,9 +22,9 @@ LARGEST_PAGE = 500
 
 @router.post("/experiments-search")
 async def search_experiments(
-    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, services: ServicesDep
+    body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, clock: ClockDep
 ) -> schemas.ExperimentsSearchAnswer:
-    search = Search(session, services.clock.now(), Question(any_project(body.project_id), body.filter, body.sort))
+    search = Search(session, clock.now(), Question(any_project(body.project_id), body.filter, body.sort))
     total = await search.total()
     window = Window.of(body.offset, body.limit, total)
     limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)
@@ -42,7 +42,7 @@ async def get_project_columns(
     session: Read,
     table_type: Annotated[str, Query(alias="tableType")] = "",
 ) -> Response:
-    """Without those of the configuration, which the older page does not know."""
+    """Returns columns except those of the configuration, which the older page does not know."""
     if table_type not in ("", "TABLE_TYPE_UNSPECIFIED", "TABLE_TYPE_EXPERIMENT"):
         refuse_given(tableType=table_type)
     project = await _project(session, project_id)
@@ -79,5 +79,5 @@ async def _project(session: Read, project_id: int) -> int:
 
 
 def any_project(project_id: int | None) -> int:
-    """Clients of the older API say -1 as well as 0 for any project."""
+    """Clients of the older API send -1 as well as 0 for any project."""
     return 0 if project_id == -1 else project_id or 0

@@ -6,7 +6,16 @@ from fastapi import APIRouter, Query
 
 from determined.errors import NotFound
 from determined.states import ExperimentState
-from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep
+from determined_master.api.dependencies import (
+    Anyone,
+    AuthorizationDep,
+    ClockDep,
+    DatabaseDep,
+    LifecycleDep,
+    Owner,
+    Read,
+    ServicesDep,
+)
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import experiment_list
 from determined_master.api.queries import experiments as experiment_queries
@@ -41,71 +50,86 @@ async def get_experiment(experiment_id: RowId, _principal: Anyone, session: Read
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.activate(experiment_id, user)
+async def activate(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.activate(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.pause(experiment_id, user)
+async def pause(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.pause(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.cancel(experiment_id, user)
+async def cancel(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.cancel(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.kill(experiment_id, user)
+async def kill(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.kill(experiment_id, user)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.archive(experiment_id, user, archived=True)
+async def archive(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.archive(experiment_id, user, archived=True)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.archive(experiment_id, user, archived=False)
+async def unarchive(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.archive(experiment_id, user, archived=False)
     return Empty()
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(experiment_id: RowId, user: Owner, services: ServicesDep) -> Empty:
-    await services.lifecycle.delete(experiment_id, user)
+async def delete(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
+    await lifecycle.delete(experiment_id, user)
     return Empty()
 
 
 @router.patch("/experiments/{experiment_id}")
 async def patch(
-    experiment_id: RowId, body: schemas.PatchExperimentBody, user: Owner, services: ServicesDep
+    experiment_id: RowId,
+    body: schemas.PatchExperimentBody,
+    user: Owner,
+    authorization: AuthorizationDep,
+    clock: ClockDep,
+    database: DatabaseDep,
 ) -> schemas.ExperimentAnswer:
     changes = body.changes()
-    await edit.patch(services.database, services.clock, services.authorization, experiment_id, changes, user)
-    async with services.database.read() as session:
+    await edit.patch(database, clock, authorization, experiment_id, changes, user)
+    async with database.read() as session:
         row = await repository.get(session, experiment_id)
         return schemas.ExperimentAnswer(experiment=(await experiment_queries.show(session, [row]))[0])
 
 
 @router.put("/experiments/{experiment_id}/labels/{label}")
-async def add_label(experiment_id: RowId, label: str, user: Owner, services: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(
-        services.database, services.clock, services.authorization, experiment_id, user, add=[label]
-    )
+async def add_label(
+    experiment_id: RowId,
+    label: str,
+    user: Owner,
+    authorization: AuthorizationDep,
+    clock: ClockDep,
+    database: DatabaseDep,
+) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(database, clock, authorization, experiment_id, user, add=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 
 @router.delete("/experiments/{experiment_id}/labels/{label}")
-async def remove_label(experiment_id: RowId, label: str, user: Owner, services: ServicesDep) -> schemas.LabelsAnswer:
-    labels = await edit.relabel(
-        services.database, services.clock, services.authorization, experiment_id, user, remove=[label]
-    )
+async def remove_label(
+    experiment_id: RowId,
+    label: str,
+    user: Owner,
+    authorization: AuthorizationDep,
+    clock: ClockDep,
+    database: DatabaseDep,
+) -> schemas.LabelsAnswer:
+    labels = await edit.relabel(database, clock, authorization, experiment_id, user, remove=[label])
     return schemas.LabelsAnswer(labels=labels)
 
 

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, DatabaseDep, MatchersDep, Read
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
 from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
@@ -64,18 +64,18 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: RowId, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
+    trial_id: RowId, asked: Asked, _principal: Anyone, session: Read, database: DatabaseDep, matchers: MatchersDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
-    return json_lines(_shown(services, row.task_id, asked, trial_id))
+    return json_lines(_shown(database, matchers, row.task_id, asked, trial_id))
 
 
 @router.get("/tasks/{task_id}/logs")
 async def task_logs(
-    task_id: str, asked: Asked, _principal: Anyone, session: Read, services: ServicesDep
+    task_id: str, asked: Asked, _principal: Anyone, session: Read, database: DatabaseDep, matchers: MatchersDep
 ) -> StreamingResponse:
     await trial_rows.get_by_task(session, task_id)
-    return json_lines(_shown(services, task_id, asked, None))
+    return json_lines(_shown(database, matchers, task_id, asked, None))
 
 
 @router.get("/trials/{trial_id}/logs/fields")
@@ -93,15 +93,15 @@ async def task_fields(task_id: str, _principal: Anyone, session: Read, follow: b
 
 
 async def _shown(
-    services: ServicesDep, task_id: str, asked: LogQuery, trial_id: int | None
+    database: DatabaseDep, matchers: MatchersDep, task_id: str, asked: LogQuery, trial_id: int | None
 ) -> AsyncIterator[dict[str, Any]]:
     if asked.follow and asked.limit > 0:
         raise BadRequest("limit and follow exclude each other")
     rows = read(
-        services.database,
+        database,
         task_id,
         asked.selection(),
-        services.matchers,
+        matchers,
         expression=asked.search_text if asked.enable_regex else "",
         limit=max(0, asked.limit),
         newest_first=is_descending(asked.order_by),

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, DatabaseDep, Read
 from determined_master.api.json_lines import Streamed, json_lines
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.queries.metric_samples import (
@@ -51,7 +51,7 @@ class CompareQuery(Wire):
     max_datapoints: BoundedInt = 0
     metric_names: Annotated[list[str], Query()] = []
     metric_ids: Annotated[list[str], Query()] = []
-    """``<group>.<name>``"""
+    """Names as ``<group>.<name>``."""
     start_batches: BoundedInt = 0
     end_batches: BoundedInt = 0
     metric_type: str = ""
@@ -59,7 +59,7 @@ class CompareQuery(Wire):
 
 
 class StreamQuery(Wire):
-    """What every stream of one metric asks. ``period_seconds`` 0: one answer and no more."""
+    """Query of every stream of one metric. ``period_seconds`` 0: one answer only."""
 
     metric_name: str = ""
     metric_type: str = ""
@@ -109,13 +109,13 @@ async def compare_trials(asked: Annotated[CompareQuery, Query()], _principal: An
 async def stream_metric_names(
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    database: DatabaseDep,
     ids: Annotated[list[RowId], Query()] = [],  # noqa: B006
     period_seconds: Annotated[int, Query(alias="periodSeconds")] = 0,
 ) -> StreamingResponse:
     for experiment_id in ids:
         await experiment_rows.get(session, experiment_id)
-    return json_lines(parts(services.database, ids, period_seconds, lambda session: metric_names(session, ids)))
+    return json_lines(parts(database, ids, period_seconds, lambda session: metric_names(session, ids)))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches", response_model=Streamed[BatchesPart])
@@ -124,12 +124,12 @@ async def stream_metric_batches(
     asked: Annotated[StreamQuery, Query()],
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    database: DatabaseDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     return json_lines(
         parts(
-            services.database,
+            database,
             [experiment_id],
             asked.period_seconds,
             lambda session: batches(session, experiment_id, name),
@@ -143,12 +143,12 @@ async def stream_trials_sample(
     asked: Annotated[SampleQuery, Query()],
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    database: DatabaseDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     question = bounded(asked.start_batches, asked.end_batches, asked.max_datapoints)
     one = Samples(experiment_id, name, question, asked.max_trials or MAX_TRIALS)
-    return json_lines(parts(services.database, [experiment_id], asked.period_seconds, one.part))
+    return json_lines(parts(database, [experiment_id], asked.period_seconds, one.part))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", response_model=Streamed[SnapshotPart])
@@ -157,13 +157,13 @@ async def stream_trials_snapshot(
     asked: Annotated[SnapshotQuery, Query()],
     _principal: Anyone,
     session: Read,
-    services: ServicesDep,
+    database: DatabaseDep,
 ) -> StreamingResponse:
     name = await _asked(session, experiment_id, asked)
     at, margin = asked.batches_processed, max(0, asked.batches_margin)
     return json_lines(
         parts(
-            services.database,
+            database,
             [experiment_id],
             asked.period_seconds,
             lambda s: snapshot(s, experiment_id, name, at, margin),

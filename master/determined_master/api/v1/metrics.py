@@ -47,7 +47,7 @@ async def _known(session: Read, trial_ids: list[int]) -> None:
 
 
 async def _reports(services: Services, trial_ids: list[int], groups: list[str]) -> AsyncIterator[dict[str, Any]]:
-    """In pages, each from a session of its own: none lives through the stream."""
+    """Yields reports in pages, each from a session of its own: no session lives as long as the stream."""
     for trial_id in trial_ids:
         after = 0
         while True:

@@ -1,7 +1,6 @@
 """Trials: get, kill, progress, metadata, and reports of the task itself."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
@@ -10,13 +9,12 @@ from determined.states import TrialState
 from determined_master import notifications
 from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, TaskOrOwner, Write
 from determined_master.api.json_body import JsonRoute
-from determined_master.api.pagination import page
+from determined_master.api.pagination import Window, page
 from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
-from determined_master.api.sorting import refuse_given, sort
-from determined_master.db.models import TrialRow
+from determined_master.api.sorting import column_of, refuse_given
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
@@ -37,10 +35,20 @@ async def list_trials(
 ) -> schemas.TrialsAnswer:
     await experiment_rows.get(session, experiment_id)
     wanted = states(state_names, TrialState)
-    rows = [r for r in await repository.of_experiment(session, experiment_id) if not wanted or r.state in wanted]
-    sort(rows, sort_by, order_by, _SORT)
-    shown, pagination = page(rows, offset, limit)
-    return schemas.TrialsAnswer(trials=await trial_queries.show(session, shown), pagination=pagination)
+    by: repository.Order = column_of(sort_by, _ORDERS, "id")
+    total = await repository.count(session, experiment_id, wanted)
+    window = Window.of(offset, limit, total)
+    rows = await repository.page(
+        session,
+        experiment_id,
+        wanted,
+        by=by,
+        descending=is_descending(order_by),
+        offset=window.offset,
+        limit=window.limit,
+    )
+    pagination = window.pagination(total, len(rows), limit)
+    return schemas.TrialsAnswer(trials=await trial_queries.show(session, rows), pagination=pagination)
 
 
 @router.get("/trials/{trial_id}")
@@ -159,14 +167,14 @@ _KINDS = {
     "FILTER_OPTION_CHECKPOINT": ("checkpoint",),
     "FILTER_OPTION_CHECKPOINT_OR_VALIDATION": ("checkpoint", "validation"),
 }
-_SORT: dict[str, Callable[[TrialRow], Any]] = {
-    "SORT_BY_ID": lambda t: t.id,
-    "SORT_BY_START_TIME": lambda t: t.start_time,
-    "SORT_BY_END_TIME": lambda t: (t.end_time is None, t.end_time or t.start_time),
-    "SORT_BY_STATE": lambda t: t.state.value,
-    "SORT_BY_DURATION": lambda t: (t.end_time is None, (t.end_time or t.start_time) - t.start_time),
-    "SORT_BY_CHECKPOINT_SIZE": lambda t: t.checkpoint_size,
-    "SORT_BY_BATCHES_PROCESSED": lambda t: t.steps_completed,
-    "SORT_BY_RESTARTS": lambda t: t.restarts,
-    "SORT_BY_SEARCHER_METRIC_VAL": lambda t: (t.searcher_metric_value is None, t.searcher_metric_value or 0.0),
+_ORDERS: dict[str, repository.Order] = {
+    "SORT_BY_ID": "id",
+    "SORT_BY_START_TIME": "start_time",
+    "SORT_BY_END_TIME": "end_time",
+    "SORT_BY_STATE": "state",
+    "SORT_BY_DURATION": "duration",
+    "SORT_BY_CHECKPOINT_SIZE": "checkpoint_size",
+    "SORT_BY_BATCHES_PROCESSED": "steps_completed",
+    "SORT_BY_RESTARTS": "restarts",
+    "SORT_BY_SEARCHER_METRIC_VAL": "searcher_metric_value",
 }

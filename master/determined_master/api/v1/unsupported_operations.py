@@ -14,7 +14,7 @@ _STARTS = (PREFIX, "/resources/", "/allocation/")
 
 
 class UnsupportedOperations(BaseRoute):
-    """Stands before all other routes, since ``/trials/time-series`` is no trial; found by one look into a table."""
+    """Precedes all other routes, since ``/trials/time-series`` would match a trial. Uses a table look-up."""
 
     def __init__(self) -> None:
         self._by_shape: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
@@ -217,4 +217,4 @@ PLAIN: tuple[tuple[str, str, str], ...] = (
     ("ResourceAllocations", "GET", "/resources/allocation/allocations-csv"),
     ("ResourceAllocations", "GET", "/allocation/allocations-csv"),
 )
-"""The same for operations outside of ``/api/v1``: name, method, path."""
+"""Name, method and path of operations outside of ``/api/v1``."""

@@ -23,7 +23,7 @@ async def get_user_settings(user: User, session: Read) -> schemas.UserSettings:
 
 @router.post("")
 async def post_user_settings(body: schemas.UserSettings, user: User, session: Write) -> Empty:
-    """A setting is known by its path and its key."""
+    """The key of a setting is its path and key."""
     for setting in body.settings:
         for name, text in setting.model_dump(by_alias=True).items():
             if len(text.encode()) > MAX_BYTES or "\0" in text:

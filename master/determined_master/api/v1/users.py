@@ -1,4 +1,4 @@
-"""Login, logout and users."""
+"""Sign-in, sign-out and users."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep
+from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep, UsersDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.rate_limit import limited_sign_in
@@ -31,8 +31,8 @@ async def login(
 
 
 @router.post("/auth/logout")
-async def logout(principal: Anyone, services: ServicesDep) -> Empty:
-    await services.users.logout(principal)
+async def logout(principal: Anyone, users: UsersDep) -> Empty:
+    await users.logout(principal)
     return Empty()
 
 
@@ -73,8 +73,8 @@ async def list_users(
 
 
 @router.post("/users")
-async def create_user(body: schemas.PostUserBody, admin: Admin, services: ServicesDep) -> schemas.UserAnswer:
-    row = await services.users.create(
+async def create_user(body: schemas.PostUserBody, admin: Admin, users: UsersDep) -> schemas.UserAnswer:
+    row = await users.create(
         admin,
         body.user.username,
         admin=body.user.admin,
@@ -93,16 +93,14 @@ async def get_user(user_id: RowId, _principal: Anyone, session: Read) -> schemas
 
 
 @router.get("/users/{username}/by-username")
-async def get_user_by_name(username: str, _principal: Anyone, services: ServicesDep) -> schemas.UserAnswer:
-    return schemas.UserAnswer(user=schemas.user(await services.users.get_by_name(username)))
+async def get_user_by_name(username: str, _principal: Anyone, users: UsersDep) -> schemas.UserAnswer:
+    return schemas.UserAnswer(user=schemas.user(await users.get_by_name(username)))
 
 
 @router.patch("/users/{user_id}")
-async def change_user(
-    user_id: RowId, body: schemas.PatchUserBody, user: Self, services: ServicesDep
-) -> schemas.UserAnswer:
+async def change_user(user_id: RowId, body: schemas.PatchUserBody, user: Self, users: UsersDep) -> schemas.UserAnswer:
     changes = body.model_dump(exclude_unset=True, by_alias=False)
-    return schemas.UserAnswer(user=schemas.user(await services.users.change(user, user_id, changes)))
+    return schemas.UserAnswer(user=schemas.user(await users.change(user, user_id, changes)))
 
 
 _SORT: dict[str, Callable[[UserRow], Any]] = {

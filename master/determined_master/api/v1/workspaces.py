@@ -48,7 +48,7 @@ async def list_workspaces(
         if name.lower() in row.name.lower()
         and (not name_case_sensitive or row.name == name_case_sensitive)
         and (archived is None or row.archived == archived)
-        and not pinned  # none is
+        and not pinned  # there is none
     ]
     rows = await _of_owners(session, rows, usernames, user_ids)
     sort(rows, sort_by, order_by, _SORT)
@@ -93,7 +93,7 @@ async def get_project(project_id: ProjectId, _principal: Anyone, session: Read) 
 
 
 async def _of_owners(session: ReadSession, rows: list[P], usernames: list[str], user_ids: list[int]) -> list[P]:
-    """Those that belong to one of the users named; all without any."""
+    """Keeps those that belong to one of the given users; keeps all if no user is given."""
     if not usernames and not user_ids:
         return rows
     owners = {*user_ids, *(user.id for user in await repository.all_users(session) if user.username in usernames)}

@@ -1,4 +1,4 @@
-"""All tables: importing this package completes the metadata."""
+"""All tables. Importing this package completes the metadata."""
 
 from determined_master.db.models.agents import AgentRow, AgentSlotRow
 from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow

@@ -19,9 +19,9 @@ class AgentRow(Base):
     draining: Mapped[bool] = mapped_column(default=False)
     registered_at: Mapped[datetime]
     disconnected_at: Mapped[datetime | None]
-    """None while its link is up; the start of its reconnect window else."""
+    """Start of the reconnect window; None while the agent is connected."""
     lost: Mapped[bool] = mapped_column(default=False)
-    """Gone beyond its reconnect window."""
+    """True if the reconnect window has expired."""
 
 
 class AgentSlotRow(Base):

@@ -11,7 +11,8 @@ from determined_master.db.base import Base, BigId, StateText
 
 
 class AllocationRow(Base):
-    """Knows no trial: ``task_id`` is all that ties them, and the trial's loop reads what stands here."""
+    """An allocation. It does not depend on trials: only ``task_id`` links them, and the trials loop reads these
+    columns."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -35,16 +36,16 @@ class AllocationRow(Base):
     owner: Mapped[str] = mapped_column(String(255))
     user_id: Mapped[int]
     submitted_at: Mapped[datetime]
-    """Age inside a priority: the experiment's submission, not this attempt's."""
+    """Age within a priority: the experiment's submission, not this attempt's."""
     spec: Mapped[dict[str, Any]]
-    """What every container of it is told (determined.link ContainerSpec without slots, rank and tokens)."""
+    """Spec of its containers (determined.link ContainerSpec without slots, rank and tokens)."""
     waiting: Mapped[str] = mapped_column(Text, default="")
-    """Why it waits, in words; empty once placed."""
+    """Reason for waiting; empty once placed."""
     preemption_timeout: Mapped[int] = mapped_column(default=3600)
     single_agent: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """May not be spread over several agents."""
+    """True if it must not be spread over several agents."""
     port_block: Mapped[int | None]
-    """Which ports are its workers'; from its placement on."""
+    """Block of its workers' ports; set at placement."""
     created_at: Mapped[datetime]
     placed_at: Mapped[datetime | None]
     ready_at: Mapped[datetime | None]
@@ -55,11 +56,11 @@ class AllocationRow(Base):
     exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
     exit_code: Mapped[int | None]
     message: Mapped[str] = mapped_column(Text, default="")
-    """Why it is to end, from the request on; once ended, how it ended."""
+    """Reason to end, from the request on; once ended, how it ended."""
     failure: Mapped[str | None] = mapped_column(Text)
-    """One sentence about the cause, if it failed; written when it is settled."""
+    """One sentence about the cause of a failure; written at settlement."""
     settled: Mapped[bool] = mapped_column(default=False)
-    """Whoever asked for it has drawn the consequences of its end."""
+    """True once the trials loop has settled its end."""
 
 
 class ContainerRow(Base):
@@ -78,7 +79,7 @@ class ContainerRow(Base):
 
 
 class SlotHoldRow(Base):
-    """One slot held by one allocation. The partial unique index lets no bug give a slot twice."""
+    """One slot that an allocation holds. The partial unique index guarantees that no slot is assigned twice."""
 
     __tablename__ = "slot_holds"
     __table_args__ = (

@@ -10,7 +10,7 @@ from determined_master.db.base import Base, BigId
 
 
 class ClusterRow(Base):
-    """One row: who this cluster is, and how often its master has started."""
+    """The only row of the cluster: its id, and how often its master has started."""
 
     __tablename__ = "cluster"
 
@@ -20,7 +20,7 @@ class ClusterRow(Base):
 
 
 class EventRow(Base):
-    """Something that happened, in the past tense; written in the transaction of the change it tells. Append only."""
+    """An event, written in the transaction of the change that it records. Append only."""
 
     __tablename__ = "events"
     __table_args__ = (

@@ -7,7 +7,7 @@ from determined_master.db.base import Base, BigId
 
 
 class ColumnNameRow(Base):
-    """A hyperparameter, a metric (with its group, without its statistic) or a scalar of the configuration, once."""
+    """Name of a hyperparameter, a metric (with its group, without its statistic) or a scalar of the configuration."""
 
     __tablename__ = "column_names"
     __table_args__ = (Index("uq_column_names_name", "name", "kind", unique=True),)
@@ -31,7 +31,7 @@ class ColumnValueRow(Base):
     name_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     experiment_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     number: Mapped[float | None]
-    """Of a metric the last one."""
+    """Of a metric the last value."""
     text: Mapped[str | None] = mapped_column(Text)
     minimum: Mapped[float | None]
     maximum: Mapped[float | None]
@@ -39,7 +39,7 @@ class ColumnValueRow(Base):
 
 
 class ColumnCountRow(Base):
-    """How many experiments of a project have a value of a name, and how far these reach. The range only widens."""
+    """Number of a project's experiments with a value of a name, and the range of the values. The range only widens."""
 
     __tablename__ = "column_counts"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -52,7 +52,7 @@ class ColumnCountRow(Base):
 
 
 class ExperimentSummaryRow(Base):
-    """What a list shows of an experiment's trials without reading them."""
+    """Values of an experiment's trials that lists show, so that lists do not read trials."""
 
     __tablename__ = "experiment_summaries"
 
@@ -60,12 +60,12 @@ class ExperimentSummaryRow(Base):
         ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     project_id: Mapped[int] = mapped_column(BigId)
-    """Where its values are counted; follows the experiment's own."""
+    """Project in which its values are counted; follows the experiment's own."""
     num_trials: Mapped[int]
     trial_id: Mapped[int | None] = mapped_column(BigId)
-    """The best, else the only one."""
+    """The best trial, else the only one."""
     source_trial_id: Mapped[int | None] = mapped_column(BigId)
-    """Whose metrics are shown: the best, else the only one, else the newest."""
+    """Trial whose metrics are shown: the best, else the only one, else the newest."""
     searcher_metric_value: Mapped[float | None]
     checkpoint_count: Mapped[int]
     checkpoint_size: Mapped[int] = mapped_column(BigId)
@@ -74,7 +74,7 @@ class ExperimentSummaryRow(Base):
 
 
 class ExperimentLabelRow(Base):
-    """A label of an experiment, in step with the list on its row: written in the same transaction."""
+    """A label of an experiment, written in the same transaction as the list on the experiment's row."""
 
     __tablename__ = "experiment_labels"
     __table_args__ = (Index("ix_experiment_labels_experiment", "experiment_id"), {"sqlite_with_rowid": False})

@@ -41,11 +41,11 @@ class ExperimentRow(Base):
     best_trial_id: Mapped[int | None]
     best_metric: Mapped[float | None]
     values_stale: Mapped[bool] = mapped_column(default=True)
-    """Its configuration or its project changed, and what lists show of it is to be looked at again."""
+    """True if its configuration or project changed and the experiment index has to be updated."""
 
     __table_args__ = (
         Index("ix_experiments_state", "state"),
-        # What every list asks for, so that it need not look at the rows, which are long.
+        # Covers what every list reads, so that it does not read the rows, which are long.
         Index("ix_experiments_listed", "archived", "project_id", "state"),
         Index("ix_experiments_name", "name"),
         Index("ix_experiments_start_time", "start_time"),
@@ -62,7 +62,7 @@ class ExperimentRow(Base):
 
 
 class SearchEventRow(Base):
-    """A committed fact that a searcher has to hear of, in order of its id."""
+    """A committed event for a searcher; processed in the order of ids."""
 
     __tablename__ = "search_facts"
     __table_args__ = (
@@ -77,4 +77,4 @@ class SearchEventRow(Base):
     """``closed`` (payload: reason) or ``validated`` (payload: steps, metrics)."""
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
     processed: Mapped[bool] = mapped_column("heard", default=False)
-    """Its searcher's cursor has passed it."""
+    """True once its searcher's cursor has passed it."""

@@ -33,4 +33,4 @@ class LogRow(Base):
     source: Mapped[str] = mapped_column(String(16), default="task")
     log: Mapped[str] = mapped_column(Text)
     is_error: Mapped[bool] = mapped_column(default=False)
-    """By its level or by how it begins; told when it is stored."""
+    """True for an error line, by level or beginning; set when the line is stored."""

@@ -38,4 +38,4 @@ class MetricRow(Base):
     batch_metrics: Mapped[list[Any] | None]
     archived: Mapped[bool] = mapped_column(default=False)
     signed_metric: Mapped[float | None]
-    """Searcher metric of a validation, negated where larger is better: smallest is best, whatever the experiment."""
+    """Searcher metric of a validation, negated if larger is better: the smallest is always best."""

@@ -18,11 +18,11 @@ class SeriesRow(Base):
     name: Mapped[str] = mapped_column(Text)
     points: Mapped[int] = mapped_column(default=0)
     packed_id: Mapped[int] = mapped_column(BigId, default=0)
-    """No report up to this one has a point that is not packed."""
+    """Every point up to this report is packed."""
 
 
 class ChunkRow(Base):
-    """Neighbouring points of a series. ``factor`` 1: all of them; else what of each ``factor`` points could matter."""
+    """Neighbouring points of a series. ``factor`` 1: all of them; else the relevant ones of each ``factor`` points."""
 
     __tablename__ = "series_chunks"
     __table_args__ = (Index("uq_series_chunks_place", "series_id", "factor", "place", unique=True),)
@@ -32,10 +32,10 @@ class ChunkRow(Base):
     factor: Mapped[int]
     place: Mapped[int]
     points: Mapped[int]
-    """That it stands for."""
+    """Number of points that it represents."""
     first_id: Mapped[int] = mapped_column(BigId)
     last_id: Mapped[int] = mapped_column(BigId)
-    """Reports of the first and the last of them."""
+    """First and last report of its points."""
     least_batches: Mapped[int] = mapped_column(BigId)
     most_batches: Mapped[int] = mapped_column(BigId)
     least_time: Mapped[int] = mapped_column(BigId)
@@ -43,22 +43,22 @@ class ChunkRow(Base):
     least_epoch: Mapped[float | None]
     most_epoch: Mapped[float | None]
     epochs: Mapped[int]
-    """How many of them have an epoch."""
+    """Number of points that have an epoch."""
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class SeriesCursorRow(Base):
-    """How far a trial's reports are packed."""
+    """Cursor: how far a trial's reports are packed."""
 
     __tablename__ = "series_cursors"
 
     trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True)
     packed_id: Mapped[int] = mapped_column(BigId, default=0)
     packed_run: Mapped[int] = mapped_column(default=0)
-    """The run of that report; later ones are of this run or of a newer one."""
+    """Run of that report; later reports belong to this run or to a newer one."""
     reached_id: Mapped[int] = mapped_column(BigId, default=0)
-    """Up to here reports are packed, or about to be."""
+    """Reports up to this id are packed or about to be."""
     version: Mapped[int] = mapped_column(default=0)
-    """Raised by whoever changes a report up to ``reached_id``: what was made of the old ones is not written then."""
+    """Incremented when a report up to ``reached_id`` is changed, so that points of the old report are not written."""
     done_run: Mapped[int] = mapped_column(default=-1)
     """The run after whose end everything was packed."""

@@ -32,16 +32,16 @@ class TrialRow(Base):
     seed: Mapped[int]
     restarts: Mapped[int] = mapped_column(default=0)
     system_failures: Mapped[int] = mapped_column(default=0)
-    """In a row; set back by a report. Feeds the back-off."""
+    """Number of consecutive system failures; reset by a report. Determines the back-off."""
     retry_at: Mapped[datetime | None]
     run_id: Mapped[int] = mapped_column(default=0)
-    """Counts attempts; the newest allocation's number."""
+    """Number of attempts; also the newest allocation's run number."""
     run_start_steps: Mapped[int] = mapped_column(default=0)
-    """Steps of the checkpoint that the newest run started from."""
+    """Steps of the checkpoint from which the newest run started."""
     reported_run_id: Mapped[int] = mapped_column(default=0)
-    """The newest run that has reported a metric."""
+    """Newest run that has reported a metric."""
     closed: Mapped[bool] = mapped_column(default=False)
-    """Its searcher has been told of its end."""
+    """True once its end was recorded as a search event."""
     start_time: Mapped[datetime]
     end_time: Mapped[datetime | None]
     steps_completed: Mapped[int] = mapped_column(default=0)
@@ -58,4 +58,4 @@ class TrialRow(Base):
     summary_metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
     run_metadata: Mapped[dict[str, Any]] = mapped_column(default=dict)
     values_stale: Mapped[bool] = mapped_column(default=True)
-    """Something changed since lists of experiments last took its values; set by whoever changes them."""
+    """True if the experiment index has to be updated for this trial."""

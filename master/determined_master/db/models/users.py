@@ -20,13 +20,13 @@ class UserRow(Base):
     active: Mapped[bool] = mapped_column(default=True)
     remote: Mapped[bool] = mapped_column(default=False)
     agent_user_group: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    """``agent_uid``, ``agent_user``, ``agent_gid``, ``agent_group``: as whom tasks of this user shall run."""
+    """``agent_uid``, ``agent_user``, ``agent_gid``, ``agent_group``: identity of this user's tasks on agents."""
     modified_at: Mapped[datetime]
     last_auth_at: Mapped[datetime | None]
 
 
 class SessionRow(Base):
-    """A login. Only the hash of its token is kept."""
+    """A sign-in. Only the hash of its token is stored."""
 
     __tablename__ = "sessions"
 
@@ -38,7 +38,7 @@ class SessionRow(Base):
 
 
 class SignInLinkRow(Base):
-    """Opens a login once. Only the hash of its token is kept; used ones are gone."""
+    """A one-time sign-in link. Only the hash of its token is stored; used links are deleted."""
 
     __tablename__ = "sign_in_links"
 
@@ -73,7 +73,7 @@ class ProjectRow(Base):
 
 
 class UserSettingRow(Base):
-    """A word that the web page keeps for its user."""
+    """A setting of a user in the web page."""
 
     __tablename__ = "user_settings"
 
@@ -81,7 +81,7 @@ class UserSettingRow(Base):
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Of path and key, which may be longer than a database takes for a key."""
+    """Hash of path and key, which may be too long for a database key."""
     storage_path: Mapped[str] = mapped_column(Text)
     key: Mapped[str] = mapped_column(Text)
     value: Mapped[str] = mapped_column(Text)

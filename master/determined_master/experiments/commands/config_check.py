@@ -1,6 +1,6 @@
-"""Work on submitted configurations that takes long for large ones. A process may run it: it imports little."""
+"""Checks submitted configurations, in a process of its own for large ones. A module of its own: it imports little."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ class CheckedConfig:
     config: dict[str, Any] | None
 
 
-def check_config(text: str, name: str, defaults: list[Mapping[str, Any]]) -> CheckedConfig:
+def check_config(text: str, name: str, defaults: Sequence[Mapping[str, Any]]) -> CheckedConfig:
     """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
     checked = check(text, name=name, defaults=defaults)
     config = checked.config.to_json() if checked.config is not None else None

@@ -30,7 +30,7 @@ from determined_master.users import repository as users
 
 @dataclass(frozen=True)
 class Submission:
-    """What a client sends. ``context_hash`` names a blob that is here already."""
+    """Submitted experiment. ``context_hash`` names a stored blob."""
 
     config: str
     config_name: str = "config.yaml"
@@ -44,7 +44,7 @@ class Submission:
 
 
 class Creator:
-    """Raises InvalidConfig with every problem named; stores nothing unless all of it is well."""
+    """Creates experiments. Raises InvalidConfig with every problem; stores nothing if there is one."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Creator:
         self._offloader = offloader
 
     def defaults(self) -> list[dict[str, Any]]:
-        """Merged under every submitted configuration, first wins."""
+        """Returns the defaults under every submitted configuration; the first wins."""
         settings = self._settings
         values: dict[str, Any] = {"checkpoint_storage": settings.storage_default, "launch": settings.launch}
         if settings.legacy_launcher:
@@ -116,7 +116,7 @@ class Creator:
         return row
 
     async def _unmasked(self, submission: Submission, principal: Principal) -> Submission:
-        """A fork whose secrets are still masked gets the parent's, where the parent's owner or an admin makes it."""
+        """Restores masked secrets of a fork from its parent, if the parent's owner or an admin creates it."""
         size = len(submission.config) if MASK in submission.config else 0
         paths = await self._offloader.run_sized(size, masked_paths, submission.config)
         if not paths:
@@ -157,7 +157,7 @@ class Creator:
         return None, 0
 
     async def _start_search(self, session: WriteSession, row: ExperimentRow) -> None:
-        """The search's first actions and its snapshot, in the transaction that makes the experiment."""
+        """Stores the search's first actions and its snapshot, in the transaction that creates the experiment."""
         search = make(row.config, None)
         for action in search.initial():
             if isinstance(action, Create):
@@ -212,7 +212,7 @@ class Creator:
 
 
 def _fill(config: dict[str, Any], settings: Settings) -> None:
-    """What only the cluster knows."""
+    """Sets the fields that only the cluster knows."""
     resources = config["resources"]
     resources["resource_pool"] = resources.get("resource_pool") or settings.default_pool
     if resources.get("priority") is None:

@@ -14,7 +14,7 @@ from determined_master.users.authorization import Authorization
 
 
 class ExperimentChanges(TypedDict, total=False):
-    """Values to change; absent keys stay. None means absent too, except for description and notes, which it empties."""
+    """Values to change; absent keys stay. None means absent, except for description and notes, which it clears."""
 
     name: str | None
     description: str | None
@@ -23,7 +23,7 @@ class ExperimentChanges(TypedDict, total=False):
     resources: dict[str, Any] | None
     """``priority``, ``weight``, ``max_slots``."""
     checkpoint_storage: dict[str, Any] | None
-    """How many checkpoints are kept."""
+    """Numbers of checkpoints that are kept."""
 
 
 async def patch(
@@ -83,7 +83,7 @@ async def relabel(
     add: Collection[str] = (),
     remove: Collection[str] = (),
 ) -> list[str]:
-    """The labels that it then has."""
+    """Returns the resulting labels."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
         await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")

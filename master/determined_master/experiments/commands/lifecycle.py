@@ -21,7 +21,7 @@ KILLED = ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED
 
 
 class Lifecycle:
-    """Each verb is one transaction, or part of the session that is given. Saying it twice changes nothing."""
+    """Lifecycle commands. Each is one transaction, or part of the given session. All are idempotent."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials, authorization: Authorization) -> None:
         self._database = database
@@ -31,7 +31,7 @@ class Lifecycle:
 
     @asynccontextmanager
     async def _within(self, session: WriteSession | None) -> AsyncIterator[WriteSession]:
-        """The given session, or a transaction of its own."""
+        """Uses the given session, or a transaction of its own."""
         if session is not None:
             yield session
             return
@@ -44,7 +44,7 @@ class Lifecycle:
             await self.activate_row(session, row, principal.username)
 
     async def activate_row(self, session: WriteSession, row: ExperimentRow, actor: str) -> None:
-        """Raises PreconditionFailed where it is stopping or has ended."""
+        """Raises PreconditionFailed if the experiment is stopping or terminal."""
         if row.state.is_terminal:
             raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
@@ -86,14 +86,14 @@ class Lifecycle:
                 )
 
     async def check_home(self, project_id: int) -> None:
-        """Raises where nothing may come to live in that project."""
+        """Raises if nothing may be created in that project."""
         async with self._database.read() as session:
             await self._check_home(session, project_id)
 
     async def rehome(
         self, experiment_id: int, principal: Principal, project_id: int, session: WriteSession | None = None
     ) -> None:
-        """To another project, whatever it is doing."""
+        """Moves the experiment to another project, in any state."""
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             await self._check_home(session, project_id)
