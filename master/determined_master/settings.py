@@ -23,7 +23,7 @@ class Settings(BaseModel):
     database_url: str = ""
     """Database URL; empty: SQLite inside ``data``."""
     cluster_name: str = ""
-    initial_user_password: str = ""
+    initial_user_password: str = Field(default="", repr=False)
     default_pool: str = "default"
     default_priority: int = Field(default=42, ge=1, le=99)
     agent_reconnect_wait: float = 25.0

@@ -6,7 +6,6 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from determined.errors import Forbidden, Unauthenticated
-from determined_master.allocations.service import Allocations
 from determined_master.authentication import Authenticator, bearer
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
@@ -15,7 +14,6 @@ from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
-from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.services import Services
@@ -43,8 +41,6 @@ def _one_of(select: Callable[[Services], T]) -> Callable[..., Awaitable[T]]:
     return service
 
 
-AllocationsDep = Annotated[Allocations, Depends(_one_of(lambda services: services.allocations))]
-AuthenticatorDep = Annotated[Authenticator, Depends(_one_of(lambda services: services.authenticator))]
 AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: services.authorization))]
 BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
 ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
@@ -53,7 +49,6 @@ DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.data
 LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
 LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
 MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
-NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
 OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]

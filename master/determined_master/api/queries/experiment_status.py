@@ -22,11 +22,15 @@ Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
 """Below this progress no remaining time is estimated."""
 _WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
-_STOPPING = {
-    "STOPPING_COMPLETED": "completing",
-    "STOPPING_CANCELED": "canceling",
-    "STOPPING_KILLED": "killing",
-    "STOPPING_ERROR": "failing",
+_STOPPING: Mapping[ExperimentState | TrialState, str] = {
+    ExperimentState.STOPPING_COMPLETED: "completing",
+    ExperimentState.STOPPING_CANCELED: "canceling",
+    ExperimentState.STOPPING_KILLED: "killing",
+    ExperimentState.STOPPING_ERROR: "failing",
+    TrialState.STOPPING_COMPLETED: "completing",
+    TrialState.STOPPING_CANCELED: "canceling",
+    TrialState.STOPPING_KILLED: "killing",
+    TrialState.STOPPING_ERROR: "failing",
 }
 
 
@@ -52,7 +56,7 @@ def text_of(
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
     if row.state.is_stopping:
-        word = _STOPPING[row.state.value]
+        word = _STOPPING[row.state]
         return f"{word}: {leaving(live)}" if live else word
     if row.state is ExperimentState.ERROR:
         failed = [trial for trial in trials if trial.state == "STATE_ERROR"]
@@ -120,7 +124,7 @@ def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str 
 def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None, failure: str) -> str:
     shown = finer(row.state, [] if live is None else [live])
     if live is not None and (shown == "STATE_PAUSING" or row.state.is_stopping):
-        word = "pausing" if shown == "STATE_PAUSING" else _STOPPING[row.state.value]
+        word = "pausing" if shown == "STATE_PAUSING" else _STOPPING[row.state]
         return f"{word}: {leaving([live])}"
     if row.state.is_terminal and row.exit_reason not in (None, ExitReason.COMPLETED):
         return _end_text(row, row.exit_reason or ExitReason.ERRORED, failure)
