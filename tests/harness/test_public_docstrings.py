@@ -45,7 +45,7 @@ PUBLIC = {
     "determined.storage": "Storage from_config",
     "determined.config": "Checked Diagnostic ExperimentConfig check",
     "determined.context": (
-        "LIMIT ContextError Entry Packed check_unpacked_size entries from_files pack read to_tgz unpack"
+        "LIMIT ContextError Entry Packed check_archive entries from_files pack read to_tgz unpack"
     ),
     "determined.local": "run_local",
 }

@@ -112,8 +112,8 @@ def test_a_packed_context_lists_its_entries_and_unpacks_to_the_same_files(tmp_pa
     (entry,) = context.entries(archive)
     assert isinstance(entry, context.Entry)
     assert (entry.path, entry.size) == ("model.py", packed.size)
-    context.check_unpacked_size(io.BytesIO(packed.data), limit=1 << 20)
+    context.check_archive(io.BytesIO(packed.data), limit=1 << 20)
     with pytest.raises(context.ContextError):
-        context.check_unpacked_size(io.BytesIO(packed.data), limit=10)
+        context.check_archive(io.BytesIO(packed.data), limit=10)
     context.unpack(packed.data, tmp_path / "target")
     assert Path(tmp_path, "target", "model.py").read_text() == "WIDTH = 8\n"

@@ -293,7 +293,8 @@ async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query
     assert len(page["checkpoints"]) == 3
     assert page["pagination"] == {"offset": 1, "limit": 3, "startIndex": 1, "endIndex": 4, "total": 20}
     assert len(loaded) == 3
-    assert len(statements) <= 8, statements
+    # the master's loops read beside the request, but no checkpoints
+    assert sum("checkpoints" in statement for statement in statements) == 2, statements
 
 
 @pytest.mark.parametrize(
