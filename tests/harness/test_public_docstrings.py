@@ -44,9 +44,7 @@ PUBLIC = {
     "determined.launch.wrap_rank": "main",
     "determined.storage": "Storage from_config",
     "determined.config": "Checked Diagnostic ExperimentConfig check",
-    "determined.context": (
-        "LIMIT ContextError Entry Packed check_archive entries from_files pack read to_tgz unpack"
-    ),
+    "determined.context": ("LIMIT ContextError Entry Packed check_archive entries from_files pack read to_tgz unpack"),
     "determined.local": "run_local",
 }
 FOR_USERS = tuple(
