@@ -114,7 +114,7 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
-mutants: install webui-types ## seeded breakages, each of which must turn its tests red
+mutants: install webui-types ## mutation tests: each patch must make its tests fail
 	$(BIN)/python tests/mutants/run.py
 
 clean:

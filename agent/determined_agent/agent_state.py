@@ -60,7 +60,7 @@ class AgentState:
         return RunFolder(self.runs / container_id)
 
     def folders(self) -> Iterator[RunFolder]:
-        """Returns every run folder with a record; removes folders whose creation stopped before the record."""
+        """Yields every run folder with a record; removes folders whose creation stopped before the record."""
         for path in sorted(self.runs.iterdir()):
             folder = RunFolder(path)
             if folder.record.exists() and not path.name.startswith(GONE):

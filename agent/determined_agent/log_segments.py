@@ -206,7 +206,7 @@ def _whole(file: int) -> int:
 
 
 def _segments(folder: StrPath) -> Iterator[tuple[int, int]]:
-    """Returns start and size of every segment, in order."""
+    """Yields start and size of every segment, in order."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal() and name.isascii():
             try:

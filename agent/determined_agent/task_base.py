@@ -94,7 +94,7 @@ def _closure(names: Iterable[str], installed: Mapping[str, metadata.Distribution
 
 
 def _required(distribution: metadata.Distribution, extras: Iterable[str] | None) -> Iterator[str]:
-    """Returns the required names: without an extra if ``extras`` is empty, of one of ``extras``, or of any for None.
+    """Yields the required names: without an extra if ``extras`` is empty, of one of ``extras``, or of any for None.
 
     Other markers are not evaluated: a requirement of another system is not installed anyway.
     """

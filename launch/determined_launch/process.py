@@ -31,7 +31,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
 
 
 def start_failure(argv: Sequence[str], error: OSError) -> int:
-    """Returns a line that says why ``argv`` did not start, and the exit code of a shell for it."""
+    """Prints why ``argv`` did not start. Returns the exit code of a shell for it."""
     reason = "no such program" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
     print(f"cannot start {argv[0]!r}: {reason}", flush=True)
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE

@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
-    """Returns all errors of fields and types in ``data``; ``merged`` includes the values of the lower layers."""
+    """Yields all errors of fields and types in ``data``; ``merged`` includes the values of the lower layers."""
     own = {key: value for key, value in data.items() if key not in CHECKED_APART and key not in DEAD_FIELDS}
     yield from (each for each in of_model(ExperimentConfig, own, ()) if not _may_be_below(each))
     yield from _missing_at_top(merged)
@@ -41,7 +41,7 @@ def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Findin
 
 
 def of_model(model: type[BaseModel], value: object, path: Path) -> Iterator[Finding]:
-    """Returns the errors that pydantic finds in ``value`` as a ``model``."""
+    """Yields the errors that pydantic finds in ``value`` as a ``model``."""
     try:
         model.model_validate(value)
     except ValidationError as error:

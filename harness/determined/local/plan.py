@@ -93,7 +93,7 @@ def _layer_at(words: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _commands(line: str) -> Iterator[str]:
-    """Returns the commands of a shell line and the operators between them; their concatenation is the line."""
+    """Yields the commands of a shell line and the operators between them; their concatenation is the line."""
     begin = 0
     for index, character in _unquoted(line):
         is_redirection = character == "&" and (

@@ -59,7 +59,7 @@ class _Parts:
 async def read(
     session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
 ) -> AsyncIterator[Found]:
-    """Returns one series for each trial and name, in that order. Few trials at a time, since each may have many
+    """Yields one series for each trial and name, in that order. Few trials at a time, since each may have many
     unpacked reports."""
     step = max(1, BATCH_TRIALS // max(1, len(names)))
     for start in range(0, len(trials), step):

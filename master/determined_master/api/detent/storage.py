@@ -27,9 +27,8 @@ class StorageAnswer(Wire):
 
 
 @router.get("/storage")
-async def get_storage(user: User, storage: StorageHealthDep) -> StorageAnswer:
+async def get_storage(user: User, health: StorageHealthDep) -> StorageAnswer:
     """Returns whether the master can write, and the free space of its storages."""
-    health = storage
     return StorageAnswer(
         is_writable=health.is_writable,
         failing_since=health.failing_since,
