@@ -11,7 +11,8 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.parametrize("layer", LAYERS)
 def test_paused_on_two_machines(gang, same_as_bare, tmp_path, layer, moments):
     slots = gang.shape("2x1")
-    step = moments.randrange(3, 35)
+    # Fast ranks ask again after at most as many steps as they have made so far, so a later gate may be the last question.
+    step = moments.randrange(3, 18)
     experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",))
     experiment.at_gate(f"train-{step}", within=120)
     token = gang.session._headers["Authorization"].split()[-1]
