@@ -88,11 +88,13 @@ class Experiment:
     def left(self, *, within: float = 30.0) -> None:
         """Waits until no attempt holds slots."""
         trial_id = self.trial_id
-        wait_until(
-            lambda: lifecycle.progress(self.cluster.session, trial_id)["state"] == "PAUSED",
-            within=within,
-            what="the slots are free",
-        )
+
+        def paused() -> bool:
+            state = lifecycle.progress(self.cluster.session, trial_id)["state"]
+            assert state not in ENDED, f"it ended as {state} instead of leaving: {self.log[-20:]}"
+            return bool(state == "PAUSED")
+
+        wait_until(paused, within=within, what="the slots are free")
 
     def running(self, *, within: float = 30.0) -> None:
         wait_until(lambda: self.progress["state"] == "RUNNING", within=within, what="the trial runs")
