@@ -58,6 +58,7 @@ async def test_pip_leaves_the_base_alone(tmp_path: Path) -> None:
     assert listing(site_packages(base)) == before
 
 
+@pytest.mark.torch
 async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -> None:
     product = Path(sys.prefix)
     before = listing(product)

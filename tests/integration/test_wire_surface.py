@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import Any
 
+from fastapi.routing import APIRoute
 from tests.support.cluster import Cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.wire_shape import bodies, faults, operations
@@ -104,9 +105,11 @@ async def test_the_page_equals_the_table_of_routes(one: Cluster):
     listed = {(method.upper(), path) for path, verbs in page["paths"].items() for method in verbs}
     hot = [path.replace(":int", "") for path, _handler in HOT]
     routes = {("POST", path) for path in hot}
-    for router in one.app.router.routes:
-        for route in getattr(getattr(router, "original_router", None), "routes", ()):
-            routes |= {(method, route.path) for method in route.methods}
+    for each in one.app.router.routes:
+        # New versions of FastAPI keep an included router whole; old ones copy its routes.
+        for route in getattr(getattr(each, "original_router", None), "routes", (each,)):
+            if isinstance(route, APIRoute):
+                routes |= {(method, route.path) for method in route.methods}
     assert listed == routes
     for path in hot:
         body = page["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]

@@ -92,6 +92,7 @@ def test_numbers():
     assert str(from_wire(to_wire(value))) == str(value)
 
 
+@pytest.mark.torch
 def test_imports_stay_cheap():
     code = (
         "import sys, determined; "
