@@ -58,7 +58,7 @@ class Pages(BaseRoute):
 
 
 def is_address(path: str) -> bool:
-    """Title of a displayed object."""
+    """Returns True if the page serves this path."""
     path = path.rstrip("/") or "/"
     return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
 
