@@ -1,4 +1,4 @@
-"""Tables of transitions: every state has a row, a final one's is empty, all are reachable; docs/states.md agrees."""
+"""Tables of transitions: every state has a row, a final one's is empty, all are reachable; docs/architecture/states.md agrees."""
 
 import re
 from pathlib import Path
