@@ -78,13 +78,28 @@ def _noun(noun: str) -> Iterator[str]:
         yield from _options(words, verb)
 
 
-def _options(words: str, verb: Command) -> Iterator[str]:
+def flags(verb: Command) -> Iterator[str]:
+    """Yields the options of a command that its help shows."""
+    for action in _actions(_parser("", verb)):
+        yield from action.option_strings
+
+
+def _parser(words: str, verb: Command) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(words, add_help=False, formatter_class=lambda prog: _wide(prog))
     for add in verb.arguments:
         add(parser)
+    return parser
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+
+
+def _options(words: str, verb: Command) -> Iterator[str]:
+    parser = _parser(words, verb)
     usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
     yield f"```text\n{usage}\n```\n"
-    actions = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+    actions = _actions(parser)
     if actions:
         yield table(("argument", "meaning"), ((_name(action), cell(_sentence(action.help or ""))) for action in actions))
     if verb.examples:

@@ -15,7 +15,7 @@ The master answers below `/api/v1` as Determined 0.38.1 does, and below `/detent
 OpenAPI document that a running master serves at `/detent/openapi.json`.
 
 """
-_METHODS = ("get", "post", "put", "patch", "delete")
+_METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
 def page() -> str:
