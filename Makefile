@@ -76,7 +76,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install install-launchers debian webui-types ## the fast tests
+unit: install webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts
 
@@ -114,7 +114,7 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
-mutants: install webui-types ## mutation tests: each patch must make its tests fail
+mutants: install install-launchers debian webui-types ## mutation tests: each patch must make its tests fail
 	$(BIN)/python tests/mutants/run.py
 
 clean:

@@ -6,9 +6,9 @@ import time
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import wait_until
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 

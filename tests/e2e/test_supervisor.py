@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import LiveCluster, Program, log_in, python, wait_until
+from tests.support.live_cluster import LiveCluster, Program, log_in, python
 from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from tests.support.layers import KEY
+from tests.support.waiting import wait_until
 
 from determined_launch import handshake, process_table, worker_environment
 from determined_launch.channel import client, frames, remote_shell, server
@@ -18,6 +18,7 @@ from determined_launch.channel.server import Server
 from determined_launch.channel.verbs import Attend, Run
 from determined_launch.errors import LaunchError
 
+KEY = "5ec2e7" * 10 + "beef"
 PROOF = bytes.fromhex(KEY)
 
 
@@ -33,13 +34,6 @@ def listening(tmp_path):
     made.ended = ended
     yield made
     made.close()
-
-
-def until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def run(port, command):
@@ -125,19 +119,19 @@ def test_a_command_ends_with_its_caller(listening, tmp_path):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "run", "command": command}, patience=5)
     pid = int(connection.receive()[1])
     connection.close()
-    until(lambda: not process_table.command_line(pid))
+    wait_until(lambda: not process_table.command_line(pid))
 
 
 def test_the_end_of_attendance(listening):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.send_json(frames.EXIT, {"code": 3})
-    until(lambda: listening.ended == [3])
+    wait_until(lambda: listening.ended == [3])
     connection.close()
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.close()
-    until(lambda: listening.ended == [3, None])
+    wait_until(lambda: listening.ended == [3, None])
 
 
 def test_a_port_in_use_names_its_holder(listening):

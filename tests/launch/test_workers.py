@@ -105,18 +105,3 @@ def test_autohorovod_is_a_plain_process_for_one_slot(tmp_path):
     (tmp_path / "show.py").write_text("import sys; print(sys.argv[1:])")
     done = run(["determined.launch.autohorovod", "show.py", "a b", "--", "é"], tmp_path)
     assert done.stdout == "['a b', '--', 'é']\n"
-
-
-@pytest.mark.torch
-def test_torch_distributed(tmp_path):
-    (tmp_path / "show.py").write_text(
-        "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['RANK'], os.environ['WORLD_SIZE']]))"
-    )
-    words = ["--nproc_per_node", "2", "--", "show.py", "a b", "", "--", "--trial", "é"]
-    done = run(["determined.launch.torch_distributed", *words], tmp_path, environ={"C10D_PORT": "0"})
-    assert done.returncode == 0, done.stderr
-    rows = sorted(done.stdout.splitlines())
-    assert [row.partition("] ")[0] for row in rows] == ["[rank=0", "[rank=1"]
-    values = [json.loads(row.partition("] ")[2]) for row in rows]
-    assert values == [[["a b", "", "--", "--trial", "é"], str(rank), "2"] for rank in range(2)]
-    assert sorted(os.listdir(tmp_path / "exits")) == ["rank-0.json", "rank-1.json"]

@@ -5,9 +5,9 @@ import signal
 import time
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, launched, workers
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 STEP = 25

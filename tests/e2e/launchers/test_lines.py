@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, command_lines, entered, launched, workers
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import Experiment, create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 MY_TRIAL = {"model_def.py": "from held import SpiralTrial as MyTrial\n"}

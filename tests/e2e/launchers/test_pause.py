@@ -1,9 +1,9 @@
 """Paused and activated under each layer on two machines: nothing lost or repeated, and the same bits at the end."""
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, command_lines, launched
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -13,7 +13,8 @@ from tests.e2e.web import runs
 from tests.e2e.web.payloads import PAYLOADS, TERMINAL, file_name, user_name
 from tests.e2e.web.visits import visit
 from tests.e2e.web.watching import Watch
-from tests.support.live_cluster import LiveCluster, wait_until
+from tests.support.live_cluster import LiveCluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 

@@ -10,8 +10,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.e2e.web import runs
 from tests.e2e.web.prefix_proxy import prefix_proxy
 from tests.e2e.web.visits import Visit, link_for, password_of
-from tests.support.live_cluster import LiveCluster, wait_until
+from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 

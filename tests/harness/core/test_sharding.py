@@ -7,24 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import launchers
+from tests.support import rank_processes
 
 from determined.core._shard_merge import merge_metadata
 
-SCRIPT = str(Path(launchers.__file__).with_name("shard_scenarios.py"))
+SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
     """Scenario → what each of the four ranks got; rank 0 and 1 on one machine, 2 and 3 on the other."""
     folder = tmp_path_factory.mktemp("shards")
-    port = str(launchers.free_port())
+    port = str(rank_processes.free_port())
     children = []
     for rank in range(4):
         run_dir = folder / f"container-{rank // 2}"
         run_dir.mkdir(exist_ok=True)
         environ = {
-            **launchers.environment(),
+            **rank_processes.environment(),
             "RANK": str(rank),
             "WORLD_SIZE": "4",
             "LOCAL_RANK": str(rank % 2),
@@ -40,7 +40,7 @@ def every(tmp_path_factory):
         children.append(child)
     ranks = []
     for child in children:
-        text = launchers.finish(child)
+        text = rank_processes.finish(child)
         ranks.append(json.loads(next(line[3:] for line in text.splitlines() if line.startswith("OUT"))))
     assert not [name for name in os.listdir(folder / "store") if "partial" in name]
     return {name: [rank[name] for rank in ranks] for name in ranks[0]}

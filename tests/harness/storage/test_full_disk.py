@@ -6,8 +6,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.waiting import wait_until
 
 from determined.storage import directory
 from determined.storage.directory import DirectoryStorage

@@ -8,7 +8,7 @@ from tests.support import launchers
 
 pytestmark = pytest.mark.torch
 
-SCRIPT = str(Path(launchers.__file__).with_name("rank_attempts.py"))
+SCRIPT = str(Path(__file__).with_name("rank_attempts.py"))
 STRAIGHT = {"preempt_at": None, "latest": None}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.compiler import python_path
 from tests.support.fake_master import serving, task_environment
+from tests.support.rank_processes import free_port
 
 pytestmark = [pytest.mark.torch, pytest.mark.long]
 
@@ -61,14 +62,6 @@ def start(tmp_path):
         )
 
     return begin
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def finish(child):
