@@ -57,6 +57,7 @@ check-style:
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/retired_names.py
 	$(BIN)/python scripts/dead_code.py
+	$(BIN)/python scripts/small_files.py
 	$(BIN)/deptry launch harness master agent cli
 
 check-types:
