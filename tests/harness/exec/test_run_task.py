@@ -39,7 +39,9 @@ def test_entrypoints(entrypoint, peers, argv):
         (sys.executable, "process", "torch_distributed", "process is for one slot"),
     ],
 )
-def test_the_legacy_launcher(capsys, python, wanted, layer, said):
+def test_the_legacy_launcher(capsys, tmp_path, monkeypatch, python, wanted, layer, said):
+    (tmp_path / "horovod").mkdir()  # enough for a Python to find a package of this name
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     argv = build("m:T", TWO, python, wanted)
     assert argv == [python, "-m", f"determined.launch.{layer}", "--", "--trial", "m:T"]
     assert said in capsys.readouterr().out
