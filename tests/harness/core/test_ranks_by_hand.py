@@ -48,7 +48,7 @@ def test_without_a_launcher_the_error_names_the_layer(monkeypatch, name):
         getattr(core.DistributedContext, f"from_{name}")()
 
 
-def test_by_hand_ranks_are_checked():
+def test_ranks_that_contradict_the_size_are_refused():
     with pytest.raises(ValueError, match="rank 2 of 2"):
         core.DistributedContext(rank=2, size=2, local_rank=0, local_size=1, cross_rank=0, cross_size=2)
 
@@ -75,7 +75,7 @@ with core.init(distributed=d, preempt_mode=mode) as c:
 
 
 @pytest.mark.parametrize("mode", ["WorkersAskChief", "ChiefOnly", "WorkersAskMaster"])
-def test_preempt_modes(tmp_path, mode):
+def test_each_preempt_mode_asks_and_acknowledges_as_documented(tmp_path, mode):
     name = script(tmp_path, "asks.py", ASKS)
     with serving() as master:
         environ = {**task_environment(master, tmp_path), "DET_SLOT_IDS": "[0, 1]"}
