@@ -51,7 +51,7 @@ def test_a_request_gets_the_answer_of_the_server(listening):
     assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
 
 
-def test_another_key_is_refused(listening):
+def test_a_client_with_another_key_is_refused(listening):
     with pytest.raises(ConnectionError, match="refused this end"):
         client.ask("127.0.0.1", listening.port, b"other", {"verb": "echo"}, patience=5)
 
@@ -104,7 +104,7 @@ def test_a_frame_over_the_limit_ends_the_connection(listening):
         assert peer.recv(1) == b""
 
 
-def test_no_such_verb(listening):
+def test_an_unknown_verb_is_refused(listening):
     with pytest.raises(Closed, match="no such verb"):
         client.ask("127.0.0.1", listening.port, PROOF, {"verb": "x"}, patience=5)
 
@@ -122,7 +122,7 @@ def test_a_command_ends_with_its_caller(listening, tmp_path):
     wait_until(lambda: not process_table.command_line(pid))
 
 
-def test_the_end_of_attendance(listening):
+def test_attendance_ends_with_a_code_or_a_lost_connection(listening):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.send_json(frames.EXIT, {"code": 3})
@@ -148,7 +148,7 @@ def test_a_port_in_use_names_its_holder(listening):
         (["-p22", "h"], "h", []),
     ],
 )
-def test_lines_of_ssh(words, host, command):
+def test_ssh_arguments_are_split_into_host_and_command(words, host, command):
     assert remote_shell.split(words) == (host, command)
 
 
@@ -159,7 +159,7 @@ def shell(listening, tmp_path):
     return str(folder / "ssh")
 
 
-def test_the_remote_shell(shell):
+def test_the_remote_shell_returns_output_and_exit_code(shell):
     words = [shell, "-o", "StrictHostKeyChecking=no", "far", "-p", "1", "echo out; echo err >&2; exit 9"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (9, "out\n", "err\n")

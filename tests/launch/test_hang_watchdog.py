@@ -38,7 +38,7 @@ def test_the_rank_that_caused_a_hang_is_found(counts, stacks, rank, text):
 @pytest.mark.parametrize(
     ("value", "seconds"), [(None, 0), (600, 600), ("10m", 600), ("1h30m", 5400), ("2.5", 2.5), ("90 s", 90)]
 )
-def test_times(value, seconds):
+def test_a_hang_timeout_is_read_as_seconds(value, seconds):
     assert settings.seconds(value, "launch.hang_timeout") == seconds
 
 
@@ -48,7 +48,7 @@ def test_an_invalid_hang_timeout_is_refused(value):
         settings.seconds(value, "launch.hang_timeout")
 
 
-def test_step_files(tmp_path):
+def test_step_files_hold_rank_count_and_age(tmp_path):
     assert step_counter.read(tmp_path / "none") == []
     path = step_counter.make(tmp_path, 3)
     (tmp_path / "rank-3.stack").touch()
