@@ -53,7 +53,7 @@ def texts(found: dict[str, Any]) -> list[str]:
     return [line["text"] for line in found["lines"]]
 
 
-async def test_an_empty_log(one: Cluster):
+async def test_an_empty_log_has_an_empty_page(one: Cluster):
     await task(one)
     nothing = {"lines": [], "atStart": True, "atEnd": True, "firstId": None, "lastId": None, "scannedTo": None}
     assert await page(one) == nothing
@@ -85,7 +85,7 @@ async def test_pages_go_back_and_forth_and_miss_nothing(one: Cluster):
     assert refused.status_code == 400
 
 
-async def test_filters_and_searches(one: Cluster):
+async def test_log_pages_are_filtered_and_searched(one: Cluster):
     task_id = await task(one)
     await ship(one, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
     await ship(one, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
