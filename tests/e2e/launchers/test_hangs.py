@@ -56,7 +56,7 @@ def assert_named(ended):
 
 
 @pytest.mark.torch
-def test_a_hang_on_one_machine(tmp_path):
+def test_the_hung_rank_on_one_machine_is_named(tmp_path):
     (tmp_path / "train.py").write_text(STAR)
     shell = ["sh", "-c", f"{sys.executable} train.py; exit $?"]  # so that the worker is a grandchild of its wrapper
     words = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--", *shell]
@@ -69,7 +69,7 @@ def test_a_hang_on_one_machine(tmp_path):
 @pytest.mark.torch
 @pytest.mark.long  # tests/e2e/launchers/test_failures.py lets a rank sleep on the second machine
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-def test_a_hang_across_machines(tmp_path):
+def test_the_hung_rank_on_another_machine_is_named(tmp_path):
     (tmp_path / "train.py").write_text(HANGING)
     with machines(2) as made:
         chief, other = run_on(
@@ -88,7 +88,7 @@ def test_without_a_timeout_there_is_no_step_file(tmp_path):
 
 
 @pytest.mark.torch
-def test_workers_without_a_handler_are_told_of_by_proc(tmp_path):
+def test_workers_without_a_signal_handler_are_described_from_proc(tmp_path):
     words = ["determined.launch.torch_distributed", "--", "sleep", "300"]
     ended = Container(tmp_path / "run", words, environ={**configured(1), "C10D_PORT": "0"}).wait(60)
     assert ended.code == 1

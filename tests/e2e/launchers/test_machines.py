@@ -75,7 +75,7 @@ def assert_summed(ended, ranks, total):
 
 @pytest.mark.long  # tests/e2e/launchers/test_matrix.py trains under each layer on two machines
 @pytest.mark.parametrize("layer", SCRIPTS)
-def test_an_all_reduce(two, tmp_path, layer):
+def test_an_all_reduce_sums_over_two_machines(two, tmp_path, layer):
     words = [f"determined.launch.{layer}", "--", script(tmp_path, SCRIPTS[layer]), *ARGUMENTS]
     ended = [container.wait() for container in run_on(two, tmp_path, words)]
     assert_summed(ended, [[0], [1]], 3.0)
@@ -144,7 +144,7 @@ def test_containers_end_when_horovods_chief_vanishes(two, tmp_path):
     chief.wait(20)
 
 
-def test_two_containers_of_one_machine(two, tmp_path):
+def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
     """Two agents on one host: horovod must not take the second container for its own machine."""
     address = two[0].address
     facts = [RendezvousFacts((address, address), rank, (1, 1)) for rank in (0, 1)]
@@ -156,14 +156,14 @@ def test_two_containers_of_one_machine(two, tmp_path):
     assert_summed([container.wait() for container in containers], [[0], [1]], 3.0)
 
 
-def test_interfaces_of_other_names(tmp_path):
+def test_horovod_runs_over_interfaces_of_different_names(tmp_path):
     with machines(2, interfaces=["eth0", "net7"]) as made:
         words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
         ended = [container.wait() for container in run_on(made, tmp_path, words)]
         assert_summed(ended, [[0], [1]], 3.0)
 
 
-def test_an_interface_that_is_not_there(two, tmp_path):
+def test_a_missing_network_interface_is_named_with_those_that_exist(two, tmp_path):
     words = ["determined.launch.torch_distributed", script(tmp_path, TORCH)]
     containers = run_on(two, tmp_path, words, environ={"DET_INTER_NODE_NETWORK_INTERFACE": "ib0"})
     for container, machine in zip(containers, two, strict=True):
@@ -173,7 +173,7 @@ def test_an_interface_that_is_not_there(two, tmp_path):
         assert f"eth0 ({machine.address}" in ended.output
 
 
-def test_a_contradiction_starts_nothing(two, tmp_path):
+def test_contradicting_arguments_start_no_launcher(two, tmp_path):
     words = ["determined.launch.torch_distributed", "--nnodes", "3", "--", script(tmp_path, TORCH)]
     for container in run_on(two, tmp_path, words):
         ended = container.wait()
@@ -181,7 +181,7 @@ def test_a_contradiction_starts_nothing(two, tmp_path):
         assert "--nnodes 3 was given, but this allocation has 2 machines" in ended.output
 
 
-def test_torchs_own_rendezvous(two, tmp_path):
+def test_torchs_own_rendezvous_meets_over_two_machines(two, tmp_path):
     words = ["determined.launch.torch_distributed", "--rdzv-backend", "c10d", "--"]
     ended = [c.wait() for c in run_on(two, tmp_path, [*words, script(tmp_path, TORCH), *ARGUMENTS])]
     assert {rank for container in ended for rank in container.ranks("sum")} == {0, 1}
@@ -202,7 +202,7 @@ def test_nothing_of_the_system_is_used_as_a_remote_shell(two, tmp_path):
     assert not list(Path(tmp_path).glob("used-*"))
 
 
-def test_a_real_sshd(two, tmp_path):
+def test_horovod_runs_over_a_real_sshd(two, tmp_path):
     """``launch.remote_shell: ssh``; needs openssh-server, and says so where it is missing."""
     assert shutil.which("sshd", path="/usr/sbin:/usr/bin"), "this test needs Debian's openssh-server"
     words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]

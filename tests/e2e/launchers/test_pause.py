@@ -9,7 +9,7 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_paused_on_two_machines(gang, same_as_bare, tmp_path, layer, moments):
+def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, same_as_bare, tmp_path, layer, moments):
     slots = gang.shape("2x1")
     # Fast ranks ask again after at most as many steps as they have made so far, so a later gate may be the last question.
     step = moments.randrange(3, 18)

@@ -100,7 +100,7 @@ def test_a_successful_launch_exits_with_zero_and_records_every_rank(tmp_path, la
 
 
 @pytest.mark.torch
-def test_what_makes_itself_a_daemon_is_ended_too(tmp_path):
+def test_a_worker_that_daemonizes_is_ended_too(tmp_path):
     text = """
 if os.fork() == 0:
     os.setsid()
@@ -171,7 +171,7 @@ def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
 
 @pytest.mark.torch
 @ALL
-def test_off_the_cluster(tmp_path, layer):
+def test_a_layer_runs_without_a_cluster(tmp_path, layer):
     """No run folder, no allocation, no ports: a laptop."""
     program = worker(
         tmp_path, "print('folder', os.environ['DET_RUN_DIR'], 'key', len(os.environ['DET_ALLOCATION_KEY']))"

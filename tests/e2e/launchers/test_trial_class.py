@@ -77,7 +77,7 @@ def reports(master):
     }
 
 
-def test_paused_and_resumed(start):
+def test_a_paused_trial_resumes_with_the_same_result(start):
     with serving() as master:
         straight = finish(start(master))
         expected = reports(master)
@@ -100,7 +100,7 @@ def test_paused_and_resumed(start):
     assert {**first, **second} == expected
 
 
-def test_two_slots(start):
+def test_a_paused_trial_of_two_slots_resumes_with_the_same_result(start):
     with serving() as master:
         straight = finish(start(master, slots=2))
         expected = reports(master)
