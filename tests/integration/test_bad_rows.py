@@ -169,7 +169,7 @@ SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
 async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
     one: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
 ):
-    """... stops no other, and goes on once it can. There is one slot for both."""
+    """It goes on once it can. There is one slot for both experiments."""
     spoiled = Spoiled(monkeypatch, *SPOILED[what])
     agent = await one.join()
     bad, good = await one.create(), await one.create()
