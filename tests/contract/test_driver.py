@@ -152,12 +152,12 @@ async def test_a_task_ended_by_a_signal_reports_the_signal(
 RUNAWAYS = """
 setsid sleep 1001 &
 (setsid bash -c 'trap "" TERM HUP INT; sleep 1002 & exec sleep 1003' & )
-python3 -c 'import os, time
+python3 -c 'import os, signal
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.closerange(0, 100)
-        time.sleep(1004)
+        signal.pause()
     os._exit(0)
 os.wait()'
 """

@@ -6,19 +6,10 @@ import os
 import threading
 
 import pytest
-from tests.support.fake_master import serving, task_environment
 
 import determined as det
 from determined import core
 from determined.errors import BadRequest
-
-
-@pytest.fixture
-def master(monkeypatch, tmp_path):
-    with serving() as made:
-        for name, value in task_environment(made, tmp_path).items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 def test_reports_arrive_in_order_with_the_allocation_token(master):
