@@ -1,8 +1,10 @@
-"""Project rules that no linter knows: where SQL and state changes are allowed, file length, file names."""
+"""Project rules that no linter knows: where SQL, state changes and launchers are allowed, file length, file names."""
 
 import re
 import sys
 from pathlib import Path
+
+import launcher_rule
 
 ROOTS = ("launch", "harness", "master", "agent", "cli")
 MAX_LINES = 400
@@ -44,6 +46,7 @@ def problems(path: Path) -> list[str]:
 
 def main() -> int:
     found = [p for root in ROOTS for path in sorted(Path(root).rglob("*.py")) for p in problems(path)]
+    found += [p for path in sorted(Path("tests").rglob("*.py")) for p in launcher_rule.problems(path)]
     for line in found:
         print(line, file=sys.stderr)
     print(f"house rules: {len(found)} problems")

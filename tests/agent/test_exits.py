@@ -40,7 +40,7 @@ def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: st
     assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {words}")
 
 
-def test_without_a_record_the_container_itself(folder: RunFolder) -> None:
+def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
     assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 

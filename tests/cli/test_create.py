@@ -114,7 +114,9 @@ def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: 
         ((".", "ctx"), 4, "is a directory"),
     ],
 )
-def test_refused(det: Det, files: Path, words: tuple[str, ...], code: int, text: str) -> None:
+def test_create_refuses_invalid_files_and_flags_with_a_code_and_a_text(
+    det: Det, files: Path, words: tuple[str, ...], code: int, text: str
+) -> None:
     (files / "latin.yaml").write_bytes(b"name: \xe4")
     outcome = det("e", "create", *words)
     assert (outcome.code, outcome.out) == (code, "")
@@ -137,7 +139,9 @@ def test_overrides_are_in_what_is_sent(fake: FakeMaster, det: Det, files: Path, 
 
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("ERROR", 1), ("CANCELED", 1)])
-def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state: str, code: int) -> None:
+def test_create_with_follow_prints_the_log_and_exits_by_the_final_state(
+    fake: FakeMaster, det: Det, files: Path, store: set[str], state: str, code: int
+) -> None:
     fake.answers.update(
         {
             "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
@@ -153,7 +157,7 @@ def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state:
     assert fake.asked("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
 
 
-def test_ctrl_c_detaches(
+def test_ctrl_c_while_following_leaves_the_experiment_running(
     fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from determined_cli.experiment import follow

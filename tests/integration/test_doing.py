@@ -102,7 +102,7 @@ async def _timeline(one: Cluster) -> None:
     assert [(m["kind"], m["steps"], m["runId"]) for m in marks] == [("pause", 7, 1), ("checkpoint", 7, 1)]
 
 
-async def test_a_restart_is_marked(one: Cluster):
+async def test_a_restart_is_a_mark_on_the_trials_curve(one: Cluster):
     lived_in = await live_in(one)
     await lived_in.played.exit(lived_in.wish, code=1)
     await lived_in.played.wished()

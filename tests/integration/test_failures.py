@@ -73,7 +73,7 @@ async def test_the_log_counts_attempts_without_pauses(failed: Cluster):
     ]
 
 
-async def test_status_and_timeline_show_it(failed: Cluster):
+async def test_status_and_timeline_show_the_failure(failed: Cluster):
     status = await failed.get("/detent/experiments/1/status")
     failure = status["failure"]
     assert (failure["trialId"], failure["runId"], failure["text"]) == (1, 3, CAUSE)
@@ -99,7 +99,7 @@ async def search(one: Cluster, text: str, operator: str = "contains") -> list[di
     return list(answer.json()["experiments"])
 
 
-async def test_lists_show_it_and_are_filtered_and_grouped_by_it(failed: Cluster):
+async def test_lists_show_the_failure_and_are_filtered_and_grouped_by_it(failed: Cluster):
     async def found() -> list[dict]:
         return await search(failed, "bad shape")
 

@@ -3,24 +3,19 @@
 import hashlib
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 from tests.support.cluster import CONFIG, PASSWORD, Cluster, cluster
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
 from determined_master.errors import StorageUnavailable
 from determined_master.passwords import client_hash
 
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "made" / "data", "16m") as made:
-        yield made
+disk = disk_fixture("16m", "made/data")
 
 
 @pytest.fixture

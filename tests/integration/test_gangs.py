@@ -34,7 +34,7 @@ async def gang(cluster: Cluster, *addresses: str):
     return experiment, agents, wishes
 
 
-async def test_the_parts_of_a_gang(one: Cluster):
+async def test_each_container_of_a_gang_gets_rank_and_addresses(one: Cluster):
     _, agents, wishes = await gang(one, "10.0.0.1", "10.0.0.2")
     assert [wish.spec.rank for wish in wishes] == [0, 1]
     assert [wish.spec.slots for wish in wishes] == [[0, 1], [0, 1]]
@@ -117,7 +117,7 @@ async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_a
     assert (await met(one, wishes[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
 
 
-async def test_the_interface_between_machines(tmp_path: Path):
+async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
     async with cluster(tmp_path, dtrain_network_interface="ib0") as made:
         _, _, wishes = await gang(made)
         assert {wish.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for wish in wishes} == {"ib0"}

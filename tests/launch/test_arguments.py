@@ -34,7 +34,7 @@ def line(*words):
         (["-m", "x", "--", "train.py", "--", "y"], ("-m", "x"), ("py", "train.py", "--", "y")),
     ],
 )
-def test_lines(words, overrides, command):
+def test_each_launch_line_gives_overrides_and_command(words, overrides, command):
     assert line(*words) == LaunchLine(overrides, command)
 
 

@@ -17,7 +17,7 @@ def test_both_in_one_folder_are_found(tmp_path):
     assert distribution_guard.shared_folder(["/nowhere", both]) == both
 
 
-def test_each_in_a_folder_of_its_own_is_well(tmp_path):
+def test_each_distribution_in_a_folder_of_its_own_is_accepted(tmp_path):
     first, second = make(tmp_path / "a", "determined-0.38.1"), make(tmp_path / "b", "detent_cluster-0.1.0")
     assert distribution_guard.shared_folder([first, second]) is None
 

@@ -37,7 +37,7 @@ def worker(rank: int, *lines: str, code: int | None = 1, **values) -> ContainerE
         ([], ""),
     ],
 )
-def test_the_last_line_of_the_traceback(lines: list[str], error: str):
+def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[str], error: str):
     assert last_error(lines) == error
 
 
@@ -71,7 +71,7 @@ def test_the_last_line_of_the_traceback(lines: list[str], error: str):
         ([ContainerEnd("a", ContainerExit(kind="failed_to_start", message="no such image"))], "no such image"),
     ],
 )
-def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
+def test_the_cause_of_a_failure_names_the_worker(ends: list[ContainerEnd], text: str):
     assert cause_of(R.ERRORED, "the agent's words", ends) == text
 
 
@@ -92,7 +92,7 @@ def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
         (R.ERRORED, "no record:\nmore", "no record"),
     ],
 )
-def test_the_words_of_scheduler_and_agent(reason: R, message: str, text: str | None):
+def test_the_cause_of_a_failure_may_be_the_sentence_of_scheduler_or_agent(reason: R, message: str, text: str | None):
     assert cause_of(reason, message, []) == text
 
 
@@ -123,7 +123,7 @@ def test_it_is_one_bounded_line_without_secrets():
         ),
     ],
 )
-def test_what_follows(outcome: TrialOutcome, reason: R, attempt: int, line: str):
+def test_a_failure_line_says_what_follows(outcome: TrialOutcome, reason: R, attempt: int, line: str):
     assert sequel(outcome, reason, "why", attempt=attempt, max_restarts=5) == line
 
 

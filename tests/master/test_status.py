@@ -81,7 +81,7 @@ def test_pausing_says_what_it_waits_for(live, text):
     assert trial_status(trial(TrialState.PAUSED), live, NOW, NOW).text == text
 
 
-def test_other_words():
+def test_waiting_backoff_and_progress_are_shown_in_the_status_text():
     waits = allocation(AllocationState.PENDING)
     waits.waiting = "needs 2 slots, 1 is free"
     one = trial_status(trial(TrialState.ACTIVE), waits, None, NOW)

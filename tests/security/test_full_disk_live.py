@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.live_cluster import LiveCluster, environment, live_cluster, python, wait_until
+from tests.support.live_cluster import LiveCluster, environment, live_cluster, python
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
+from tests.support.waiting import wait_until
 
 STEPS, GATE = 120, 20
 TRAINING = f"""
@@ -30,10 +31,7 @@ with core.init() as context:
 """
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", "512m") as made:
-        yield made
+disk = disk_fixture("512m")
 
 
 @pytest.fixture

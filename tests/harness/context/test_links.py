@@ -101,7 +101,7 @@ def test_a_submodule_is_a_repository_of_its_own(repository: Path) -> None:
         pack(repository / "exp")
 
 
-def test_loops_end(repository: Path, tmp_path: Path) -> None:
+def test_links_that_form_a_loop_are_skipped_and_named(repository: Path, tmp_path: Path) -> None:
     exp, shared = repository / "exp", repository / "shared"
     (exp / "shared").symlink_to("../shared")
     (exp / "top").symlink_to("..")  # holds the context itself
@@ -140,7 +140,7 @@ def test_devices_and_pipes_behind_a_link_are_left_out(repository: Path) -> None:
     assert packed.followed == []
 
 
-def test_includes_follow_links_too(repository: Path, tmp_path: Path) -> None:
+def test_links_of_included_folders_are_followed_too(repository: Path, tmp_path: Path) -> None:
     (repository / "shared" / "exp").symlink_to("../exp")
     packed = pack(repository / "exp", [repository / "shared"])
     assert packed.followed == [f"shared/exp -> {repository}/exp"]

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_always_ignored_whatever_is_said(folder: Path) -> None:
+def test_some_names_are_ignored_whatever_detignore_says(folder: Path) -> None:
     assert names(pack(folder).data) == ["empty", "model_def.py", "pkg", "pkg/a.py"]
 
 
@@ -111,7 +111,7 @@ def test_too_large_names_the_five_biggest_and_their_lines(folder: Path) -> None:
     assert pack(folder, limit=300).size == 203
 
 
-def test_includes(folder: Path, tmp_path: Path) -> None:
+def test_included_files_and_folders_are_packed(folder: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     (shared / "sub").mkdir(parents=True)
     (shared / "sub" / "s.py").touch()
@@ -128,7 +128,7 @@ def test_includes(folder: Path, tmp_path: Path) -> None:
         pack(folder, [tmp_path / "nothing"])
 
 
-def test_a_context_is_a_folder(tmp_path: Path) -> None:
+def test_a_context_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ContextError, match="is not a folder"):
         pack(tmp_path / "file")
@@ -136,7 +136,7 @@ def test_a_context_is_a_folder(tmp_path: Path) -> None:
         pack(tmp_path / "nothing")
 
 
-def test_a_detignore_that_cannot_be_read(folder: Path) -> None:
+def test_an_unreadable_detignore_is_an_error(folder: Path) -> None:
     (folder / ".detignore").write_bytes(b"\xff\xfe")
     with pytest.raises(ContextError, match="cannot be read"):
         pack(folder)

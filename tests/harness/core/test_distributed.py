@@ -58,7 +58,7 @@ def finish(workers):
 
 
 @pytest.mark.parametrize("key", ["ab" * 32, ""])
-def test_one_machine(tmp_path, key):
+def test_ranks_of_one_machine_exchange_values(tmp_path, key):
     port = free_port()
     results = finish([start(rank, 3, rank, 3, tmp_path, port, key) for rank in range(3)])
     for rank, (r, size, local, cross, gathered, every, word, locals_, local_gather, local_word) in enumerate(results):
@@ -71,7 +71,7 @@ def test_one_machine(tmp_path, key):
         assert local_word == 0
 
 
-def test_two_machines(tmp_path):
+def test_ranks_of_two_machines_exchange_values(tmp_path):
     port = free_port()
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:

@@ -50,7 +50,7 @@ def test_a_tensor_with_one_element_is_a_number():
     assert plain_value([torch.tensor(1.0), torch.tensor([2.0])]) == [1.0, 2.0]
 
 
-def test_truth_values_nan_and_larger_arrays():
+def test_truth_values_nan_and_larger_arrays_keep_their_form():
     assert plain_value(np.bool_(True)) is True
     assert plain_value(np.array([False])) is False
     assert plain_value(True) is True

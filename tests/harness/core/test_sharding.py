@@ -7,24 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import launchers
+from tests.support import rank_processes
 
 from determined.core._shard_merge import merge_metadata
 
-SCRIPT = str(Path(launchers.__file__).with_name("shard_scenarios.py"))
+SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
     """Scenario → what each of the four ranks got; rank 0 and 1 on one machine, 2 and 3 on the other."""
     folder = tmp_path_factory.mktemp("shards")
-    port = str(launchers.free_port())
+    port = str(rank_processes.free_port())
     children = []
     for rank in range(4):
         run_dir = folder / f"container-{rank // 2}"
         run_dir.mkdir(exist_ok=True)
         environ = {
-            **launchers.environment(),
+            **rank_processes.environment(),
             "RANK": str(rank),
             "WORLD_SIZE": "4",
             "LOCAL_RANK": str(rank % 2),
@@ -40,7 +40,7 @@ def every(tmp_path_factory):
         children.append(child)
     ranks = []
     for child in children:
-        text = launchers.finish(child)
+        text = rank_processes.finish(child)
         ranks.append(json.loads(next(line[3:] for line in text.splitlines() if line.startswith("OUT"))))
     assert not [name for name in os.listdir(folder / "store") if "partial" in name]
     return {name: [rank[name] for rank in ranks] for name in ranks[0]}
@@ -73,7 +73,7 @@ def test_each_brings_a_file_and_one_is_the_same_everywhere(every):
         ("file_and_folder", "under the same name: a (ranks 0, 1, 2 and 3)"),
     ],
 )
-def test_one_name_with_two_contents(every, scenario, text):
+def test_one_file_name_with_two_contents_is_an_error(every, scenario, text):
     for error in errors(every[scenario]):
         assert error.startswith("RuntimeError: the checkpoint is not stored")
         assert text in error
@@ -86,7 +86,7 @@ def test_whoever_fails_is_named_everywhere(every):
     assert made[0] == made[2] == expected
 
 
-def test_metadata(every):
+def test_conflicting_or_invalid_metadata_fails_for_every_rank(every):
     assert (
         errors(every["metadata_conflict"])
         == ["ValueError: workers give different metadata for note.seed: 1 (rank 0) and 2 (rank 3)"] * 4
@@ -97,7 +97,7 @@ def test_metadata(every):
     assert all("steps_completed" in error for error in errors(every["no_steps"]))
 
 
-def test_upload(every):
+def test_each_rank_uploads_its_files_or_all_fail(every):
     assert results(every["uploaded"]) == [{f"rank-{rank}.bin": f"rank-{rank}" for rank in range(3)}] * 4
     assert results(every["uploaded_from_one_folder"]) == [{"zero": "0", "one": "1"}] * 4
     assert all("weights (ranks 0 and 2)" in error for error in errors(every["same_numbers_on_two_machines"]))
@@ -118,7 +118,7 @@ def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
     )
 
 
-def test_download_modes(every):
+def test_each_download_mode_fetches_the_files_of_its_machine_or_rank(every):
     for rank, (shared, alone) in enumerate(results(every["downloads"])):
         machine = rank // 2
         # what any worker of the machine wants, and nothing of the other machine's
@@ -126,7 +126,7 @@ def test_download_modes(every):
         assert alone == [f"rank-{rank}.bin"]
 
 
-def test_restore_modes(every):
+def test_each_restore_mode_gives_the_files_of_its_machine_or_rank(every):
     made = results(every["restores"])
     for rank, (shared, seen) in enumerate(made):
         machine = rank // 2

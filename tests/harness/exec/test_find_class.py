@@ -65,7 +65,7 @@ def test_a_file_is_importable_under_the_name_it_got(here):
     assert trial_class.find("deep/inside/model.py:Mine") is found
 
 
-def test_a_file_outside_of_this_folder(here, monkeypatch):
+def test_a_trial_class_is_found_by_an_absolute_path(here, monkeypatch):
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
     assert trial_class.find(f"{here}/deep/inside/model.py:Mine").value == 7
@@ -105,7 +105,7 @@ def refusal(caplog, *words):
 
 
 @pytest.mark.parametrize("name", ["torch", "deepspeed", "horovod"])
-def test_a_framework_that_is_not_installed(here, caplog, name):
+def test_a_missing_framework_is_named_with_the_extra_to_install(here, caplog, name):
     (here / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
     said = refusal(caplog, "needs:Mine")
     extra = {"torch": "pytorch"}.get(name, name)
@@ -122,7 +122,7 @@ class Engine(pytorch.deepspeed.DeepSpeedTrial): pass
 
 
 @pytest.mark.torch
-def test_kinds_and_layers(here, caplog, monkeypatch):
+def test_a_class_that_cannot_be_trained_here_is_refused_with_the_layer_to_use(here, caplog, monkeypatch):
     (here / "kinds.py").write_text(KINDS)
     for name in ("USE_TORCH_DISTRIBUTED", "USE_HOROVOD", "USE_DEEPSPEED"):
         monkeypatch.delenv(name, raising=False)

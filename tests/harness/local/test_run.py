@@ -45,7 +45,7 @@ print(json.dumps({"env": {k: v for k, v in os.environ.items() if k.startswith("D
 """
 
 
-def test_what_the_child_finds(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_local_task_gets_its_arguments_and_variables(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     layer = "python3 -m determined.launch.torch_distributed python3 train.py 'a b' --"
     assert run(context, SHOW, layer) == 0
     captured = capfd.readouterr()
@@ -92,22 +92,28 @@ def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pyt
         ("", "train:Trial", "train has no class Trial"),
     ],
 )
-def test_failures(context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str) -> None:
+def test_a_failed_local_run_exits_with_1_and_a_verdict(
+    context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str
+) -> None:
     assert run(context, script, entrypoint) == 1
     assert verdict in capfd.readouterr().err
 
 
 @pytest.mark.torch
-def test_the_launchers_example(capfd: pytest.CaptureFixture[str]) -> None:
-    """One batch of each kind of trial, a DeepSpeedTrial among them."""
+@pytest.mark.parametrize("name", ["torch_distributed", "core_api"])  # horovod's trial is torch_distributed's
+def test_the_launchers_example_passes_a_batch_without_its_launcher(
+    capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """tests/e2e/launchers/test_example_launchers.py does the same with a DeepSpeedTrial."""
     folder = Path(__file__).parents[3] / "examples" / "launchers"
-    for name in ("torch_distributed", "deepspeed", "core_api"):  # horovod's trial is torch_distributed's
-        text = (folder / f"{name}.yaml").read_text()
-        assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
-        assert capfd.readouterr().err.splitlines()[-1] == "test passed"
+    text = (folder / f"{name}.yaml").read_text()
+    assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
+    assert capfd.readouterr().err.splitlines()[-1] == "test passed"
 
 
-def test_without_test_mode(context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_local_run_without_test_mode_stores_checkpoints(
+    context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert run(context, SHOW, test_mode=False) == 0
     captured = capfd.readouterr()
     environ = json.loads(captured.out)["env"]
@@ -127,14 +133,14 @@ def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.
     assert "startup-hook.sh is not run on this machine" in err
 
 
-def test_bad_input_starts_nothing(context: Path) -> None:
+def test_an_invalid_configuration_or_folder_starts_no_local_run(context: Path) -> None:
     with pytest.raises(ConfigError):
         run_local("entrypoint: 3", name="c.yaml", context=context, test_mode=True)
     with pytest.raises(ContextError):
         run_local(CONFIG.format(entrypoint="a"), name="c", context=context / "none", test_mode=True)
 
 
-def test_which_python(tmp_path: Path) -> None:
+def test_the_python_of_a_local_run_is_chosen_in_order(tmp_path: Path) -> None:
     for name in ("one", "two"):
         program = tmp_path / name / "bin" / "python"
         program.parent.mkdir(parents=True)
@@ -152,7 +158,9 @@ def test_which_python(tmp_path: Path) -> None:
         choose(None, f"venv:{tmp_path}", {})
 
 
-def test_a_configuration_too_long_for_a_variable(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_too_long_for_a_variable_reaches_a_local_run_in_a_file(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     script = (
         "from determined import pytorch as p; s = p._setup.Setup.make(None, None); print(len(s.config['data']['x']))"
     )

@@ -33,7 +33,7 @@ def test_a_shuffle_depends_on_seed_and_pass_alone():
     assert sorted(passes[0]) == list(range(20))
 
 
-def test_batches_stay_whole():
+def test_batch_samplers_never_split_a_batch():
     batches = BatchSampler(range(8), batch_size=2, drop_last=False)
     assert list(samplers.DistributedBatchSampler(batches, 2, 1)) == [[2, 3], [6, 7]]
     assert list(samplers.SkipBatchSampler(batches, 3)) == [[6, 7]]
