@@ -8,8 +8,7 @@ from determined.errors import Forbidden
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, TaskOrUser
-from determined_master.api.queries.model_def import as_tgz
+from determined_master.api.dependencies import Anyone, DatabaseDep, ModelDefsDep, Read, TaskOrUser
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow
@@ -82,14 +81,16 @@ async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswe
 
 
 @router.get("/api/v1/tasks/{task_id}/context_directory")
-async def context_directory(task_id: str, principal: TaskOrUser, services: ServicesDep) -> ContextAnswer:
+async def context_directory(
+    task_id: str, principal: TaskOrUser, database: DatabaseDep, model_defs: ModelDefsDep
+) -> ContextAnswer:
     if principal.is_task and principal.task_id != task_id:
         raise Forbidden("this task's token may not read another task's context")
     # No session is open while the context is read, as in model_def.
-    async with services.database.read() as session:
+    async with database.read() as session:
         trial = await repository.get_by_task(session, task_id)
         experiment = await experiment_rows.get(session, trial.experiment_id)
-    return ContextAnswer(b64_tgz=await as_tgz(services, experiment.context_hash))
+    return ContextAnswer(b64_tgz=await model_defs.as_tgz(experiment.context_hash))
 
 
 def _allocation(row: AllocationRow) -> Allocation:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep, UsersDep
+from determined_master.api.dependencies import Admin, Anyone, ClockDep, NoLogin, Read, Self, SettingsDep, UsersDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import page
 from determined_master.api.rate_limit import limited_sign_in
@@ -22,11 +22,16 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
 
 @router.post("/auth/login", dependencies=[NoLogin])
 async def login(
-    body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
+    body: schemas.LoginBody,
+    request: Request,
+    response: Response,
+    clock: ClockDep,
+    settings: SettingsDep,
+    users: UsersDep,
 ) -> schemas.LoginAnswer:
-    with limited_sign_in(request, services.clock.now()):
-        token, row = await services.users.login(body.username, body.password, is_hashed=body.is_hashed)
-    session_cookie.give(response, request, services, token, name=COOKIE)
+    with limited_sign_in(request, clock.now()):
+        token, row = await users.login(body.username, body.password, is_hashed=body.is_hashed)
+    session_cookie.give(response, request, settings, token, name=COOKIE)
     return schemas.LoginAnswer(token=token, user=schemas.user(row))
 
 
