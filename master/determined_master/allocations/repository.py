@@ -192,6 +192,20 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
+async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
+    """Returns the containers of the live allocations, by allocation and in the order of their ranks."""
+    query = (
+        select(ContainerRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(AllocationRow.state.in_(LIVE))
+        .order_by(ContainerRow.allocation_id, ContainerRow.rank)
+    )
+    found: dict[str, list[ContainerRow]] = {}
+    for container in await session.scalars(query):
+        found.setdefault(container.allocation_id, []).append(container)
+    return found
+
+
 async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:
     return await session.get(ContainerRow, container_id)
 
