@@ -24,6 +24,8 @@ from determined_master.db.models import (
     UserRow,
     WorkspaceRow,
 )
+from determined_master.experiments import repository as experiment_rows
+from determined_master.users import list_queries
 
 MANY, PAGE = 3000, 7
 NAMES = ["émile", "Zoë", "zoe", "", "ÉMILE", "a%b", "A_b"]
@@ -181,7 +183,10 @@ async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: st
         assert counts[0] == counts[1]
 
 
-async def test_places_count_their_experiments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", [2, list_queries.MAX_IDS_A_STATEMENT])
+async def test_places_count_their_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    for module in (list_queries, experiment_rows):
+        monkeypatch.setattr(module, "MAX_IDS_A_STATEMENT", batch)
     async with cluster(tmp_path) as one:
         await add_places(one, 3)
         async with one.master.database.write() as session:

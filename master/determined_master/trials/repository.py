@@ -183,13 +183,6 @@ async def most_telling(session: ReadSession, experiment_id: int, most: int) -> S
     return sorted((await session.scalars(query)).all(), key=lambda row: row.id)
 
 
-async def of_experiments(session: ReadSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
-    """Omits columns that may be long: hyperparameters, metrics, metadata."""
-    query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
-    light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
-    return (await session.scalars(query.options(*light))).all()
-
-
 async def without_metrics(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.id.in_(trial_ids)).options(defer(TrialRow.summary_metrics))
     return (await session.scalars(query)).all()

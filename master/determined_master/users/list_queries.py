@@ -127,6 +127,11 @@ async def usernames(session: ReadSession, user_ids: Collection[int]) -> dict[int
     return found
 
 
+async def ids_of_names(session: ReadSession, usernames: Collection[str]) -> Sequence[int]:
+    """Returns the ids of the users that have one of the usernames, in this spelling."""
+    return (await session.scalars(select(UserRow.id).where(UserRow.username.in_(usernames)))).all()
+
+
 async def count_projects(session: ReadSession, workspace_ids: Collection[int]) -> dict[int, int]:
     """Returns the number of projects by workspace; workspaces without any are absent."""
     found: dict[int, int] = {}

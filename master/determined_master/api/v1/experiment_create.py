@@ -21,6 +21,7 @@ from determined_master.blobs import Blobs
 from determined_master.experiments.commands.create import Submission
 from determined_master.offloading import Offloader
 from determined_master.settings import Settings
+from determined_master.trials.totals_queries import TrialTotals
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
@@ -59,7 +60,7 @@ async def create_experiment(
     if submission.validate_only:
         without_secrets = await masked(row)
         return schemas.CreateAnswer(
-            experiment=schemas.experiment(row, user.username, [], row.state.value, without_secrets),
+            experiment=schemas.experiment(row, user.username, TrialTotals([]), row.state.value, without_secrets),
             config=without_secrets.config,
         )
     async with database.read() as session:

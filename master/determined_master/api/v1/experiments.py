@@ -24,7 +24,7 @@ from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import states
 from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
-from determined_master.trials import repository as trial_rows
+from determined_master.trials import totals_queries
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 
@@ -144,8 +144,8 @@ async def model_def(
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
 async def best_metric(experiment_id: RowId, _principal: Anyone, session: Read) -> schemas.BestMetricAnswer:
-    row = await repository.get(session, experiment_id)
-    best = schemas.best_trial(row, await trial_rows.of_experiment(session, experiment_id))
-    if best is None:
+    await repository.get(session, experiment_id)
+    best = (await totals_queries.totals(session, [experiment_id]))[experiment_id]
+    if best.best_metric is None:
         raise NotFound(f"experiment {experiment_id} has no validation yet")
-    return schemas.BestMetricAnswer(metric=best.searcher_metric_value)
+    return schemas.BestMetricAnswer(metric=best.best_metric)
