@@ -26,7 +26,7 @@ class Schedule:
         self._items = Isolation("schedule", logger)
 
     async def tick(self) -> float | None:
-        if self._services.draining:
+        if self._services.draining.is_set():
             return None
         for pool in await self.views():
             await self._items.run("pool", pool.name, partial(self._place, pool))
