@@ -9,7 +9,7 @@ BARE = ("completion",)
 VERBS = (
     Command(
         "completion",
-        "completion for bash, zsh or fish",
+        "print a completion script for bash, zsh or fish",
         "determined_cli.completion_scripts:run",
         (argument("shell", choices=("bash", "zsh", "fish")),),
         examples=("source <(det completion bash)", "det completion fish > ~/.config/fish/completions/det.fish"),
