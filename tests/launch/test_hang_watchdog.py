@@ -63,11 +63,11 @@ for step in range(1, 1000):
     ("counts", "stacks", "rank", "text"),
     [
         ((5, 3), {}, 1, "rank 1 is behind: 3 steps, the others up to 5"),
-        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is missing where the others wait"),
-        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 stands at train.py:7 in load"),
-        ((3, 3, 3), {0: ELSEWHERE, 1: COLLECTIVE, 2: ELSEWHERE}, 0, "ranks 0, 2 are missing"),
-        ((3, 3), {0: COLLECTIVE, 1: COLLECTIVE}, None, "nothing tells them apart"),
-        ((3,), {0: ELSEWHERE}, 0, "rank 0 stands at train.py:7"),
+        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is not in the collective operation that the others wait in"),
+        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is at train.py:7 in load"),
+        ((3, 3, 3), {0: ELSEWHERE, 1: COLLECTIVE, 2: ELSEWHERE}, 0, "ranks 0, 2 are not in the collective operation"),
+        ((3, 3), {0: COLLECTIVE, 1: COLLECTIVE}, None, "the rank that hangs is unknown"),
+        ((3,), {0: ELSEWHERE}, 0, "rank 0 is at train.py:7"),
     ],
 )
 def test_the_rank_that_caused_a_hang_is_found(counts, stacks, rank, text):
@@ -104,7 +104,7 @@ def configured(seconds):
 
 def assert_named(ended):
     assert ended.code == 1, ended.output
-    assert "hang: rank 1 is missing where the others wait" in ended.output
+    assert "hang: rank 1 is not in the collective operation that the others wait in" in ended.output
     assert "in get_stuck" in ended.output
     assert ended.record(1)["cause"] == "hang"
 

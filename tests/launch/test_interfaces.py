@@ -17,7 +17,7 @@ def test_the_interface_that_bears_an_address():
 def test_an_interface_that_is_not_there_and_those_that_are():
     with pytest.raises(LaunchError) as refused:
         interfaces.check("lo,ib0", "DET_INTER_NODE_NETWORK_INTERFACE")
-    assert "DET_INTER_NODE_NETWORK_INTERFACE names the interface ib0" in str(refused.value)
+    assert "DET_INTER_NODE_NETWORK_INTERFACE names the network interface ib0" in str(refused.value)
     assert "lo (127.0.0.1" in str(refused.value)
 
 
