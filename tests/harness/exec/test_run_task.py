@@ -35,8 +35,8 @@ def test_entrypoints(entrypoint, peers, argv):
     [
         (sys.executable, None, "torch_distributed", ""),
         (sys.executable, "horovod", "horovod", ""),
-        ("/no/such/python", "horovod", "torch_distributed", "has no horovod; torch_distributed is taken"),
-        (sys.executable, "process", "torch_distributed", "process is for one slot"),
+        ("/no/such/python", "horovod", "torch_distributed", "does not have horovod; using torch_distributed"),
+        (sys.executable, "process", "torch_distributed", "process supports one slot only"),
     ],
 )
 def test_the_legacy_launcher(capsys, python, wanted, layer, said):
