@@ -41,8 +41,9 @@ class EngineWork:
         self.context = context
         self._training: TrainingData | None = None
         context.experimental.auto_to_device = False  # the trial reads its batches itself
-        counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}  # type: ignore[operator]
-        if len(counts) > 1 and not context._one_call:
+        counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}
+        self._one_call = context._one_call  # noqa: SLF001  # hidden from trials, not from the trainer
+        if len(counts) > 1 and not self._one_call:
             raise ValueError(
                 f"the engines differ in gradient_accumulation_steps ({sorted(counts)}): "
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
@@ -57,11 +58,11 @@ class EngineWork:
         return ValidationData(batches(self.context, loader, VALIDATION_DATA, repeat=False))
 
     def global_batch_size(self) -> int | None:
-        return int(self.context._engine().train_batch_size())
+        return int(self.context._engine().train_batch_size())  # noqa: SLF001  # hidden from trials, not from the trainer
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
         one = self.trial.train_batch
-        count = 1 if self.context._one_call else self.context.get_num_micro_batches_per_slot()
+        count = 1 if self._one_call else self.context.get_num_micro_batches_per_slot()
         if count == 1:
             return one
 
