@@ -38,7 +38,7 @@ def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     fake.answers["POST /api/v1/experiments"] = lambda request: (
         {"experiment": {"id": 7}, "config": {}, "warnings": []}
         if request.json.get("parentId") or request.json["contextHash"] in known
-        else error(404, 5, "context is not here; send it again")
+        else error(404, 5, "the master does not have the context; send it again")
     )
     return known
 

@@ -58,7 +58,7 @@ async def test_where_the_number_is_another_nothing_is_done(one: Cluster, verb: s
     for ids, count in ((chosen, 2), (chosen, 4), ([*chosen, 999], 4), ([*chosen, chosen[0]], 4), ([], 1)):
         answer = await bulk(one, verb, ids, expectedCount=count, destinationProjectId=elsewhere)
         assert answer.status_code == 412, (ids, count, answer.text)
-        assert "nothing was done" in answer.json()["error"]["error"]
+        assert "nothing was changed" in answer.json()["error"]["error"]
     assert await states(one) == before
     assert (await bulk(one, verb, chosen, expectedCount=3, destinationProjectId=elsewhere)).status_code == 200
 
@@ -199,7 +199,7 @@ async def test_one_that_breaks_stops_no_other(one: Cluster, monkeypatch: pytest.
     monkeypatch.setattr(one.master.lifecycle, "archive", breaks)
     told = await errors(one, "archive", [first, second, third])
     assert (told[first], told[third]) == ("", "")
-    assert "the master failed" in told[second]
+    assert "internal error" in told[second]
     assert "secret" not in told[second]
 
 

@@ -126,11 +126,11 @@ async def post_output(request: Request) -> Response:
     services: Services = request.app.state.services
     try:
         if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-            raise Unauthenticated("the join token is not this cluster's")
+            raise Unauthenticated("the join token is not valid for this cluster")
         batch = OutputBatch.model_validate_json(await request.body())
         committed = await services.writer.write(services.logs, _lines(request.path_params["agent_id"], batch))
     except ValueError as error:
-        return response_of(BadRequest(f"the batch cannot be read: {error}"))
+        return response_of(BadRequest(f"invalid batch: {error}"))
     except Exception as error:
         return response_of(translate(error))
     return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
@@ -149,7 +149,7 @@ async def _may_report(request: Request, services: Services, trial_id: int) -> No
     if principal is None:
         principal = await services.authenticator.principal(request.headers, request.cookies)
     if principal.is_task and await services.trial_of(principal) != trial_id:
-        raise Forbidden(f"this task's token may not report for trial {trial_id}")
+        raise Forbidden(f"this task token may not report for trial {trial_id}")
     if not principal.is_task:
         async with services.database.read() as session:
             await services.check_trial(session, principal, trial_id)
@@ -159,10 +159,10 @@ async def _may_log(services: Services, principal: Principal, by_task: Mapping[st
     """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
     if principal.is_task:
         if by_task.keys() - {principal.task_id}:
-            raise Forbidden("this task's token may not write another task's log")
+            raise Forbidden("this task token may not write the log of another task")
         named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
         if named - {principal.allocation_id}:
-            raise Forbidden("this task's token may not write the log of another allocation")
+            raise Forbidden("this task token may not write the log of another allocation")
         return
     async with services.database.read() as session:
         for task_id in by_task:
@@ -258,7 +258,7 @@ def _time(text: str | None) -> datetime:
         raise BadRequest(f"not an RFC 3339 time: {text[:60]!r}") from error
     value = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not EARLIEST <= value <= LATEST:
-        raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
+        raise BadRequest(f"a time must be between {EARLIEST:%Y} and {LATEST:%Y}, not {text[:60]!r}")
     return value
 
 
@@ -268,7 +268,7 @@ async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"the body cannot be read: {error}") from error
+        raise BadRequest(f"invalid body: {error}") from error
 
 
 def either(snake: V | None, camel: V | None) -> V | None:
