@@ -120,7 +120,7 @@ async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_chan
     assert all("only admin or an admin may" in told[each] for each in (live, *done, *theirs))
     await login(one.client, "admin")
     told = await errors(one, "archive", [], filters={"excludedExperimentIds": mine})
-    assert "only one that has ended" in told[live]
+    assert "only an experiment that has ended" in told[live]
     assert sorted((row[0], row[2]) for row in await states(one)) == [(1, False), (2, True), (3, True), (4, True)]
 
 

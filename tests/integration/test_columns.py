@@ -97,7 +97,7 @@ async def test_conditions_and_groups_of_them(one: Cluster):
         ({"filter": where(field("validation.los.last", "<", 1))}, 'did you mean "validation.loss.last"'),
         ({"filter": where(field("name", "<", 1))}, "name has text values"),
         ({"filter": where(field("state", "=", "faild"))}, "no state 'faild'; did you mean \"failed\""),
-        ({"filter": where(field("state", "!=", "xyz"))}, "no state 'xyz'; valid states: active,  "),
+        ({"filter": where(field("state", "!=", "xyz"))}, "no state 'xyz'; valid states: active, "),
         ({"filter": where(field("numTrials", "=", "many"))}, "needs a number"),
         ({"filter": where(field("startTime", "<", "soon"))}, "needs a time"),
         ({"filter": where(field("name", "like", "x"))}, "operator"),

@@ -83,8 +83,8 @@ def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
         (R.KILLED, "killed by ann", None),
         (
             R.AGENT_LOST,
-            "agent a was lost: it did not come back in time",
-            "agent a was lost: it did not come back in time",
+            "agent a was lost: it did not reconnect in time",
+            "agent a was lost: it did not reconnect in time",
         ),
         (R.AGENT_LOST, "", "agent lost"),
         (R.IMPOSSIBLE, "asks for 4 slots, but there are 2", "asks for 4 slots, but there are 2"),

@@ -45,6 +45,7 @@ class Validation:
         self._whole = _overrides(trial, "evaluate_full_dataset")
         if self._whole == _overrides(trial, "evaluate_batch"):
             raise TypeError("a trial must define exactly one of evaluate_batch and evaluate_full_dataset")
+        self._evaluate: Callable[..., object] = trial.evaluate_batch  # older trials take no number of the batch
         self._takes_index = len(inspect.signature(trial.evaluate_batch).parameters) > 1
         # all ranks must ask together: no rank asks after the smallest number of batches of a rank
         self._asks = min(context.distributed.allgather(len(batches)))
@@ -94,7 +95,7 @@ class Validation:
             if number < self._asks and self._leave():
                 return None
             data = self._context.to_device(batch) if to_device else batch
-            output = self._trial.evaluate_batch(data, number) if self._takes_index else self._plain_call(data)
+            output = self._trial.evaluate_batch(data, number) if self._takes_index else self._evaluate(data)
             if not isinstance(output, dict):
                 raise TypeError(f"evaluate_batch must return a dictionary of metrics, not {type(output).__name__}")
             outputs.append(output)
@@ -113,10 +114,6 @@ class Validation:
             )
             for key in every
         }
-
-    def _plain_call(self, data: object) -> object:
-        evaluate: Callable[..., object] = self._trial.evaluate_batch  # this trial's takes no number of the batch
-        return evaluate(data)
 
     def _full(self) -> dict[str, Any]:
         metrics = None

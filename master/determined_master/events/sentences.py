@@ -90,7 +90,8 @@ def _ended(_actor: str, target_id: str, payload: Payload) -> str:
 def _folders_left(_actor: str, target_id: str, payload: Payload) -> str:
     folders = payload.get("folders") or []
     first = f": {str(folders[0])[:300]}" if folders else ""
-    return f"experiment {target_id} was deleted, but files of {payload.get('count')} checkpoints could not be deleted{first}"
+    count = payload.get("count")
+    return f"experiment {target_id} was deleted, but files of {count} checkpoints could not be deleted{first}"
 
 
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {

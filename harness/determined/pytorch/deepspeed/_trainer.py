@@ -42,8 +42,7 @@ class EngineWork:
         self._training: TrainingData | None = None
         context.experimental.auto_to_device = False  # the trial reads its batches itself
         counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}
-        self._one_call = context._one_call  # noqa: SLF001  # hidden from trials, not from the trainer
-        if len(counts) > 1 and not self._one_call:
+        if len(counts) > 1 and not context._one_call:  # noqa: SLF001  # hidden from trials, not from the trainer
             raise ValueError(
                 f"the engines differ in gradient_accumulation_steps ({sorted(counts)}): "
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
@@ -62,7 +61,8 @@ class EngineWork:
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
         one = self.trial.train_batch
-        count = 1 if self._one_call else self.context.get_num_micro_batches_per_slot()
+        is_one_call = self.context._one_call  # noqa: SLF001  # hidden from trials, not from the trainer
+        count = 1 if is_one_call else self.context.get_num_micro_batches_per_slot()
         if count == 1:
             return one
 
