@@ -33,7 +33,7 @@ def test_the_first_that_failed_is_the_cause(folder: RunFolder) -> None:
 
 @pytest.mark.parametrize(
     ("cause", "words"),
-    [("out_of_memory", "out of memory"), ("hang", "no rank had made a step for too long")],
+    [("out_of_memory", "out of memory"), ("hang", "no rank completed a step in time")],
 )
 def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: str) -> None:
     record(folder, 0, code=137, signal=9, time=1.0, cause=cause)

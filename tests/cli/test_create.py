@@ -38,7 +38,7 @@ def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     fake.answers["POST /api/v1/experiments"] = lambda request: (
         {"experiment": {"id": 7}, "config": {}, "warnings": []}
         if request.json.get("parentId") or request.json["contextHash"] in known
-        else error(404, 5, "context is not here; send it again")
+        else error(404, 5, "the master does not have the context; send it again")
     )
     return known
 
@@ -95,7 +95,7 @@ def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: 
     assert outcome.code == 4
     assert 'exp.yaml:3:1: error[E203]: unknown field "max_restart"' in outcome.err
     assert "exp.yaml:4:30: error[E201]" in outcome.err
-    assert outcome.err.endswith("det: exp.yaml cannot be used: 2 errors\n")
+    assert outcome.err.endswith("det: exp.yaml is invalid: 2 errors\n")
     assert fake.requests == []
 
 
@@ -105,9 +105,9 @@ def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: 
         (("none.yaml", "ctx"), 4, "none.yaml: no such file"),
         (("exp.yaml", "none"), 4, "none does not exist"),
         (("exp.yaml", "exp.yaml"), 4, "is not a folder"),
-        (("exp.yaml",), 2, "a context folder is needed"),
+        (("exp.yaml",), 2, "missing context folder"),
         (("exp.yaml", "ctx", "-t"), 2, "--local"),
-        (("exp.yaml", "ctx", "--template", "t"), 1, "come later"),
+        (("exp.yaml", "ctx", "--template", "t"), 1, "not supported yet"),
         (("exp.yaml", "ctx", "--config", "a"), 4, "key.path=value"),
         (("exp.yaml", "ctx", "-i", "none"), 4, "does not exist"),
         (("latin.yaml", "ctx"), 4, "E101"),

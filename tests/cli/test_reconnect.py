@@ -179,7 +179,7 @@ def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
     assert reconnector.call(away_twice) == "here"
     assert reconnector.call(away_twice) == "here"
     assert len(told) == 1
-    with pytest.raises(MasterUnreachable, match="refused; given up after 2 minutes"):
+    with pytest.raises(MasterUnreachable, match="refused; gave up after 2 minutes"):
         reconnector.call(away_twice)
     assert len(told) == 2
     assert 120.0 <= seconds[0] < 125.0

@@ -274,7 +274,7 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
     assert sum(path.stat().st_size for path in launch.folder.output.iterdir()) <= (1 << 16) + (1 << 13)
 
 
-@pytest.mark.skipif(not can_mount(), reason="this machine refuses user namespaces to this user")
+@pytest.mark.skipif(not can_mount(), reason="this machine does not allow user namespaces for this user")
 async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()

@@ -64,7 +64,7 @@ def test_det_up_prints_its_address_and_a_sign_in_link_and_ends_when_asked(up: Up
     assert up.process.stderr is not None
     link = next(text for text in up.process.stderr if text.startswith("open: "))
     assert link.startswith(f"open: {line.split()[1]}/sign-in#")
-    assert link.endswith(" (once, 10 minutes)\n")
+    assert link.endswith(" (valid once, for 10 minutes)\n")
     assert link.split("#")[1].split()[0] not in "".join(log.read_text() for log in (up.data / "logs").iterdir())
     another = up.det("master", "open").stdout
     assert another.startswith(f"{line.split()[1]}/sign-in#")

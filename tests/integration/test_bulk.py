@@ -58,7 +58,7 @@ async def test_an_unexpected_count_changes_nothing(one: Cluster, verb: str):
     for ids, count in ((chosen, 2), (chosen, 4), ([*chosen, 999], 4), ([*chosen, chosen[0]], 4), ([], 1)):
         answer = await bulk(one, verb, ids, expectedCount=count, destinationProjectId=elsewhere)
         assert answer.status_code == 412, (ids, count, answer.text)
-        assert "nothing was done" in answer.json()["error"]["error"]
+        assert "nothing was changed" in answer.json()["error"]["error"]
     assert await states(one) == before
     assert (await bulk(one, verb, chosen, expectedCount=3, destinationProjectId=elsewhere)).status_code == 200
 
@@ -120,7 +120,7 @@ async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_chan
     assert all("only admin or an admin may" in told[each] for each in (live, *done, *theirs))
     await login(one.client, "admin")
     told = await errors(one, "archive", [], filters={"excludedExperimentIds": mine})
-    assert "only one that has ended" in told[live]
+    assert "only an experiment that has ended" in told[live]
     assert sorted((row[0], row[2]) for row in await states(one)) == [(1, False), (2, True), (3, True), (4, True)]
 
 
@@ -201,7 +201,7 @@ async def test_an_experiment_that_raises_stops_no_other_of_the_bulk_action(
     monkeypatch.setattr(one.master.lifecycle, "archive", breaks)
     told = await errors(one, "archive", [first, second, third])
     assert (told[first], told[third]) == ("", "")
-    assert "the master failed" in told[second]
+    assert "internal error" in told[second]
     assert "secret" not in told[second]
 
 

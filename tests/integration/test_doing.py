@@ -55,7 +55,7 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     saved = {"uuid": checkpoint_uuid(1), "taskId": name, "metadata": {"steps_completed": 7}}
     await one.post("/api/v1/checkpoints", saved, **task)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", {}, **task)
-    assert (await status(one))["text"] == "pausing: saved, leaving"
+    assert (await status(one))["text"] == "pausing: saved, exiting"
     await agent.exit(wish)
     paused = await status(one)
     assert paused["waitedSeconds"] > 0

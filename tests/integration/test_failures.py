@@ -157,7 +157,7 @@ async def test_what_can_never_be_placed_says_so(one: Cluster):
     experiment = await one.create(CONFIG + "resources: {slots_per_trial: 4}\n")
     await reaches(one, experiment, "STATE_ERROR")
     text = (await one.get("/detent/experiments/1/status"))["text"]
-    assert text.startswith("failed: trial 1: can never be placed: asks for 4 slots, but the only agent of pool")
+    assert text.startswith("failed: trial 1: cannot be scheduled: needs 4 slots, but the only agent of pool")
 
 
 async def test_a_disabled_agent_is_named(one: Cluster):

@@ -114,7 +114,7 @@ async def test_a_disk_that_fails_is_not_called_full(one: Cluster):
     answer = await one.client.post("/api/v1/experiments", json={"config": CONFIG})
     event.remove(engine, "do_execute", fail)
     assert answer.status_code == 503, answer.text
-    assert "its disk fails" in answer.json()["error"]["error"]
+    assert "cannot write to its disk" in answer.json()["error"]["error"]
     health = await one.client.get("/health")
     assert (health.status_code, health.json()["storage"][0]["status"]) == (503, "failing")
     await one.master.storage.tick()

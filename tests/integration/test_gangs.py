@@ -100,7 +100,7 @@ async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatc
     waiting = asyncio.create_task(met(one, wishes[0]))
 
     async def said() -> bool:
-        return any("still waits for container 1 on agent two (assigned)" in line for line in await lines(one))
+        return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(one))
 
     await eventually(said)
     await agents[1].say(wishes[1], ContainerState.RUNNING)
@@ -131,4 +131,4 @@ async def test_more_slots_than_all_agents_have(one: Cluster):
         return await one.state(experiment) == "STATE_ERROR"
 
     await eventually(refused)
-    assert any("asks for 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))
+    assert any("needs 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))

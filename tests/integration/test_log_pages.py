@@ -145,7 +145,7 @@ async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(one
     await ship(one, task_id, "ab")
     answer = await one.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
     assert answer.status_code == 400, answer.text
-    assert "no regular expression" in answer.json()["error"]["error"]
+    assert "not a supported regular expression" in answer.json()["error"]["error"]
     assert "Lookaround" in answer.json()["error"]["error"]
 
 

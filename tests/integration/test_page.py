@@ -221,7 +221,7 @@ async def test_no_other_sites_page_writes_here(paged: Cluster, method: str, path
     headers = {"Cookie": f"auth={token}", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
     answer = await paged.client.request(method, path, json={}, headers=headers)
     assert answer.status_code == 403
-    assert "own page" in answer.json()["error"]["error"]
+    assert "own web page" in answer.json()["error"]["error"]
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert (await paged.client.get("/api/v1/me", headers=headers)).status_code == 200
     own = {"Cookie": f"auth={token}", "Sec-Fetch-Site": "same-origin"}

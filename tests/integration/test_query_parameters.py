@@ -82,7 +82,7 @@ async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: d
         await add_trial(session, await add_experiment(session))
     answer = await one.client.get(path, params=query)
     assert answer.status_code == 501, answer.text
-    assert "not offered" in answer.json()["error"]["error"]
+    assert "not supported" in answer.json()["error"]["error"]
 
 
 async def test_an_order_or_a_level_that_is_none_is_refused(one: Cluster):

@@ -53,7 +53,7 @@ def test_a_request_gets_the_answer_of_the_server(listening):
 
 
 def test_a_client_with_another_key_is_refused(listening):
-    with pytest.raises(ConnectionError, match="refused this end"):
+    with pytest.raises(ConnectionError, match="rejected this connection"):
         client.ask("127.0.0.1", listening.port, b"other", {"verb": "echo"}, patience=5)
 
 
@@ -178,7 +178,7 @@ def test_the_remote_shell_passes_signals_on(shell):
 def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
     done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 255
-    assert "no container of this allocation; it has: far" in done.stderr
+    assert "not a container of this allocation; its containers are: far" in done.stderr
 
 
 def test_the_kept_environment_is_its_owners_alone(tmp_path):

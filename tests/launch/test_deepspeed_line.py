@@ -73,7 +73,7 @@ def test_filters_select_the_machines_that_take_part(given, expected):
     ("given", "texts"),
     [
         ({"num_nodes": "3"}, ("--num_nodes 3", "2 machines")),
-        ({"include": "worker-0"}, ("no host worker-0", "10.0.0.1, 10.0.0.2")),
+        ({"include": "worker-0"}, ("host worker-0 is not in this allocation", "10.0.0.1, 10.0.0.2")),
     ],
 )
 def test_filters_that_contradict_the_allocation_are_refused(given, texts):

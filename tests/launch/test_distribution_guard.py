@@ -25,5 +25,5 @@ def test_each_distribution_in_a_folder_of_its_own_is_accepted(tmp_path):
 def test_the_text_says_what_to_do(tmp_path, monkeypatch):
     both = make(tmp_path / "a", "determined-0.38.1", "detent_cluster-0.1.0")
     monkeypatch.setattr("sys.path", [both])
-    with pytest.raises(distribution_guard.BothInstalled, match="Make a new environment"):
+    with pytest.raises(distribution_guard.BothInstalled, match="Create a new environment"):
         distribution_guard.refuse()

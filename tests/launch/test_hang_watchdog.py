@@ -22,11 +22,11 @@ ELSEWHERE = """Current thread 0x02 (most recent call first):
     ("counts", "stacks", "rank", "text"),
     [
         ((5, 3), {}, 1, "rank 1 is behind: 3 steps, the others up to 5"),
-        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is missing where the others wait"),
-        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 stands at train.py:7 in load"),
-        ((3, 3, 3), {0: ELSEWHERE, 1: COLLECTIVE, 2: ELSEWHERE}, 0, "ranks 0, 2 are missing"),
-        ((3, 3), {0: COLLECTIVE, 1: COLLECTIVE}, None, "nothing tells them apart"),
-        ((3,), {0: ELSEWHERE}, 0, "rank 0 stands at train.py:7"),
+        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is not in the collective operation that the others wait in"),
+        ((3, 3), {0: COLLECTIVE, 1: ELSEWHERE}, 1, "rank 1 is at train.py:7 in load"),
+        ((3, 3, 3), {0: ELSEWHERE, 1: COLLECTIVE, 2: ELSEWHERE}, 0, "ranks 0, 2 are not in the collective operation"),
+        ((3, 3), {0: COLLECTIVE, 1: COLLECTIVE}, None, "the rank that hangs is unknown"),
+        ((3,), {0: ELSEWHERE}, 0, "rank 0 is at train.py:7"),
     ],
 )
 def test_the_rank_that_caused_a_hang_is_found(counts, stacks, rank, text):

@@ -17,7 +17,7 @@ def test_the_interface_that_bears_an_address():
 def test_a_missing_interface_is_named_with_those_that_exist():
     with pytest.raises(LaunchError) as refused:
         interfaces.check("lo,ib0", "DET_INTER_NODE_NETWORK_INTERFACE")
-    assert "DET_INTER_NODE_NETWORK_INTERFACE names the interface ib0" in str(refused.value)
+    assert "DET_INTER_NODE_NETWORK_INTERFACE names the network interface ib0" in str(refused.value)
     assert "lo (127.0.0.1" in str(refused.value)
 
 

@@ -51,7 +51,7 @@ def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[st
             [worker(1, signal=9, code=137, cause="out_of_memory")],
             "rank 1 on node-1: out of memory (signal 9, SIGKILL)",
         ),
-        ([worker(1, cause="hang")], "rank 1 on node-1: no rank made a step for too long (exit code 1)"),
+        ([worker(1, cause="hang")], "rank 1 on node-1: no rank completed a step in time (exit code 1)"),
         (
             [worker(0, "ConnectionError: peer", time=2.0), worker(1, "ValueError: mine", time=1.0)],
             "rank 1 on node-1: ValueError: mine (exit code 1)",
@@ -83,8 +83,8 @@ def test_the_cause_of_a_failure_names_the_worker(ends: list[ContainerEnd], text:
         (R.KILLED, "killed by ann", None),
         (
             R.AGENT_LOST,
-            "agent a was lost: it did not come back in time",
-            "agent a was lost: it did not come back in time",
+            "agent a was lost: it did not reconnect in time",
+            "agent a was lost: it did not reconnect in time",
         ),
         (R.AGENT_LOST, "", "agent lost"),
         (R.IMPOSSIBLE, "asks for 4 slots, but there are 2", "asks for 4 slots, but there are 2"),
@@ -119,7 +119,7 @@ def test_it_is_one_bounded_line_without_secrets():
             TrialOutcome(None, None, 1, 2, backoff=4.0),
             R.AGENT_LOST,
             2,
-            "attempt 2 of 6 was lost: why; it is started again in 4 s, which does not count as a restart",
+            "attempt 2 of 6 was lost: why; it restarts in 4 s, which does not count against max_restarts",
         ),
     ],
 )

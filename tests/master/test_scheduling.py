@@ -43,7 +43,7 @@ def test_the_agent_that_is_left_fullest_is_taken():
 def test_nothing_passes_what_waits_in_a_better_priority():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, 1), request("narrow", 1, 42)))
     assert placed(pool) == {}
-    assert "better priority" in plan(pool).waiting["narrow"]
+    assert "higher priority" in plan(pool).waiting["narrow"]
 
 
 def test_a_smaller_request_of_the_same_priority_may_pass():
@@ -175,4 +175,4 @@ def test_what_waits_for_no_slot_holds_back_nobody_who_does():
 
 def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
     pool = PoolView("p", (with_room("a", 5, placeable=False),), (request("none", slots=0),))
-    assert "disabled or away" in plan(pool).waiting["none"]
+    assert "disabled or disconnected" in plan(pool).waiting["none"]

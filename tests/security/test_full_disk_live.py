@@ -84,7 +84,7 @@ def test_a_trial_waits_while_the_disk_is_full(cluster: LiveCluster, disk: SmallD
     assert experiment.progress["runId"] == 1, "it was never restarted"
     text = (cluster.folder / "master.log").read_text()
     assert "Traceback" not in text
-    assert text.count("takes no writes") == 1
+    assert text.count("cannot write to the disk of") == 1
     wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
 
 

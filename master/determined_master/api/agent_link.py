@@ -73,29 +73,31 @@ class AgentEndpoint:
 
     async def _hello(self, socket: WebSocket) -> Hello | None:
         if not self.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
-            await _refuse(socket, "the join token is not this cluster's", final=True)
+            await _refuse(socket, "the join token is not valid for this cluster", final=True)
             return None
         try:
             message = AGENT_MESSAGE.validate_json(await socket.receive_text())
         except (ValidationError, WebSocketDisconnect, KeyError) as error:
-            await _refuse(socket, f"no hello that this master understands: {error}", final=False)
+            await _refuse(socket, f"invalid hello message: {error}", final=False)
             return None
         if not isinstance(message, Hello):
-            await _refuse(socket, "the first message has to be a hello", final=False)
+            await _refuse(socket, "the first message must be a hello", final=False)
             return None
         if not PROTOCOL - 1 <= message.protocol <= PROTOCOL:
             await _refuse(
                 socket,
-                f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)",
+                f"protocol {message.protocol} is not supported (this master supports {PROTOCOL - 1} and {PROTOCOL})",
                 final=True,
             )
             return None
         # Epochs of another cluster do not apply: a new database next to an old agent folder starts at 1 again.
         if message.cluster_id in ("", self.identity.cluster_id) and message.master_epoch > self.identity.epoch:
-            await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
+            await _refuse(
+                socket, f"this agent has already followed a newer master (epoch {message.master_epoch})", final=False
+            )
             return None
         if message.pool != self.settings.default_pool:
-            await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
+            await _refuse(socket, f"this cluster has no resource pool {message.pool!r}", final=True)
             return None
         return message
 
@@ -117,7 +119,7 @@ class AgentEndpoint:
             try:
                 message = AGENT_MESSAGE.validate_json(text)
             except ValidationError:
-                logger.warning("agent %s sent a message that is not understood", link.agent_id)
+                logger.warning("agent %s sent an invalid message", link.agent_id)
                 continue
             if isinstance(message, ReportedState):
                 # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
@@ -148,7 +150,7 @@ class AgentEndpoint:
 
 
 async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
-    logger.warning("refused an agent: %s", reason)
+    logger.warning("rejected an agent: %s", reason)
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         await socket.send_text(Refuse(reason=reason, final=final).model_dump_json())
         await socket.close()

@@ -107,13 +107,13 @@ async def current_principal(request: Request) -> Principal:
 async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
     """Returns the signed-in user. Raises Forbidden for a task's token."""
     if principal.is_task:
-        raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
+        raise Forbidden("a task token may write only to its own trial; this requires a user's login")
     return principal
 
 
 async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
     if not user.admin:
-        raise Forbidden("this needs an admin")
+        raise Forbidden("this requires an admin")
     return user
 
 
@@ -140,13 +140,13 @@ async def task_or_user(principal: Annotated[Principal, Depends(current_principal
 async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
     """Returns the task that sends a report. Raises Forbidden for a user."""
     if not principal.is_task:
-        raise Forbidden("this is reported by the trial's own task, with that task's token")
+        raise Forbidden("only the trial's own task may report this, with its task token")
     return principal
 
 
 async def agent(request: Request, services: _Services) -> None:
     if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        raise Unauthenticated("the join token is not this cluster's")
+        raise Unauthenticated("the join token is not valid for this cluster")
 
 
 async def admin_or_operator(request: Request, services: _Services) -> None:
@@ -166,7 +166,7 @@ async def user_or_operator(request: Request, services: _Services) -> Principal |
 async def log_reader(user: Annotated[Principal, Depends(current_user)], services: _Services) -> Principal:
     """Returns an admin, or with the setting ``master_logs: users`` any user."""
     if services.settings.master_logs == "admin" and not user.admin:
-        raise Forbidden("this needs an admin; the master's setting `master_logs: users` opens its log to every user")
+        raise Forbidden("this requires an admin, or the master's setting `master_logs: users`")
     return user
 
 

@@ -16,7 +16,9 @@ def column_of(sort_by: str, columns: Mapping[str, C], default: C) -> C:
 
 def _known(sort_by: str, columns: Mapping[str, C]) -> C:
     if sort_by not in columns:
-        raise NotImplementedYet(f"sorting by {sort_by[:100]} is not offered; {', '.join(sorted(columns))} are")
+        raise NotImplementedYet(
+            f"sorting by {sort_by[:100]} is not supported; valid columns: {', '.join(sorted(columns))}"
+        )
     return columns[sort_by]
 
 
@@ -24,4 +26,4 @@ def refuse_given(**parameters: object) -> None:
     """Raises NotImplementedYet for the first parameter that was given: it would have no effect."""
     for name, value in parameters.items():
         if value:
-            raise NotImplementedYet(f"the parameter {name} is not offered yet")
+            raise NotImplementedYet(f"the parameter {name} is not supported yet")

@@ -88,7 +88,7 @@ class Schedule:
             async with self._database.write() as session:
                 await self._allocations.place(session, placement)
         except (Conflict, IntegrityError) as error:
-            logger.info("a placement was overtaken: %s", error)
+            logger.info("a placement is no longer valid: %s", error)
 
     async def _refuse_one(self, refusal: Refusal) -> None:
         async with self._database.write() as session:

@@ -27,7 +27,7 @@ class TrialAccess:
             async with self._database.read() as session:
                 row = await repository.find_by_task(session, task_id)
             if row is None:
-                raise NotFound(f"task {task_id} is no trial")
+                raise NotFound(f"task {task_id} is not a trial")
             known = self._trial_ids[task_id] = row.id
             if len(self._trial_ids) > MAX_CACHED:
                 self._trial_ids = {task_id: known}
@@ -39,12 +39,12 @@ class TrialAccess:
             owner_id = await repository.owner_of(session, trial_id)
             await self._authorization.check_change(session, principal, owner_id, f"trial {trial_id}")
         elif await self.trial_of(principal) != trial_id:
-            raise Forbidden(f"this task's token may not write to trial {trial_id}")
+            raise Forbidden(f"this task token may not write to trial {trial_id}")
 
     async def checked_allocation(self, session: ReadSession, principal: Principal, allocation_id: str) -> AllocationRow:
         """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""
         if principal.is_task and principal.allocation_id != allocation_id:
-            raise Forbidden(f"this task's token may not speak for allocation {allocation_id}")
+            raise Forbidden(f"this task token may not act for allocation {allocation_id}")
         row = await allocation_rows.get(session, allocation_id)
         if not principal.is_task:
             await self._authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")

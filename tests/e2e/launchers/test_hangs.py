@@ -50,7 +50,7 @@ def configured(seconds):
 
 def assert_named(ended):
     assert ended.code == 1, ended.output
-    assert "hang: rank 1 is missing where the others wait" in ended.output
+    assert "hang: rank 1 is not in the collective operation that the others wait in" in ended.output
     assert "in get_stuck" in ended.output
     assert ended.record(1)["cause"] == "hang"
 

@@ -74,9 +74,9 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
     bomb = archive(member("x"), content=b"\0" * 5_000_000)
     assert len(bomb) < 10_000
-    with pytest.raises(ContextError, match="far more"):
+    with pytest.raises(ContextError, match="larger than the limit"):
         unpack(bomb, tmp_path, limit=1_000_000)
-    with pytest.raises(ContextError, match="far more"):
+    with pytest.raises(ContextError, match="larger than the limit"):
         to_tgz(bomb, limit=1_000_000)
 
 

@@ -68,28 +68,28 @@ def test_each_brings_a_file_and_one_is_the_same_everywhere(every):
 @pytest.mark.parametrize(
     ("scenario", "text"),
     [
-        ("different_content", "under the same name: shared (ranks 0, 1, 2 and 3)"),
-        ("different_size", "under the same name: shared (ranks 0, 1, 2 and 3)"),
-        ("file_and_folder", "under the same name: a (ranks 0, 1, 2 and 3)"),
+        ("different_content", "for the same file name: shared (ranks 0, 1, 2 and 3)"),
+        ("different_size", "for the same file name: shared (ranks 0, 1, 2 and 3)"),
+        ("file_and_folder", "for the same file name: a (ranks 0, 1, 2 and 3)"),
     ],
 )
 def test_one_file_name_with_two_contents_is_an_error(every, scenario, text):
     for error in errors(every[scenario]):
-        assert error.startswith("RuntimeError: the checkpoint is not stored")
+        assert error.startswith("RuntimeError: the checkpoint was not stored")
         assert text in error
 
 
 def test_whoever_fails_is_named_everywhere(every):
     made = errors(every["one_fails"])
     assert made[1] == made[3] == "ZeroDivisionError: by rank"
-    expected = "RuntimeError: the checkpoint is not stored: ranks 1 and 3 failed: ZeroDivisionError: by rank"
+    expected = "RuntimeError: the checkpoint was not stored: ranks 1 and 3 failed: ZeroDivisionError: by rank"
     assert made[0] == made[2] == expected
 
 
 def test_conflicting_or_invalid_metadata_fails_for_every_rank(every):
     assert (
         errors(every["metadata_conflict"])
-        == ["ValueError: workers give different metadata for note.seed: 1 (rank 0) and 2 (rank 3)"] * 4
+        == ["ValueError: workers have different metadata for note.seed: 1 (rank 0) and 2 (rank 3)"] * 4
     )
     odd = errors(every["metadata_not_json"])
     assert odd[1].startswith("TypeError")
@@ -104,7 +104,7 @@ def test_each_rank_uploads_its_files_or_all_fail(every):
     made = errors(every["upload_from_nowhere"])
     assert made[2].startswith("FileNotFoundError")
     assert all("rank 2 failed: FileNotFoundError" in made[rank] for rank in (0, 1, 3))
-    assert all("no worker has a folder" in error for error in errors(every["upload_nothing"]))
+    assert all("no worker gave a folder" in error for error in errors(every["upload_nothing"]))
 
 
 def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
@@ -114,7 +114,7 @@ def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
     made = [rank["error"] for rank in every["report_fails"]]
     assert made[0] == "ConnectionError: the master said no"
     assert made[1] == (
-        "RuntimeError: the checkpoint is stored and not reported: rank 0 failed: ConnectionError: the master said no"
+        "RuntimeError: the checkpoint was stored but not reported: rank 0 failed: ConnectionError: the master said no"
     )
 
 
@@ -143,7 +143,7 @@ def test_what_fails_for_one_worker_of_a_machine_fails_for_all_of_it(every):
     made = [rank.get("error") for rank in every["a_selector_fails"]]
     assert made[:2] == [None, None]
     assert made[3].startswith("KeyError")
-    assert made[2].startswith("RuntimeError: the checkpoint is not read: rank 3 failed: KeyError")
+    assert made[2].startswith("RuntimeError: the checkpoint was not restored: rank 3 failed: KeyError")
     assert all("NoSharedDownload" in rank["error"] for rank in every["folders_differ"])
 
 

@@ -35,8 +35,8 @@ def test_each_kind_of_entrypoint_gives_its_command(entrypoint, peers, argv):
     [
         (sys.executable, None, "torch_distributed", ""),
         (sys.executable, "horovod", "horovod", ""),
-        ("/no/such/python", "horovod", "torch_distributed", "has no horovod; torch_distributed is taken"),
-        (sys.executable, "process", "torch_distributed", "process is for one slot"),
+        ("/no/such/python", "horovod", "torch_distributed", "does not have horovod; using torch_distributed"),
+        (sys.executable, "process", "torch_distributed", "process supports one slot only"),
     ],
 )
 def test_the_legacy_launcher_setting_chooses_the_layer(capsys, tmp_path, monkeypatch, python, wanted, layer, said):

@@ -65,8 +65,8 @@ def test_a_local_task_gets_its_arguments_and_variables(context: Path, capfd: pyt
     assert os.path.basename(found["cwd"]) == "context"
     assert len(found["path"]) == 1
     assert f"hyperparameters: {json.dumps(hparams)}" in captured.err
-    assert "launch layer left out here: torch_distributed" in captured.err
-    assert "slots_per_trial is 8; here one process stands for them" in captured.err
+    assert "run without the launch layer: torch_distributed" in captured.err
+    assert "slots_per_trial is 8; a local run uses one process" in captured.err
     assert captured.err.endswith("test passed\n")
     assert run(context, SHOW) == 0
     assert json.loads(json.loads(capfd.readouterr().out)["env"]["DET_HPARAMS"]) == hparams
@@ -78,16 +78,16 @@ def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pyt
     err = capfd.readouterr().err
     assert 'File "ctx/train.py", line 3, in f' in err
     assert err.splitlines()[-2].startswith("ctx/train.py:3: json.decoder.JSONDecodeError: ")
-    assert err.splitlines()[-1] == "test failed: it left with exit code 1"
+    assert err.splitlines()[-1] == "test failed: it exited with code 1"
 
 
 @pytest.mark.parametrize(
     ("script", "entrypoint", "verdict"),
     [
-        ("import sys; sys.exit(3)", "python3 train.py", "test failed: it left with exit code 3"),
-        ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was ended by signal 9"),
-        ("", "python3 nothing.py", "test failed: it left with exit code 2"),
-        ("", "[./nothing]", "the entrypoint cannot be started: ./nothing"),
+        ("import sys; sys.exit(3)", "python3 train.py", "test failed: it exited with code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was killed by signal 9"),
+        ("", "python3 nothing.py", "test failed: it exited with code 2"),
+        ("", "[./nothing]", "cannot start the entrypoint: ./nothing"),
         ("", "nothing:Trial", "there is no module nothing in"),
         ("", "train:Trial", "train has no class Trial"),
     ],
@@ -130,7 +130,7 @@ def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.
     assert run(context, "open('secret.txt')") == 1
     err = capfd.readouterr().err
     assert "ctx/train.py:1: FileNotFoundError" in err
-    assert "startup-hook.sh is not run on this machine" in err
+    assert "startup-hook.sh is not run in a local run" in err
 
 
 def test_an_invalid_configuration_or_folder_starts_no_local_run(context: Path) -> None:
@@ -154,7 +154,7 @@ def test_the_python_of_a_local_run_is_chosen_in_order(tmp_path: Path) -> None:
     assert choose(None, None, {}) == sys.executable
     with pytest.raises(ConfigError, match="no such program"):
         choose("no-such-python", None, {})
-    with pytest.raises(ConfigError, match="holds no Python"):
+    with pytest.raises(ConfigError, match="is not a Python environment"):
         choose(None, f"venv:{tmp_path}", {})
 
 

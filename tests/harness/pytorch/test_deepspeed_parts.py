@@ -71,7 +71,7 @@ def test_validation_data_is_taken_a_batch_a_call():
     stream = next(data.epoch(0))
     for _ in range(3):
         next(stream)
-    with pytest.raises(RuntimeError, match="more than one batch a call"):
+    with pytest.raises(RuntimeError, match="more than one batch per call"):
         next(stream)
 
 
@@ -110,7 +110,7 @@ def test_the_context_checks_engines_and_hyperparameters(context):
 
 
 def test_unsupported_engine_features_are_refused(context):
-    with pytest.raises(NotImplementedError, match="not offered yet"):
+    with pytest.raises(NotImplementedError, match="not supported yet"):
         context.set_mpu(object())
     pipeline = FakeEngine()
     pipeline.is_pipe_parallel = True

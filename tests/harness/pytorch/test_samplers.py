@@ -14,7 +14,7 @@ def test_shares_of_all_slots_make_the_whole():
     shares = [list(samplers.DistributedSampler(range(11), num_workers=3, rank=rank)) for rank in range(3)]
     assert sorted(itertools.chain(*shares)) == list(range(11))
     assert [len(samplers.DistributedSampler(range(11), 3, rank)) for rank in range(3)] == [4, 4, 3]
-    with pytest.raises(ValueError, match="below num_workers"):
+    with pytest.raises(ValueError, match="less than num_workers"):
         samplers.DistributedSampler(range(3), 3, 3)
 
 

@@ -52,7 +52,7 @@ def test_an_upload_that_fills_the_disk_is_made_again(disk: SmallDisk, tmp_path: 
     other.write_bytes(bytes(6 << 20))
     thread = threading.Thread(target=storage.upload, args=(tmp_path, uuid, ["weights"], nothing))
     thread.start()
-    wait_until(lambda: "stored again" in caplog.text, what="a warning")
+    wait_until(lambda: "is stored when there is space again" in caplog.text, what="a warning")
     other.unlink()
     thread.join(20)
     assert storage.resources(uuid) == {"weights": SIZE}

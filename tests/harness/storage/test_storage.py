@@ -105,7 +105,7 @@ def test_only_a_uuid_names_a_checkpoint(made, name):
     storage, root, _ = made
     store(storage, a="1")
     for act in (storage.delete, storage.resources, lambda uuid: store(storage, uuid)):
-        with pytest.raises(StorageError, match="is not the id of a checkpoint"):
+        with pytest.raises(StorageError, match="is not a checkpoint ID"):
             act(name)
     assert os.listdir(root) == [U1]
     assert os.listdir(root.parent) == [root.name]
@@ -127,5 +127,5 @@ def test_a_probe_of_an_unwritable_folder_names_it(tmp_path):
 def test_storage_path_may_not_leave_its_host_path(tmp_path):
     with pytest.raises(StorageError, match="leaves host_path"):
         from_config({"type": "shared_fs", "host_path": "/h", "storage_path": "../x"}, {"DET_SHARED_FS": str(tmp_path)})
-    with pytest.raises(StorageError, match="not offered"):
+    with pytest.raises(StorageError, match="not supported"):
         from_config({"type": "s3", "bucket": "b"}, {})

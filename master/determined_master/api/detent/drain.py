@@ -38,7 +38,7 @@ async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, a
         try:
             await _end(database, allocations, allocation_id, kill=body.kill)
         except Exception as error:  # the others are preempted all the same, and the caller gets the error
-            logger.exception("allocation %s could not be asked to end", allocation_id)
+            logger.exception("cannot ask allocation %s to stop", allocation_id)
             problems.append(error)
     if problems:
         raise problems[0]
@@ -51,7 +51,7 @@ async def _end(database: Database, allocations: Allocations, allocation_id: str,
         if row.state is AllocationState.PENDING:
             return
         end = allocations.kill if kill else allocations.terminate
-        await end(session, row, why="the cluster is being stopped; it goes on at the next start")
+        await end(session, row, why="the cluster is shutting down; the trial resumes at the next start")
 
 
 @router.get("/drain", dependencies=[Depends(admin_or_operator)])

@@ -38,11 +38,11 @@ async def make_sign_in_link(
     if user is None:
         _from_this_machine(request)
         if not body.username:
-            raise BadRequest("username is missing: whom is the link to sign in?")
-        username, actor = body.username, "the data folder's owner"
+            raise BadRequest("username is missing")
+        username, actor = body.username, "the owner of the data folder"
     else:
         if body.username not in (None, user.username):
-            raise Forbidden("a link can be made for oneself alone")
+            raise Forbidden("you can create a sign-in link only for yourself")
         username = actor = user.username
     token, expires_at = await users.make_link(username, actor)
     return schemas.SignInLink(path=f"/sign-in#{token}", expires_at=expires_at)
@@ -97,7 +97,7 @@ async def _open(users: Users, body: schemas.SignInBody) -> tuple[str, UserRow]:
     if body.token:
         return await users.login_by_link(body.token)
     if not body.username:
-        raise BadRequest("token is missing, or username and password")
+        raise BadRequest("give a token, or a username and a password")
     return await users.login(body.username, body.password or "", is_hashed=False)
 
 
@@ -107,4 +107,4 @@ def _from_this_machine(request: Request) -> None:
     client = request.client.host if request.client else ""
     server = (request.scope.get("server") or ("",))[0]
     if client not in LOOPBACK and client != server:
-        raise Forbidden("the data folder's token makes links on the master's own machine alone")
+        raise Forbidden("the data folder's token can create links only on the master's own machine")

@@ -143,11 +143,11 @@ class FastRoutes:
         """Stores an agent's lines with their byte range."""
         try:
             if not self._authenticator.is_agent(bearer(request.headers.get("authorization"))):
-                raise Unauthenticated("the join token is not this cluster's")
+                raise Unauthenticated("the join token is not valid for this cluster")
             batch = OutputBatch.model_validate_json(await request.body())
             committed = await self._writer.write(self._logs, _lines(request.path_params["agent_id"], batch))
         except ValueError as error:
-            return response_of(BadRequest(f"the batch cannot be read: {error}"))
+            return response_of(BadRequest(f"invalid batch: {error}"))
         except Exception as error:
             return response_of(translate(error))
         return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
@@ -159,7 +159,7 @@ class FastRoutes:
         if principal is None:
             principal = await self._authenticator.principal(request.headers, request.cookies)
         if principal.is_task and await self._access.trial_of(principal) != trial_id:
-            raise Forbidden(f"this task's token may not report for trial {trial_id}")
+            raise Forbidden(f"this task token may not report for trial {trial_id}")
         if not principal.is_task:
             async with self._database.read() as session:
                 await self._access.check_trial(session, principal, trial_id)
@@ -168,10 +168,10 @@ class FastRoutes:
         """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
         if principal.is_task:
             if by_task.keys() - {principal.task_id}:
-                raise Forbidden("this task's token may not write another task's log")
+                raise Forbidden("this task token may not write the log of another task")
             named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
             if named - {principal.allocation_id}:
-                raise Forbidden("this task's token may not write the log of another allocation")
+                raise Forbidden("this task token may not write the log of another allocation")
             return
         async with self._database.read() as session:
             for task_id in by_task:
@@ -273,7 +273,7 @@ def _time(text: str | None) -> datetime:
         raise BadRequest(f"not an RFC 3339 time: {text[:60]!r}") from error
     value = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not EARLIEST <= value <= LATEST:
-        raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
+        raise BadRequest(f"a time must be between {EARLIEST:%Y} and {LATEST:%Y}, not {text[:60]!r}")
     return value
 
 
@@ -283,7 +283,7 @@ async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"the body cannot be read: {error}") from error
+        raise BadRequest(f"invalid body: {error}") from error
 
 
 def either(snake: V | None, camel: V | None) -> V | None:

@@ -71,7 +71,7 @@ async def find(
         owners = {*filters.user_ids, *await users.ids_of_names(session, filters.users)}
     by = _SORT.get(filters.sort_by or "SORT_BY_ID")
     if by is None:
-        raise BadRequest(f"cannot sort by {filters.sort_by}; {', '.join(sorted(_SORT))} are possible")
+        raise BadRequest(f"cannot sort by {filters.sort_by}; valid columns: {', '.join(sorted(_SORT))}")
     wanted = Selection(
         archived=filters.archived,
         name=filters.name,

@@ -71,7 +71,7 @@ async def rendezvous(
                 break
             if publisher.closing:
                 # not 404, after which the task would take itself for forgotten and fail
-                raise MasterUnreachable("the master is stopping; ask again")
+                raise MasterUnreachable("the master is shutting down; try again")
             left = 30.0 if late_at is None else late_at - clock.now().timestamp()
             if left <= 0:
                 late_at = None

@@ -185,8 +185,8 @@ async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...])
     try:
         why = await storage.in_thread(storage.remove, where, uuid, roots)
     except OSError as error:
-        why = f"its files could not be removed ({error.strerror}); delete it again to try again"
-        logger.warning("the files of checkpoint %s could not be removed", uuid, exc_info=error)
+        why = f"its files could not be removed ({error.strerror}); delete the checkpoint again to retry"
+        logger.warning("cannot remove the files of checkpoint %s", uuid, exc_info=error)
     return why and f"checkpoint {uuid} is marked as deleted, but {why}"
 
 

@@ -86,7 +86,7 @@ async def context_directory(
     task_id: str, principal: TaskOrUser, database: DatabaseDep, model_defs: ModelDefsDep
 ) -> ContextAnswer:
     if principal.is_task and principal.task_id != task_id:
-        raise Forbidden("this task's token may not read another task's context")
+        raise Forbidden("this task token may not read the context of another task")
     # No session is open while the context is read, as in model_def.
     async with database.read() as session:
         trial = await repository.get_by_task(session, task_id)
