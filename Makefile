@@ -57,6 +57,7 @@ check-style:
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/retired_names.py
 	$(BIN)/python scripts/dead_code.py
+	$(BIN)/python scripts/small_files.py
 	$(BIN)/deptry launch harness master agent cli
 
 check-types:
@@ -76,7 +77,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install install-launchers debian webui-types ## the fast tests
+unit: install webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts
 
@@ -114,7 +115,7 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
 
-mutants: install webui-types ## mutation tests: each patch must make its tests fail
+mutants: install install-launchers debian webui-types ## mutation tests: each patch must make its tests fail
 	$(BIN)/python tests/mutants/run.py
 
 clean:

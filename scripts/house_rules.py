@@ -1,8 +1,11 @@
-"""Project rules that no linter knows: where SQL and state changes are allowed, file length, file names."""
+"""Project rules that no linter knows: where SQL, state changes, launchers and the service container are allowed; file
+length and names."""
 
 import re
 import sys
 from pathlib import Path
+
+import launcher_rule
 
 ROOTS = ("launch", "harness", "master", "agent", "cli")
 MAX_LINES = 400
@@ -17,6 +20,9 @@ SQL_MODULE = re.compile(r"(repository|_queries|_sql|state_machine)\.py$|/determi
 UNTYPED_SESSION = re.compile(r"\bAsyncSession\b|\bsession: Any\b")
 """Says neither whether a function reads nor whether it writes."""
 SESSION_MODULE = "determined_master/db/session.py"
+CONTAINER = re.compile(r"\bdetermined_master\.services\b|\bdetermined_master import .*\bservices\b|\bstate\.services\b")
+"""The container of all services: endpoints name the services that they use by the types in ``api/dependencies.py``."""
+CONTAINER_MODULE = "determined_master/api/dependencies.py"
 OLDER_NAMES = ("determined/common.py", "determined/util.py")
 """Modules that users of Determined import by these names; they say what to use."""
 
@@ -35,6 +41,9 @@ def problems(path: Path) -> list[str]:
         )
     if "master" in path.parts and UNTYPED_SESSION.search(text) and not str(path).endswith(SESSION_MODULE):
         found.append(f"{path}: a function takes a ReadSession or a WriteSession")
+    is_endpoint = "determined_master/api/" in path.as_posix() and not path.as_posix().endswith(CONTAINER_MODULE)
+    if is_endpoint and CONTAINER.search(text):
+        found.append(f"{path}: an endpoint takes the services that it uses, not the container")
     if "master" in path.parts and path.name != "state_machine.py":
         for number, line in enumerate(text.splitlines(), 1):
             if STATE_SET.search(line) and "app.state" not in line:
@@ -44,6 +53,7 @@ def problems(path: Path) -> list[str]:
 
 def main() -> int:
     found = [p for root in ROOTS for path in sorted(Path(root).rglob("*.py")) for p in problems(path)]
+    found += [p for path in sorted(Path("tests").rglob("*.py")) for p in launcher_rule.problems(path)]
     for line in found:
         print(line, file=sys.stderr)
     print(f"house rules: {len(found)} problems")

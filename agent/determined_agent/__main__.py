@@ -64,7 +64,10 @@ def _close_folder(data: Path) -> None:
     try:
         data.chmod(0o700)
     except PermissionError:
-        logger.warning("%s can be read by other users of this machine: it belongs to somebody else", data)
+        logger.warning(
+            "%s can be read by other users of this machine, because it belongs to another user",
+            data,
+        )
 
 
 async def run(settings: Settings, umask: int) -> int:
@@ -119,14 +122,14 @@ def _read_token(path: Path | None) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise DeterminedError(f"the join token cannot be read: {path}: {error.strerror}") from error
+        raise DeterminedError(f"cannot read the join token {path}: {error.strerror}") from error
 
 
 def _why_tasks_as_me() -> str:
     who = "root" if os.geteuid() == 0 else "this user"
     return (
-        f"tasks would run as {who} and could read all that {who} can, since owners are not mapped to users of this "
-        "machine yet; say --tasks-as-me if that is meant"
+        f"tasks would run as {who} and could read every file that {who} can read, because this agent cannot run them "
+        "as their owners yet; add --tasks-as-me to accept this"
     )
 
 

@@ -29,7 +29,7 @@ class AgentState:
         try:
             self._lock = PidLock(data / "agent.lock")
         except LockHeld as error:
-            raise FolderInUse(f"another agent (pid {error.pid or 'unknown'}) uses {data}") from None
+            raise FolderInUse(f"{data} is in use by another agent (pid {error.pid or 'unknown'})") from None
         try:
             kept = json.loads(self._file.read_text())
         except (OSError, ValueError):
@@ -56,7 +56,7 @@ class AgentState:
     def folder(self, container_id: str) -> RunFolder:
         """Returns the run folder of a container. Raises ValueError for an id that is not a plain name."""
         if not container_id or container_id.startswith(".") or "/" in container_id or "\0" in container_id:
-            raise ValueError(f"not a container id: {container_id!r}")
+            raise ValueError(f"invalid container ID: {container_id!r}")
         return RunFolder(self.runs / container_id)
 
     def folders(self) -> Iterator[RunFolder]:

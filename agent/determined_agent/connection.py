@@ -79,8 +79,8 @@ class Connection:
                     await self._talk(link, welcome)
             except InvalidStatus as problem:
                 if problem.response.status_code in (401, 403):
-                    raise Refused(f"the master at {self._master} refuses the join token") from problem
-                self._complain(f"it answered {problem.response.status_code}")
+                    raise Refused(f"the master at {self._master} rejected the join token") from problem
+                self._complain(f"the master answered {problem.response.status_code}")
             except (OSError, LinkLost, WebSocketException, TimeoutError, ValidationError) as problem:
                 self._complain(str(problem) or type(problem).__name__)
             except Refused:
@@ -89,7 +89,7 @@ class Connection:
                 # The other containers need the connection, whatever fails for one message or container.
                 if self._broken_by != repr(problem):
                     self._broken_by = repr(problem)
-                    logger.exception("the link to %s broke; it is made again", self._master)
+                    logger.exception("the connection to %s was interrupted; reconnecting", self._master)
                 wait = _LAST_WAIT
             finally:
                 self._agent.cut_off()
@@ -108,13 +108,13 @@ class Connection:
             answer = MASTER_MESSAGE.validate_json(await link.recv())
         match answer:
             case Refuse(reason=reason, final=True):
-                raise Refused(f"the master refuses this agent: {reason}")
+                raise Refused(f"the master rejected this agent: {reason}")
             case Refuse(reason=reason):
-                raise LinkLost(f"it refuses for now: {reason}")
+                raise LinkLost(f"the master rejected the connection for now: {reason}")
             case DesiredState():
-                raise LinkLost("it sent a desired state before its welcome")
+                raise LinkLost("the master sent a desired state before its welcome message")
         if not self._agent.welcome(answer, _address(link)):
-            raise LinkLost(f"its epoch {answer.master_epoch} is older than one that was obeyed before")
+            raise LinkLost(f"the master's epoch {answer.master_epoch} is older than that of an earlier connection")
         logger.info("connected to %s", self._master)
         self._is_quiet = False
         return answer
@@ -130,14 +130,14 @@ class Connection:
                     self._agent.obey(message)
                 elif isinstance(message, Refuse):
                     if message.final:
-                        raise Refused(f"the master refuses this agent: {message.reason}")
+                        raise Refused(f"the master rejected this agent: {message.reason}")
                     raise LinkLost(message.reason)
         finally:
             sending.cancel()
             (outcome,) = await asyncio.gather(sending, return_exceptions=True)
             if isinstance(outcome, Exception) and not isinstance(outcome, WebSocketException):
                 raise outcome
-        raise LinkLost("it closed the link")
+        raise LinkLost("the master closed the connection")
 
     async def _send(self, link: ClientConnection, heartbeat: float) -> None:
         while True:
@@ -151,7 +151,7 @@ class Connection:
 
     def _complain(self, why: str) -> None:
         # Once per outage: otherwise the log fills the disk while the master does not answer.
-        logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, "no link to %s: %s", self._master, why)
+        logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, "not connected to %s: %s", self._master, why)
         self._is_quiet = True
 
 

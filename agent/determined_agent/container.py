@@ -99,7 +99,9 @@ class Container:
             try:
                 await self._send_reports()
             except Exception:
-                logger.exception("unsent metric reports of a container are lost", extra=self._ids)
+                logger.exception(
+                    "cannot send the remaining metric reports of a container; they are lost", extra=self._ids
+                )
             self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             try:
@@ -108,7 +110,7 @@ class Container:
                 self._record["exit"] = self.exit.model_dump()
                 self.folder.write_record(self._record)
             except Exception:
-                logger.exception("the end of a container cannot be written down", extra=self._ids)
+                logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
             await self._undo(self._hooks)
         self._shipper.finish()
         self._move(ContainerState.TERMINATED)
@@ -141,7 +143,7 @@ class Container:
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                logger.warning("a container waits for space on the disk: %s", error, extra=self._ids)
+                logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await asyncio.sleep(DISK_RETRY_SECONDS)
         return False
 
@@ -170,7 +172,7 @@ class Container:
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                logger.warning("a container waits for space on the disk: %s", error, extra=self._ids)
+                logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await self._undo(self._hooks)
             self._draft = Draft(self.container_id, self._spec, self.folder)
             await asyncio.sleep(DISK_RETRY_SECONDS)
@@ -188,7 +190,7 @@ class Container:
             try:
                 await hook.undo(self._draft)
             except Exception:
-                logger.exception("cleaning up after a container failed", extra=self._ids)
+                logger.exception("cannot clean up after a container", extra=self._ids)
 
     def _move(self, state: ContainerState) -> None:
         self.state = state

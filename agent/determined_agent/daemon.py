@@ -98,7 +98,7 @@ class Daemon:
             try:
                 self._take(self._container(folder, folder.read_record()))
             except Exception as problem:  # a broken container must not prevent the adoption of others
-                logger.error("run folder %s cannot be read and is left alone: %r", folder.path, problem)
+                logger.error("cannot read run folder %s; it is not deleted: %r", folder.path, problem)
 
     def welcome(self, welcome: Welcome, address: str) -> bool:
         """Handles the welcome of a master. Returns False if the master is older than one that was obeyed before."""
@@ -108,7 +108,7 @@ class Daemon:
 
     def obey(self, desired: DesiredState) -> None:
         if desired.master_epoch < self._memory.master_epoch:
-            logger.warning("ignored the desired state of an older master")
+            logger.warning("ignored a desired state from an older master")
             return
         self._desired = desired
         self._sequence = desired.sequence
@@ -147,7 +147,7 @@ class Daemon:
             case reconcile.Stop(container_id):
                 self._containers[container_id].stop()
             case reconcile.MarkTerminated(desired):
-                self._mark_terminated(desired, ContainerExit(kind="killed", message="stopped before it was started"))
+                self._mark_terminated(desired, ContainerExit(kind="killed", message="stopped before it started"))
             case reconcile.Forget(container_id):
                 self._forget(container_id)
 
@@ -167,9 +167,9 @@ class Daemon:
         except Exception as problem:
             if is_out_of_space(problem):
                 raise  # the start is retried; until then the master sees the container as assigned
-            logger.error("container %s cannot be started: %s", desired.container_id, problem)
+            logger.error("cannot start container %s: %s", desired.container_id, problem)
             self._mark_terminated(
-                desired, ContainerExit(kind="system", message=f"no run folder could be made: {problem}")
+                desired, ContainerExit(kind="system", message=f"cannot create a run folder: {problem}")
             )
             return
         self._take(container)
@@ -209,7 +209,7 @@ class Daemon:
 
     def _report(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and life.exception() is not None:
-            logger.error("%s broke", life.get_name(), exc_info=life.exception())
+            logger.error("%s failed", life.get_name(), exc_info=life.exception())
 
     def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
         shipper = OutputShipper(

@@ -7,6 +7,7 @@ reports the others as killed, so their trials continue from their checkpoints.
 
 import argparse
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -42,7 +43,7 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
         for _pid, descriptor in found.values():
             os.close(descriptor)
     for folder in found:
-        processes.kill_all(lambda name=folder.path.name: processes.marked(CONTAINER_ID, name))  # type: ignore[misc]
+        processes.kill_all(functools.partial(processes.marked, CONTAINER_ID, folder.path.name))
     return [folder.path.name for folder in found if is_running(folder)]
 
 

@@ -36,7 +36,7 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
         return command
     bash = shutil.which("bash", path=draft.environment.get("PATH", os.defpath))
     if bash is None:
-        raise NotStarted(f"there is no bash on this machine to run {sourced[-1].name} with")
+        raise NotStarted(f"{sourced[-1].name} needs bash, which is not installed on this machine")
     write_atomic(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
     return (bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
 

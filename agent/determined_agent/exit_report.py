@@ -30,7 +30,7 @@ MAX_TEXT_CHARACTERS = 256 << 10
 """Maximum size of the last lines of all ranks, which every report to the master contains."""
 MAX_NUMBER = 2**31 - 1
 
-_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank had made a step for too long"}
+_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank completed a step in time"}
 
 
 def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
@@ -38,7 +38,7 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
     try:
         ranks = _ranks(folder)
     except Exception:
-        logger.exception("the exit records of container %s cannot be read", folder.path.name)
+        logger.exception("cannot read the exit records of container %s", folder.path.name)
         ranks = []
     if ended.kind == "stopped":
         return bounded(ContainerExit(kind="killed", signal=ended.signal, ranks=ranks))
@@ -103,7 +103,7 @@ def _last_output(folder: RunFolder) -> list[str]:
     try:
         return missing_module.last_lines(folder)
     except OSError as problem:
-        logger.info("the last lines of container %s cannot be read: %s", folder.path.name, problem)
+        logger.info("cannot read the last log lines of container %s: %s", folder.path.name, problem)
         return []
 
 
@@ -128,7 +128,7 @@ def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
     try:
         return missing_module.advice(lines, folder.workdir)
     except OSError as problem:
-        logger.info("the work folder of container %s cannot be read: %s", folder.path.name, problem)
+        logger.info("cannot read the work folder of container %s: %s", folder.path.name, problem)
         return ""
 
 
@@ -150,7 +150,7 @@ def _ranks(folder: RunFolder) -> list[RankExit]:
             time = rank.time if rank.time and math.isfinite(rank.time) else path.stat().st_mtime
         except (OSError, ValueError) as problem:
             # A record may be cut off by the end of the rank, or be no record at all.
-            logger.info("an exit record is left out: %s: %s", path.name, str(problem)[:200])
+            logger.info("skipped an exit record: %s: %s", path.name, str(problem)[:200])
             continue
         found.append((time, rank))
     return _bounded_ranks(rank for _, rank in sorted(found, key=lambda item: item[0]))

@@ -48,7 +48,7 @@ class HttpClient:
             try:
                 answer = await self._exchange(method, path, body, sink)
             except httpx.TimeoutException as error:
-                raise HttpError(f"{method} {path}: no answer in time") from error
+                raise HttpError(f"{method} {path}: timed out") from error
             except httpx.TransportError as error:
                 if not is_retried:
                     raise HttpError(f"{method} {path}: {error or type(error).__name__}") from error

@@ -32,14 +32,18 @@ async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str
     reports = await asyncio.to_thread(lambda: list(_unsent(folder)))
     if not reports:
         return 0
-    logger.info("container %s left %d unsent metric reports", folder.path.name, len(reports))
+    logger.info("sending %d unsent metric reports of container %s", len(reports), folder.path.name)
     path = f"/api/v1/trials/{trial_id}/metrics"
     count = 0
     async with contextlib.aclosing(HttpClient(master, token)) as client:
         for report, end in reports:
             status = await _send(client, path, report)
             if status in _OVER:
-                logger.warning("the master takes no more reports of container %s: %d", folder.path.name, status)
+                logger.warning(
+                    "the master rejected the metric reports of container %s with status %d; they are dropped",
+                    folder.path.name,
+                    status,
+                )
                 return count
             count += status == 200
             with contextlib.suppress(OSError):  # a report that is sent twice counts once
@@ -69,7 +73,7 @@ def _unsent(folder: RunFolder) -> Iterator[tuple[bytes, int]]:
     except FileNotFoundError:
         return
     except OSError as error:
-        logger.warning("the unsent reports of container %s cannot be read: %s", folder.path.name, error)
+        logger.warning("cannot read the unsent metric reports of container %s: %s", folder.path.name, error)
         return
     try:
         sent = read_regular(folder.reports_sent, 64)[:20]

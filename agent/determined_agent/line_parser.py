@@ -34,7 +34,7 @@ def lines_of(chunk: Chunk) -> list[OutputLine]:
     if chunk.missing:
         gap = OutputLine(
             timestamp=chunk.frames[0].time if chunk.frames else 0.0,
-            log=f"{chunk.missing} bytes of output are missing here: more was written than the agent may keep unsent",
+            log=f"{chunk.missing} bytes of output were dropped here: the agent's buffer for unsent output was full",
             level="WARNING",
             source="agent",
         )

@@ -43,8 +43,8 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
         return ""
     name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
     return (
-        f"{ADVICE_START} {module} in this task's environment. Add it: a file startup-hook.sh in the context with "
-        f"the line `pip install {name}`; or choose an environment that has it: environment.image: venv:PATH"
+        f"{ADVICE_START} {module} in this task's environment. To add it, put a file startup-hook.sh with the line "
+        f"`pip install {name}` into the context, or select an environment that has it: environment.image: venv:PATH"
     )
 
 

@@ -72,7 +72,7 @@ def _new_mounts() -> None:
         number = ctypes.get_errno()
         raise PermissionError(
             number,
-            "this task needs mounts of its own, and this machine refuses user namespaces to this user "
+            "this task needs private mounts, and this machine does not allow user namespaces for this user "
             f"({os.strerror(number)}); run the agent as root, or allow unprivileged user namespaces",
         )
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -108,7 +108,7 @@ def _build(root: str, mounts: tuple[Mount, ...]) -> None:
     os.chdir(root)
     machine = os.uname().machine
     if machine not in _PIVOT_ROOT:
-        raise OSError(f"private mounts are not known on {machine}")
+        raise OSError(f"private mounts are not supported on {machine}")
     _check(libc.syscall(_PIVOT_ROOT[machine], b".", b"."), "pivot_root")
     _check(libc.umount2(b".", _MNT_DETACH), "umount2")
     os.chdir("/")

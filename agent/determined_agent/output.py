@@ -77,7 +77,11 @@ class OutputShipper:
         try:
             bell = os.open(self._folder.wake, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as problem:
-            logger.warning("new output is looked for once a second: %s", problem, extra=self._names)
+            logger.warning(
+                "file notifications are not available; checking for new output once a second: %s",
+                problem,
+                extra=self._names,
+            )
             yield False
             return
         is_fifo = stat.S_ISFIFO(os.fstat(bell).st_mode)
@@ -105,20 +109,20 @@ class OutputShipper:
                 moved = await self._ship_some()
             except _Forgotten:
                 if is_last:
-                    logger.warning("the master has forgotten a container; its output is dropped", extra=self._names)
+                    logger.warning("the master does not know a container; its output is dropped", extra=self._names)
                     return
                 moved = None
             except (HttpError, ValidationError) as problem:
                 level = logging.DEBUG if is_kept else logging.WARNING  # once per outage
-                logger.log(level, "output is kept: %s", problem, extra=self._names)
+                logger.log(level, "cannot send output; it is kept and sent later: %s", problem, extra=self._names)
                 moved, is_kept = None, True
             except Exception as problem:
                 moved = None
                 unreadable += 1
                 if unreadable == 1:
-                    logger.exception("output cannot be read; it is tried again", extra=self._names)
+                    logger.exception("cannot read output; trying again", extra=self._names)
                 if is_last and unreadable >= MAX_UNREADABLE:
-                    logger.error("output cannot be read and is dropped: %s", problem, extra=self._names)
+                    logger.error("cannot read output; it is dropped: %s", problem, extra=self._names)
                     return
             if moved is None:
                 await asyncio.sleep(wait)

@@ -38,7 +38,7 @@ class RunFolderCleanup:
             try:
                 await self.tick()
             except Exception:
-                logger.exception("stale run folders cannot be removed; it is tried again")
+                logger.exception("cannot remove stale run folders; trying again")
             await asyncio.sleep(INTERVAL_SECONDS)
 
     async def tick(self) -> None:
@@ -53,7 +53,7 @@ class RunFolderCleanup:
             max_bytes=self._settings.stale_run_folder_bytes,
         ):
             if await asyncio.to_thread(self._remove, entry.name):
-                logger.info("the stale run folder %s was removed (%d bytes)", entry.name, entry.size)
+                logger.info("removed the stale run folder %s (%d bytes)", entry.name, entry.size)
 
     def _entries(self) -> Iterator[Entry]:
         with os.scandir(self._state.runs) as entries:

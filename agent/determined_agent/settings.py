@@ -81,7 +81,7 @@ class Settings(BaseModel):
     @classmethod
     def _runs(cls, path: Path | None) -> Path | None:
         if path is not None and not os.access(path, os.X_OK):
-            raise ValueError(f"there is no Python at {path}")
+            raise ValueError(f"no Python at {path}")
         return path
 
     @field_validator("master")
@@ -89,7 +89,7 @@ class Settings(BaseModel):
     def _is_url(cls, master: str) -> str:
         url = urlsplit(master)
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"{master} is not of the form http://host:port")
+            raise ValueError(f"{master} is not a URL of the form http://host:port")
         return master.rstrip("/")
 
 
@@ -115,19 +115,26 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="det-agent", description="Runs containers for a Detent master.")
+    parser = argparse.ArgumentParser(prog="det-agent", description="Runs the tasks of a Detent master on this machine.")
     parser.add_argument("--config", help="agent.yaml with any of these settings")
     parser.add_argument("--master", help="URL of the master (default http://127.0.0.1:8080)")
     parser.add_argument("--token-file", type=Path, help="file that holds the join token")
-    parser.add_argument("--slots", type=int, help="offer this many CPU slots instead of what is found")
-    parser.add_argument("--id", help="name of this agent (default: the one it had, else the host's name)")
+    parser.add_argument("--slots", type=int, help="offer this many CPU slots instead of the detected devices")
+    parser.add_argument("--id", help="name of this agent (default: its last name, else the host name)")
     parser.add_argument("--pool", help="resource pool (default: default)")
-    parser.add_argument("--data", type=Path, help="folder for all that the agent keeps")
-    parser.add_argument("--task-python", type=Path, help="Python that tasks build on which name none")
-    parser.add_argument("--tasks-as-me", action="store_true", default=None, help="run tasks as the agent's own user")
-    parser.add_argument("--host-address", help="address under which other agents reach tasks here")
+    parser.add_argument("--data", type=Path, help="data folder of the agent")
+    parser.add_argument(
+        "--task-python", type=Path, help="Python for tasks that select none (default: the agent's Python)"
+    )
+    parser.add_argument(
+        "--tasks-as-me",
+        action="store_true",
+        default=None,
+        help="run tasks as the agent's own user (required to run any)",
+    )
+    parser.add_argument("--host-address", help="address at which tasks on other agents reach tasks on this one")
     parser.add_argument("--isolation", choices=("auto", "none"), help=argparse.SUPPRESS)
-    parser.add_argument("--log-level", help="debug, info, warning or error")
+    parser.add_argument("--log-level", help="debug, info, warning or error (default: info)")
     return parser
 
 

@@ -171,7 +171,7 @@ class Shim:
 
         stubborn = processes.kill_all(find)
         if stubborn:
-            print(f"would not end: {sorted(stubborn)}", file=sys.stderr, flush=True)
+            print(f"could not be killed: {sorted(stubborn)}", file=sys.stderr, flush=True)
 
     def _report_start(self) -> None:
         """Tells a listening agent that the task runs; closing the pipe without a message means that it does not."""

@@ -57,9 +57,9 @@ def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path
         folder = Path(image.removeprefix("venv:")).expanduser()
         python = folder / "bin" / "python"
         if not folder.is_absolute():
-            raise NotStarted(f"environment.image: {image}: the folder must be an absolute path")
+            raise NotStarted(f"environment.image: {image}: the path must be absolute")
         if not os.access(python, os.X_OK):
-            raise NotStarted(f"environment.image: {image}: there is no Python at {python} on this machine")
+            raise NotStarted(f"environment.image: {image}: no Python at {python} on this machine")
         return python, None
     return task_python or own, image or None
 
@@ -110,7 +110,7 @@ class PythonProbe:
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotStarted(f"the task's Python {python} cannot be started: {error.strerror}") from error
+            raise NotStarted(f"cannot start the task's Python {python}: {error.strerror}") from error
         try:
             out, err = await asyncio.wait_for(process.communicate(), self._seconds)
         except TimeoutError:

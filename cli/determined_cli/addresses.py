@@ -14,7 +14,7 @@ def canonical(address: str) -> str:
     ('http://localhost:8080', 'https://a:443/b')
     """
     text = address.strip()
-    complaint = f'"{address}" is not the address of a master; it looks like http://host:8080'
+    complaint = f'"{address}" is not the address of a master; use the form http://host:8080'
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname, parts.port

@@ -66,10 +66,10 @@ def listing(parser: ArgumentParser) -> None:
     """Adds the options for output formats, which every list has."""
     group = parser.add_mutually_exclusive_group()
     for kind, help in (
-        ("table", "a table (default)"),
-        ("json", "JSON"),
-        ("yaml", "YAML"),
-        ("csv", "comma-separated values"),
+        ("table", "print a table (default)"),
+        ("json", "print JSON"),
+        ("yaml", "print YAML"),
+        ("csv", "print comma-separated values"),
     ):
         group.add_argument(f"--{kind}", dest="format", action="store_const", const=kind, help=help)
     parser.set_defaults(format="table")
@@ -77,4 +77,4 @@ def listing(parser: ArgumentParser) -> None:
 
 EXPERIMENT_ID = argument("experiment_id", type=int, metavar="EXPERIMENT_ID")
 TRIAL_ID = argument("trial_id", type=int, metavar="TRIAL_ID")
-YES = argument("-y", "--yes", action="store_true", help="do not ask")
+YES = argument("-y", "--yes", action="store_true", help="do not ask for confirmation")

@@ -2,15 +2,15 @@
 
 NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "up": ("determined_cli.up.arguments", "start a master and an agent on this machine", ()),
-    "down": ("determined_cli.up.arguments", "end what `det up` started", ()),
-    "experiment": ("determined_cli.experiment.arguments", "create and steer experiments", ("e",)),
-    "trial": ("determined_cli.trial.arguments", "look into single trials", ("t",)),
-    "agent": ("determined_cli.agent.arguments", "machines of the cluster", ("a",)),
-    "slot": ("determined_cli.agent.slot_arguments", "slots of the machines", ("s",)),
+    "down": ("determined_cli.up.arguments", "stop what `det up` started", ()),
+    "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
+    "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
+    "agent": ("determined_cli.agent.arguments", "list, enable and disable agents", ("a",)),
+    "slot": ("determined_cli.agent.slot_arguments", "list, enable and disable slots", ("s",)),
     "user": ("determined_cli.user.arguments", "log in and out, manage users", ("u",)),
-    "master": ("determined_cli.master.arguments", "the master itself", ()),
-    "version": ("determined_cli.version", "versions of client and master", ()),
-    "completion": ("determined_cli.completion", "completion for bash, zsh or fish", ()),
+    "master": ("determined_cli.master.arguments", "show information, settings and logs of the master", ()),
+    "version": ("determined_cli.version", "print the versions of client and master", ()),
+    "completion": ("determined_cli.completion", "print a completion script for bash, zsh or fish", ()),
 }
 """Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
 

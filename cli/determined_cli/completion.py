@@ -9,7 +9,7 @@ BARE = ("completion",)
 VERBS = (
     Command(
         "completion",
-        "completion for bash, zsh or fish",
+        "print a completion script for bash, zsh or fish",
         "determined_cli.completion_scripts:run",
         (argument("shell", choices=("bash", "zsh", "fish")),),
         examples=("source <(det completion bash)", "det completion fish > ~/.config/fish/completions/det.fish"),
@@ -32,7 +32,8 @@ def words() -> dict[str, Any]:
             parser = ArgumentParser(add_help=False)
             for add in verb.arguments:
                 add(parser)
-            flags = sorted(flag for flag in parser._option_string_actions if flag.startswith("--"))
+            names = parser._option_string_actions  # noqa: SLF001  # argparse has no public list of its options
+            flags = sorted(name for name in names if name.startswith("--"))
             for each in verb.names:
                 verbs[each] = [*(inner.name for inner in verb.verbs), *flags, "--help"]
         if noun in module.BARE:

@@ -67,7 +67,7 @@ def connect(options: Options, environ: Mapping[str, str] = os.environ) -> Sessio
     try:
         return open_session(url, token=log_in(url, GUEST, ""))
     except (Unauthenticated, Forbidden):
-        raise Unauthenticated(f"not logged in to {url}; `det user login USER` does it") from None
+        raise Unauthenticated(f"not logged in to {url}; run `det user login USER`") from None
 
 
 def anonymous(options: Options) -> Session:
@@ -106,7 +106,7 @@ def hashed(password: str) -> str:
 def ask_password(user: str, prompt: str = "Password for {}: ") -> str:
     """Asks for a password on the terminal. Raises Unauthenticated without a terminal."""
     if not sys.stdin.isatty():
-        raise Unauthenticated(f"a password for {user} is needed; set DET_USER and DET_PASS, or log in on a terminal")
+        raise Unauthenticated(f"no password for {user}: set DET_USER and DET_PASS, or log in on a terminal")
     from getpass import getpass
 
     return getpass(prompt.format(user))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
+DEFAULT_COLUMNS = 80
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,7 +85,7 @@ def _globals(words: list[str], options: Globals) -> list[str] | None:
         elif name in ("-v", "--version"):
             return ["version"]
         elif name.startswith("-") and name not in ("-h", "--help"):
-            say(f"det: unknown option {name}; `det --help` shows what there is")
+            say(f"det: unknown option {name}; see `det --help`")
             return None
         else:
             return words[index:]
@@ -148,9 +149,10 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
 def _width() -> int:
     """Returns the width for argparse, which would otherwise import shutil to compute it."""
     try:
-        return os.get_terminal_size().columns - 2
-    except OSError:
-        return 100
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+    except (OSError, ValueError):
+        columns = 0
+    return (columns or DEFAULT_COLUMNS) - 2
 
 
 def _overview() -> None:
@@ -159,9 +161,12 @@ def _overview() -> None:
         lines.append(f"  {', '.join((noun, *short)):<18}{help}")
     lines += [
         "",
-        "  -m, --master URL  the master; else DET_MASTER, else that of `det up`, else localhost:8080",
-        "  -u, --user USER   who is asking",
-        "  --version         the version of this client",
+        "  -m, --master URL  URL of the master (default: $DET_MASTER, else the master",
+        "                    of `det up`, else http://localhost:8080)",
+        "  -u, --user USER   user to act as (default: the user who logged in last)",
+        "  --version         print the version of this client",
+        "",
+        "`det NOUN --help` lists the verbs, `det NOUN VERB --help` the options of one.",
         "",
         "examples:",
         "  det up",
@@ -173,16 +178,18 @@ def _overview() -> None:
 
 def _group_help(prog: str, verbs: Sequence[Command]) -> None:
     print(f"usage: {prog} VERB [...]\n")
-    for verb in verbs:
-        print(f"  {', '.join(verb.names):<26}{verb.help}")
+    names = [", ".join(verb.names) for verb in verbs]
+    width = max(map(len, names)) + 2
+    for name, verb in zip(names, verbs, strict=True):
+        print(f"  {name:<{width}}{verb.help}")
 
 
 def _unknown(what: str, word: str, known: list[str]) -> int:
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=1)
-    hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(known)}"
-    say(f'det: no {what} is called "{word}"; {hint}')
+    hint = f'did you mean "{near[0]}"?' if near else f"valid: {', '.join(known)}"
+    say(f'det: unknown {what} "{word}"; {hint}')
     return USAGE
 
 
@@ -195,7 +202,7 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError) and error.filename:
         say(f"det: {error.filename}: {error.strerror}")
         return 1
-    say(f"det: this should not happen: {type(error).__name__}: {error} (DET_DEBUG=1 shows where)")
+    say(f"det: internal error: {type(error).__name__}: {error} (set DET_DEBUG=1 for a traceback)")
     return 1
 
 

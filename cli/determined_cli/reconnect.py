@@ -75,9 +75,7 @@ class Reconnector:
         if until is not None and now >= until:
             raise error
         if now - self._away_since >= self._give_up_after:
-            raise MasterUnreachable(
-                f"{error.message}; given up after {self._give_up_after / 60:.0f} minutes"
-            ) from error
+            raise MasterUnreachable(f"{error.message}; gave up after {self._give_up_after / 60:.0f} minutes") from error
         self.pause(RETRY_SECONDS if until is None else min(RETRY_SECONDS, until - now))
 
     def pause(self, seconds: float = RETRY_SECONDS) -> None:
@@ -109,7 +107,7 @@ def follow_log(
             reconnector.wait(error)
             continue
         except ValueError as error:  # an incomplete line: the connection broke
-            reconnector.wait(MasterUnreachable(f"the log stream broke: {error}"))
+            reconnector.wait(MasterUnreachable(f"the log stream was interrupted: {error}"))
             continue
         state = reconnector.call(lambda: trials.get(session, trial_id)["state"])
         if not has_ended(state):

@@ -28,7 +28,7 @@ def run(args: Namespace) -> None:
 VERBS = (
     Command(
         "version",
-        "versions of client and master",
+        "print the versions of client and master",
         "determined_cli.version:run",
         (argument("--json", action="store_true", help="JSON"),),
     ),

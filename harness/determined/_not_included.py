@@ -6,11 +6,11 @@ INSTEAD = {
         "API (/api/v1) outside of one"
     ),
     "experimental.core_v2": (
-        "detached mode is not there yet; inside a task use determined.core.init(), which outside of the cluster prints "
-        "reports and keeps checkpoints in a folder"
+        "detached mode is not supported yet; use determined.core.init(), which outside of a cluster prints "
+        "reports and stores checkpoints in a folder"
     ),
     "keras": (
-        "there is no Keras adapter; report from a keras.callbacks.Callback by core_context.train."
+        "there is no Keras adapter; report metrics from a keras.callbacks.Callback by core_context.train."
         "report_training_metrics(), save by core_context.checkpoint.store_path(), and stop when core_context.preempt."
         "should_preempt() says so"
     ),
@@ -27,8 +27,8 @@ INSTEAD = {
         "report_training_metrics() and report_validation_metrics(), and save by core_context.checkpoint.store_path()"
     ),
     "util": (
-        "it held the older product's internal functions, and the standard library has their like; import_from_path() "
-        "and LOG_FORMAT are at determined itself"
+        "it held internal functions of the older product, which the standard library can replace; "
+        "import_from_path() and LOG_FORMAT are in determined itself"
     ),
 }
 

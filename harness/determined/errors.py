@@ -54,8 +54,8 @@ class FrameworkMissing(DeterminedError):
     def __init__(self, name: str) -> None:
         extra = "pytorch" if name == "torch" else name
         super().__init__(
-            f"this environment has no {name}: install it (pip install 'detent-cluster[{extra}]'), or let "
-            "environment.image name an image or environment that has it"
+            f"{name} is not installed in this environment: install it (pip install 'detent-cluster[{extra}]'), or "
+            "select an environment.image that has it"
         )
 
 

@@ -163,18 +163,18 @@ class ExitReason(str, Enum):
         """Returns the reason in words.
 
         >>> ExitReason.IMPOSSIBLE.phrase
-        'can never be placed'
+        'cannot be scheduled'
         """
         return _PHRASES.get(self, self.value.replace("_", " "))
 
 
 _PHRASES = {
-    ExitReason.PREEMPTED: "saved a checkpoint and left",
+    ExitReason.PREEMPTED: "saved a checkpoint and exited",
     ExitReason.USER_CANCELED: "canceled by a user",
     ExitReason.ERRORED: "failed",
-    ExitReason.SYSTEM: "failure of the system",
+    ExitReason.SYSTEM: "system failure",
     ExitReason.INVALID_HP: "invalid hyperparameters",
-    ExitReason.IMPOSSIBLE: "can never be placed",
+    ExitReason.IMPOSSIBLE: "cannot be scheduled",
     ExitReason.SEARCHER_STOPPED: "stopped by the search",
 }
 

@@ -42,9 +42,7 @@ def _command(words: list[str], python: str) -> list[str]:
     if _is_trial(words[0]):
         trial, rest = _trial(words)
         if rest:
-            raise UsageError(
-                f"--trial takes a class and nothing after it, and excludes a script; found: {shlex.join(rest)}"
-            )
+            raise UsageError(f"--trial takes one class and no script or further arguments; found: {shlex.join(rest)}")
         if ":" not in trial:
             raise UsageError(f"--trial needs a class: --trial module:Class; found: {trial}")
         return [python, "-m", "determined.exec.harness", trial]
@@ -89,6 +87,6 @@ def _unclosed(words: list[str], module: str, which: Callable[[str], str | None] 
     )
     tail = shlex.join(words[begin:]) or "train.py"
     return (
-        f"options for the launcher must end with ' -- ' before what is to be run. Write:\n"
+        f"options for the launcher must be separated from the program by ' -- '. Write:\n"
         f"  python3 -m {module} {shlex.join(words[:begin])} -- {tail}"
     )

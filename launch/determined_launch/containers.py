@@ -41,7 +41,9 @@ def key(environ: Mapping[str, str]) -> bytes:
     except ValueError:
         found = b""
     if not found:
-        raise LaunchError(f"{environment.ALLOCATION_KEY} is not set, and several containers cannot meet without it")
+        raise LaunchError(
+            f"{environment.ALLOCATION_KEY} is not set; a task with several containers needs it to connect them"
+        )
     return found
 
 

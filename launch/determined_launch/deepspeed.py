@@ -76,7 +76,7 @@ def launch(context: LaunchContext) -> int:
     given = options.given(context.line.overrides, _KNOWN)
     part = deepspeed_hosts.part(given, facts)
     if part is None:
-        context.say(f"the filters leave this machine, {deepspeed_hosts.names(facts)[facts.rank]}, without a part")
+        context.say(f"the filters leave this machine, {deepspeed_hosts.names(facts)[facts.rank]}, without slots")
         return 0
     _check(context, given.get("autotuning", ""), [name for name in _REMOTE_SHELLS if name in given])
     port = launcher.port(context, environment.C10D_PORT, DEFAULT_PORT)
@@ -96,9 +96,9 @@ def launch(context: LaunchContext) -> int:
 
 def _check(context: LaunchContext, autotuning: str, shells: Sequence[str]) -> None:
     if autotuning and context.facts.nodes > 1:
-        raise LaunchError("--autotuning starts experiments of its own by a remote shell; it works on 1 machine")
+        raise LaunchError("--autotuning starts its experiments through a remote shell, so it works on 1 machine only")
     for name in shells:
-        context.say(f"--{name} has no effect: each machine starts its own part, without a remote shell")
+        context.say(f"--{name} has no effect: each machine starts its own workers, without a remote shell")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

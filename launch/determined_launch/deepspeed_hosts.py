@@ -57,7 +57,7 @@ def _part_of_users_file(path: str, facts: RendezvousFacts) -> Part:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise LaunchError(f"the hostfile {path} cannot be read: {error.strerror}") from None
+        raise LaunchError(f"cannot read the hostfile {path}: {error.strerror}") from None
     count = sum(1 for line in lines if line.strip() and not line.startswith("#"))
     if count != facts.nodes:
         raise LaunchError(f"the hostfile {path} names {count} hosts, but this allocation has {_machines(facts.nodes)}")
@@ -73,7 +73,7 @@ def _filtered(given: Mapping[str, str], labels: Sequence[str]) -> list[int]:
     chosen = [rank for rank, name in enumerate(labels) if not included or name in included]
     unknown = (set(included) | set(excluded)) - set(labels)
     if unknown:
-        raise LaunchError(f"no host {sorted(unknown)[0]} in this allocation; its hosts are: {', '.join(labels)}")
+        raise LaunchError(f"host {sorted(unknown)[0]} is not in this allocation; its hosts are: {', '.join(labels)}")
     return [rank for rank in chosen if excluded.get(labels[rank], "some") != ""]
 
 

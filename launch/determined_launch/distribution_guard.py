@@ -42,8 +42,8 @@ def refuse() -> None:
     if folder is not None:
         raise BothInstalled(
             f"{folder} holds both detent-cluster and determined, and each has overwritten files of the other. "
-            "Make a new environment (python3 -m venv NEW) and install only one of them there; "
-            "tasks may use the older library from an environment of its own: environment.image: venv:PATH"
+            "Create a new environment (python3 -m venv NEW) and install only one of them. "
+            "Tasks can use the other library from its own environment: environment.image: venv:PATH"
         )
 
 

@@ -45,11 +45,13 @@ def prove(peer: socket.socket, key: bytes, said: bytes, *, ends: tuple[bytes, by
         text = said + secrets.token_bytes(_NONCE)
         peer.sendall(text + _digest(key, ends[0], theirs + text))
         if not hmac.compare_digest(_exactly(peer, _DIGEST, deadline), _digest(key, ends[1], text + theirs)):
-            raise ConnectionError(f"the {ends[1].decode()} could not prove the allocation's key")
+            raise ConnectionError(f"the {ends[1].decode()} does not have the allocation's key")
         peer.settimeout(None)
     except EOFError:
         peer.close()
-        raise ConnectionError(f"the {ends[1].decode()} refused this end: it has another allocation's key") from None
+        raise ConnectionError(
+            f"the {ends[1].decode()} rejected this connection: it has the key of another allocation"
+        ) from None
     except BaseException:
         peer.close()
         raise
@@ -70,7 +72,7 @@ def _exactly(peer: socket.socket, count: int, deadline: float) -> bytes:
     while len(data) < count:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the other end did not prove itself in time")
+            raise TimeoutError("the other end did not authenticate in time")
         peer.settimeout(left)
         part = peer.recv(count - len(data))
         if not part:

@@ -36,11 +36,12 @@ def find(ranks: Sequence[Steps], stacks: Mapping[int, str]) -> Blame:
     missing = sorted(rank for rank, found in frames.items() if found and rank not in waiting)
     if waiting and missing:
         return Blame(
-            missing[0], f"{_named(missing)} missing where the others wait for each other{_at(stacks, missing[0])}"
+            missing[0],
+            f"{_named(missing)} not in the collective operation that the others wait in{_at(stacks, missing[0])}",
         )
     if len(ranks) == 1:
-        return Blame(ranks[0].rank, f"rank {ranks[0].rank} has made {most} steps{_at(stacks, ranks[0].rank)}")
-    return Blame(None, f"all ranks have made {most} steps, and nothing tells them apart")
+        return Blame(ranks[0].rank, f"rank {ranks[0].rank} completed {most} steps{_at(stacks, ranks[0].rank)}")
+    return Blame(None, f"all ranks completed {most} steps; the rank that hangs is unknown")
 
 
 def _named(ranks: Sequence[int]) -> str:
@@ -51,7 +52,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 def _at(stacks: Mapping[int, str], rank: int) -> str:
     frames = _frames(stacks.get(rank, ""))
-    return f"; rank {rank} stands at {frames[0][1]}" if frames else ""
+    return f"; rank {rank} is at {frames[0][1]}" if frames else ""
 
 
 def _frames(text: str) -> list[tuple[str, str]]:

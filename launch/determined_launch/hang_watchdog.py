@@ -80,7 +80,7 @@ class HangWatch:
 
     def _end(self, ranks: list[Steps]) -> None:
         say = self._context.say
-        say(f"no rank has made a step for {min(one.age for one in ranks):.0f} s; their stacks follow")
+        say(f"no rank has completed a step for {min(one.age for one in ranks):.0f} s; their stacks follow")
         found = stack_dumps.collect(os.getpid(), self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "stacks")

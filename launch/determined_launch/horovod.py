@@ -103,7 +103,7 @@ def _remote_shell(context: LaunchContext, names: Sequence[str]) -> Path:
     try:
         answers = [client.ask(address, port, key, request, patience=30.0) for address, port in channel.values()]
     except OSError as error:
-        raise LaunchError(f"a container could not start its sshd: {error}") from None
+        raise LaunchError(f"a container could not start sshd: {error}") from None
     shells = containers.shell_ports(facts, environ)
     reached = {name: (facts.addresses[rank], shells[rank]) for rank, name in enumerate(names) if rank}
     return secure_shell.write(run, reached, [str(answer["host_key"]) for answer in answers])

@@ -50,7 +50,9 @@ def check(names: str, said_by: str) -> None:
             listed = ", ".join(
                 f"{one} ({', '.join(a for n, a in addresses if n == one) or 'no address'})" for one in sorted(here)
             )
-            raise LaunchError(f"{said_by} names the interface {name}, which is not on this machine; it has: {listed}")
+            raise LaunchError(
+                f"{said_by} names the network interface {name}, which this machine does not have; it has: {listed}"
+            )
 
 
 def variables(environ: Mapping[str, str], own_address: str) -> dict[str, str]:

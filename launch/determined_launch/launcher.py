@@ -75,8 +75,8 @@ def demand(module: str, framework: str) -> None:
     """Raises LaunchError if the framework of a layer is not installed."""
     if importlib.util.find_spec(framework) is None:
         raise LaunchError(
-            f"{framework} is not installed in this environment ({sys.prefix}). Install it there: "
-            f"{_EXTRAS[framework]}; or choose an environment.image that holds it"
+            f"{framework} is not installed in this environment ({sys.prefix}). Install it: "
+            f"{_EXTRAS[framework]}; or select an environment.image that has it"
         )
 
 

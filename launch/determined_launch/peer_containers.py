@@ -59,7 +59,7 @@ def _reach(context: LaunchContext, address: str, port: int, rank: int) -> Connec
             problem = error
         if time.monotonic() - began < PATIENCE_SECONDS:
             context.say(f"waiting for container {rank}: {problem}")
-    raise LaunchError(f"container {rank} did not come: {problem}")
+    raise LaunchError(f"container {rank} did not connect: {problem}")
 
 
 def attend(context: LaunchContext, mark: str, *, restarts: bool) -> int:
@@ -100,13 +100,13 @@ def attend(context: LaunchContext, mark: str, *, restarts: bool) -> int:
                 if asked and not processes.wrappers_below(os.getpid()):
                     return workers.code(128 + asked[0])
                 if not verb.has_begun.is_set() and time.monotonic() - began > PATIENCE_SECONDS:
-                    raise LaunchError(f"the chief's container, {facts.chief}, did not come")
+                    raise LaunchError(f"the chief's container, {facts.chief}, did not connect")
             _let_leave()
         finally:
             server.close()
             processes.kill_below(os.getpid())
     if ended[0] is None:
-        context.say(f"the chief's container, {facts.chief}, has vanished")
+        context.say(f"lost the connection to the chief's container, {facts.chief}")
         return workers.code(1)
     return workers.code(ended[0])
 

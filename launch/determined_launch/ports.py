@@ -37,7 +37,7 @@ def _text(port: int, purpose: str, error: OSError) -> str:
     holder = _holder(port)
     by = f" by process {holder[0]} ({holder[1]})" if holder else ""
     if not _is_taken(port):
-        return f"port {port} for {purpose} cannot be used on this machine: {(error.strerror or str(error)).lower()}"
+        return f"cannot use port {port} for {purpose} on this machine: {(error.strerror or str(error)).lower()}"
     return f"port {port} for {purpose} is in use on this machine{by}"
 
 

@@ -126,9 +126,9 @@ def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
     """
     left = processes.wrappers_below(os.getpid())
     if left:
-        problem = f"the launcher has ended while {len(left)} of its workers were still running"
+        problem = f"the launcher ended while {len(left)} of its workers were still running"
     elif plan.is_shielded and not workers.have_recorded():
-        problem = "the launcher has ended before it started any worker"
+        problem = "the launcher ended before it started any worker"
     else:
         return 0
     if asked:

@@ -103,8 +103,8 @@ def find(program: str, package: str) -> str:
     found = shutil.which(program) or shutil.which(program, path=_PLACES)
     if found is None:
         raise LaunchError(
-            f"launch.remote_shell: ssh needs the program {program}, which is not in this environment "
-            f"(Debian, Ubuntu: apt-get install {package}); leave the setting out to use none"
+            f"launch.remote_shell: ssh needs the program {program}, which is not installed "
+            f"(Debian, Ubuntu: apt-get install {package}); remove the setting to run without a remote shell"
         )
     return found
 

@@ -88,7 +88,7 @@ def _dump_text(path: Path) -> str:
     try:
         return read_regular(path, MAX_DUMP_BYTES).decode(errors="replace")
     except OSError as problem:
-        return f"(the dump cannot be read: {problem})"
+        return f"(cannot read the dump: {problem})"
 
 
 def _rank_of(wrapper: int) -> "int | None":

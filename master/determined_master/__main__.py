@@ -61,7 +61,7 @@ def _full_disk(error: OSError) -> int:
     """Prints a line for a full disk and returns the exit code. Raises every other error again."""
     if not is_out_of_space(error):
         raise error
-    print(f"det-master: the disk is full, start it again when there is space: {error}", file=sys.stderr)
+    print(f"det-master: the disk is full; start the master again when there is space: {error}", file=sys.stderr)
     return 1
 
 
@@ -72,7 +72,7 @@ def _announce_upgrade(settings: Settings, text: str) -> None:
 
 def _explained(url: str, error: BaseException) -> str:
     file = sqlite_file.file_of(url)
-    return f"the database cannot be used: {error}" if file is None else sqlite_file.explained(file, error)
+    return f"cannot use the database: {error}" if file is None else sqlite_file.explained(file, error)
 
 
 def take_lock(data: Path) -> PidLock:
@@ -81,7 +81,7 @@ def take_lock(data: Path) -> PidLock:
     try:
         return PidLock(data / "master.lock")
     except LockHeld as error:
-        raise SettingsError(f"{data} is in use by the master with pid {error.pid or 'unknown'}") from error
+        raise SettingsError(f"{data} is in use by another master (pid {error.pid or 'unknown'})") from error
 
 
 def _with_password(settings: Settings) -> Settings:

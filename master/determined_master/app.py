@@ -25,9 +25,9 @@ from determined_master.api.detent import (
 )
 from determined_master.api.detent import experiment_search as experiment_table
 from determined_master.api.detent import logs as log_pages
-from determined_master.api.fast import routes as fast
 from determined_master.api.fast.dispatch import FastPath, Handler
 from determined_master.api.fast.openapi import add_hot
+from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
@@ -92,12 +92,11 @@ ROUTERS = (
     bulk_actions.router,
 )
 
-HOT: tuple[tuple[str, Handler], ...] = (
-    ("/api/v1/trials/{trial_id:int}/metrics", fast.report_metrics),
-    ("/api/v1/task/logs", fast.post_logs),
-    ("/detent/agents/{agent_id}/output", fast.post_output),
-)
-"""Routes of the fast path; they are routes of the app as well, so that the route table lists them."""
+METRICS_PATH = "/api/v1/trials/{trial_id:int}/metrics"
+LOGS_PATH = "/api/v1/task/logs"
+OUTPUT_PATH = "/detent/agents/{agent_id}/output"
+HOT = (METRICS_PATH, LOGS_PATH, OUTPUT_PATH)
+"""Paths of the fast path; they are routes of the app as well, so that the route table lists them."""
 
 
 class App(FastAPI):
@@ -116,30 +115,56 @@ class App(FastAPI):
         self.state.services = services
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.rate_limit = RateLimit()
-        self.state.feed = ChangeFeed(lambda: services.epoch, services.notifications.publish)
+        self.state.feed = ChangeFeed(lambda: services.identity.epoch, services.notifications.publish)
         services.notifications.observers.append(self.state.feed.on_topics)
-        self._edge = OuterMiddleware(FastPath(super().__call__, HOT, self), services.settings.base_path)
+        self.hot = _hot_routes(services)
+        self._edge = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._edge(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:
-            add_hot(super().openapi(), (path.replace(":int", "") for path, _handler in HOT))
+            add_hot(super().openapi(), (path.replace(":int", "") for path in HOT))
         return super().openapi()
 
 
 def create_app(services: Services) -> FastAPI:
     app = App(services)
-    errors.install(app)
+    errors.install(app, services.storage.note_failure)
     app.add_middleware(RequestNormalizer)
     # Not by uvicorn, which would apply it to the fast path too.
     app.add_middleware(ProxyHeadersMiddleware)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
-    app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in HOT)
+    app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in app.hot)
     app.router.routes.append(Route(api_page.PATH, api_page.show))
-    app.router.routes.append(WebSocketRoute(agent_link.PATH, agent_link.serve))
+    app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app
+
+
+def _hot_routes(services: Services) -> tuple[tuple[str, Handler], ...]:
+    fast = FastRoutes(
+        services.authenticator,
+        services.access,
+        services.database,
+        services.writer,
+        services.metrics,
+        services.logs,
+    )
+    return ((METRICS_PATH, fast.report_metrics), (LOGS_PATH, fast.post_logs), (OUTPUT_PATH, fast.post_output))
+
+
+def _agent_endpoint(services: Services) -> agent_link.AgentEndpoint:
+    return agent_link.AgentEndpoint(
+        settings=services.settings,
+        identity=services.identity,
+        authenticator=services.authenticator,
+        agents=services.agents,
+        registry=services.registry,
+        database=services.database,
+        secrets=services.secrets,
+        notifications=services.notifications,
+    )

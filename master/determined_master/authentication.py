@@ -65,7 +65,7 @@ class Authenticator:
         task_token = task_token or token
         if task_token:
             return await self.task(task_token)
-        raise Unauthenticated("not logged in: no token was sent; run det user login")
+        raise Unauthenticated("not logged in: the request has no token; run det user login")
 
     def known_task(self, token: str) -> Principal | None:
         """Returns the principal from the cache only, without a query. For hot routes."""
@@ -74,7 +74,7 @@ class Authenticator:
     async def task(self, token: str) -> Principal:
         allocation_id = self._secrets.allocation_of(token)
         if allocation_id is None:
-            raise Unauthenticated("this task token is not of this cluster")
+            raise Unauthenticated("this task token belongs to another cluster")
         if allocation_id in self._tasks:
             return self._tasks[allocation_id][1]
         async with self._database.read() as session:
@@ -96,7 +96,7 @@ class Authenticator:
             async with self._database.read() as session:
                 found = await users.find_session(session, digest)
             if found is None:
-                raise Unauthenticated("the login is not known here or has ended; run det user login")
+                raise Unauthenticated("the login is unknown or has ended; run det user login")
             session_row, user = found
             if not user.active:
                 raise Forbidden("user is not active")

@@ -47,7 +47,7 @@ class Blobs:
         """Returns the path. Raises NotFound for an invalid name or an unknown blob."""
         path = self._place(digest)
         if not path.is_file():
-            raise NotFound(f"context {digest} is not here; send it again")
+            raise NotFound(f"the master does not have context {digest}; send it again")
         return path
 
     def touch(self, digest: str) -> None:
@@ -79,7 +79,7 @@ class Blobs:
                 summing.update(chunk)
                 await asyncio.to_thread(file.write, chunk)
             if summing.hexdigest() != digest:
-                raise BadRequest("the bytes received do not have the announced hash; send them again")
+                raise BadRequest("the received bytes do not match the announced hash; send them again")
             await asyncio.to_thread(_check_unpacked, file, limits.unpacked)
             await asyncio.to_thread(self._keep, file, digest)
         finally:
@@ -118,7 +118,7 @@ class Blobs:
 
     def _place(self, digest: str) -> Path:
         if not _HASH.fullmatch(digest):
-            raise NotFound("a context is named by the sha256 of its bytes")
+            raise NotFound("the name of a context must be the SHA-256 of its bytes")
         return self.folder / digest
 
     def _keep(self, file: IO[bytes], digest: str) -> None:

@@ -46,4 +46,4 @@ def _close(path: Path) -> None:
     except FileNotFoundError:
         return
     except PermissionError:
-        logger.warning("%s can be read by other users of this machine: it belongs to somebody else", path)
+        logger.warning("%s can be read by other users of this machine, because it belongs to another user", path)

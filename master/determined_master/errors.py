@@ -33,10 +33,10 @@ class StorageUnavailable(MasterUnreachable, SharedFailure):
     """The master cannot write: its disk is full. It recovers once there is space."""
 
     RETRY_SECONDS = 5
-    FAILING = "The master cannot write: its disk fails. Its log says how."
+    FAILING = "The master cannot write to its disk. See the master's log."
 
 
 def unexpected(error: Exception) -> ApiError:
     """Logs an unexpected error with its traceback and returns one that reveals no internals."""
     logger.error("a request failed", exc_info=error)
-    return ApiError("the master failed at this request; its log says why")
+    return ApiError("internal error; see the master's log")

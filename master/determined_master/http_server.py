@@ -89,7 +89,7 @@ class Sweeper:
                 ended += _end(connection)
         self._observed = observed
         if ended:
-            logger.info("%d connections that sent no request in time were ended", ended)
+            logger.info("closed %d connections that sent no request in time", ended)
         return ended
 
     def _observe(self, connection: Protocol, now: float) -> _Observed:

@@ -4,13 +4,15 @@ import logging
 import sys
 from collections import deque
 
+OwnLog = deque[tuple[int, float, str, str]]
+"""Number, time, level and text of the newest lines."""
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class Kept(logging.Handler):
     """Keeps the newest records in memory, numbered."""
 
-    def __init__(self, lines: "deque[tuple[int, float, str, str]]") -> None:
+    def __init__(self, lines: OwnLog) -> None:
         super().__init__()
         self._lines = lines
         self._count = 0
@@ -20,7 +22,7 @@ class Kept(logging.Handler):
         self._lines.append((self._count, record.created, record.levelname, self.format(record)))
 
 
-def configure(level: str, lines: "deque[tuple[int, float, str, str]]") -> None:
+def configure(level: str, lines: OwnLog) -> None:
     root = logging.getLogger()
     root.setLevel(level.upper())
     stream = logging.StreamHandler(sys.stderr)

@@ -73,7 +73,7 @@ class Settings(BaseModel):
     def _check_roots(cls, roots: tuple[Path, ...]) -> tuple[Path, ...]:
         for root in roots:
             if not root.is_absolute() or Path(os.path.normpath(root)) == Path("/"):
-                raise ValueError(f"{str(root)!r} is not the absolute path of a folder below /")
+                raise ValueError(f"{str(root)!r} is not an absolute path of a folder (other than /)")
         return roots
 
     @property
@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="checkpoint_roots",
         metavar="FOLDER",
         action="append",
-        help="a folder below which the master may read and delete checkpoints; may be given more than once",
+        help="a folder in which the master may read and delete checkpoints (repeatable)",
     )
     parser.add_argument("--announce", action="store_const", const=True, help=argparse.SUPPRESS)
     return parser

@@ -74,7 +74,7 @@ class StorageHealth:
             self._failure = "full" if is_full else "failing"
         if self.failing_since is None:
             self.failing_since = self._clock.now()
-            logger.error("the disk of %s takes no writes: %s; trials wait until it does", self._data, text)
+            logger.error("cannot write to the disk of %s: %s; trials wait until it can be written", self._data, text)
 
     async def tick(self) -> float:
         """Checks all storages; tries a write if the last one failed or little space is left."""
@@ -84,7 +84,7 @@ class StorageHealth:
             if problem is not None:
                 self.note_failure(str(problem), is_out_of_space(problem))
             elif self.failing_since is not None:
-                logger.warning("the disk of %s takes writes again", self._data)
+                logger.warning("the disk of %s can be written again", self._data)
                 self.failing_since = None
         self.found = await asyncio.to_thread(self._look)
         self._published = [state.status for state in self.states]

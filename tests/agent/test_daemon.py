@@ -112,7 +112,7 @@ async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once
     assert driver.started == [wish.container_id]
 
 
-async def test_no_line_is_lost_or_doubled_when_answers_are(tmp_path: Path) -> None:
+async def test_no_line_is_lost_or_doubled_when_the_masters_answers_are_lost(tmp_path: Path) -> None:
     master, wish = FakeLinkMaster(), make_wish("for i in $(seq 3000); do echo $i; done")
     master.drop_answers = 3
     async with serving(master.app()) as url, agent_on(url, tmp_path):
@@ -130,7 +130,7 @@ async def test_output_that_the_master_did_not_take_is_sent_again(tmp_path: Path)
     assert master.text_of(wish.container_id) == ["one", "two"]
 
 
-async def test_output_arrives_promptly(tmp_path: Path) -> None:
+async def test_output_reaches_the_master_promptly(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     wish = make_wish(
         ["bash", "-c", f"echo ready; while [ ! -e {go} ]; do read -t 0.002 < <(:); done; date +%s.%N; cat"]

@@ -33,14 +33,14 @@ def test_the_first_that_failed_is_the_cause(folder: RunFolder) -> None:
 
 @pytest.mark.parametrize(
     ("cause", "words"),
-    [("out_of_memory", "out of memory"), ("hang", "no rank had made a step for too long")],
+    [("out_of_memory", "out of memory"), ("hang", "no rank completed a step in time")],
 )
 def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: str) -> None:
     record(folder, 0, code=137, signal=9, time=1.0, cause=cause)
     assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {words}")
 
 
-def test_without_a_record_the_container_itself(folder: RunFolder) -> None:
+def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
     assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 

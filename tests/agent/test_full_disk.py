@@ -1,22 +1,17 @@
 """The agent's disk is full: starts wait, output waits, and a stop still ends the task."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.agents import agent_on, make_wish
 from tests.support.fake_link_master import FakeLinkMaster, serving
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
 from determined_agent import container, log_segments, processes
 from determined_agent.log_segments import STDOUT, SegmentWriter
 
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", "64m") as made:
-        yield made
+disk = disk_fixture("64m")
 
 
 @pytest.fixture(autouse=True)

@@ -162,7 +162,7 @@ async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     exit_, _, notes = await outcome(tmp_path, "true", image=f"venv:{folder}", harness="installed")
     assert exit_.kind == "failed_to_start"
-    assert "no distribution named determined" in exit_.message
+    assert "needs the package determined" in exit_.message
     assert exit_.message in notes
 
 
@@ -187,7 +187,7 @@ async def test_a_context_that_escapes_or_is_gone_is_not_started(tmp_path: Path) 
     assert not list(tmp_path.rglob("evil"))
     exit_, _, _ = await outcome(tmp_path / "b", "true", context=ContextRef(hash="0" * 64, size=1))
     assert exit_.kind == "failed_to_start"
-    assert "submit it again" in exit_.message
+    assert "submit the experiment again" in exit_.message
 
 
 async def test_a_context_that_arrives_damaged_is_fetched_again(tmp_path: Path) -> None:

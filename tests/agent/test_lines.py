@@ -20,18 +20,18 @@ from determined_agent.log_segments import AGENT, STDERR, STDOUT, Chunk, Frame
         (b"\xff\0ok", None, "", "\ufffd\ufffdok"),
     ],
 )
-def test_prefixes_are_taken_out(line: bytes, rank: int | None, level: str, text: str) -> None:
+def test_rank_and_level_prefixes_are_parsed_and_removed(line: bytes, rank: int | None, level: str, text: str) -> None:
     parsed = parse(Frame(1.5, STDOUT, line))
     assert (parsed.rank_id, parsed.level, parsed.log, parsed.timestamp) == (rank, level, text, 1.5)
 
 
-def test_streams_and_sources() -> None:
+def test_a_line_names_its_stream_and_its_source() -> None:
     error, own = parse(Frame(0, STDERR, b"")), parse(Frame(0, AGENT, b""))
     assert (error.stdtype, error.source) == ("stderr", "task")
     assert (own.stdtype, own.source) == ("stdout", "agent")
 
 
-def test_a_gap_is_said() -> None:
+def test_missing_bytes_are_reported_in_a_warning_line() -> None:
     first, second = lines_of(Chunk(0, 120, (Frame(2.0, STDOUT, b"after"),), missing=100))
     assert "100 bytes" in first.log
     assert (first.source, first.level, second.log) == ("agent", "WARNING", "after")

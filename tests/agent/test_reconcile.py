@@ -47,7 +47,9 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
         (None, DONE, (Forget("c"),)),
     ],
 )
-def test_a_case(wished: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]) -> None:
+def test_each_pair_of_desired_and_known_state_gives_its_steps(
+    wished: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]
+) -> None:
     wish = make_wish(*([wished] if wished else []))
     assert reconcile(wish, {"c": known} if known else {}, newest_epoch=1) == steps
 

@@ -29,7 +29,7 @@ def names(runs: Path) -> set[str]:
     return {path.name for path in runs.iterdir()}
 
 
-async def test_old_ones_go_and_others_stay(tmp_path: Path) -> None:
+async def test_old_run_folders_are_removed_and_newer_ones_stay(tmp_path: Path) -> None:
     state = AgentState(tmp_path / "data")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -51,7 +51,7 @@ async def test_old_ones_go_and_others_stay(tmp_path: Path) -> None:
     state.close()
 
 
-async def test_beyond_the_total_size_the_oldest_go_first(tmp_path: Path) -> None:
+async def test_beyond_the_total_size_the_oldest_run_folders_are_removed_first(tmp_path: Path) -> None:
     state = AgentState(tmp_path / "data")
     folders = [make_folder(state.runs, age, size=1 << 20) for age in (3000.0, 2000.0, 1000.0, 1.0)]
     settings = Settings(data=tmp_path / "data", stale_run_folder_bytes=(5 << 20) // 2)

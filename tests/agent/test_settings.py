@@ -19,7 +19,7 @@ def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
     assert settings.data == Path("/h/.local/share/detent/agent")
 
 
-def test_every_problem_is_named(tmp_path: Path) -> None:
+def test_every_invalid_setting_is_named_in_one_error(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text("slots: many\ncolour: red\n")
     with pytest.raises(ConfigError, match=r"slots.*colour"):
@@ -37,7 +37,7 @@ def test_paths_are_made_whole_and_wrong_ones_named(tmp_path: Path, monkeypatch: 
         read_settings(["--master", "localhost:8080"], {"HOME": "/h"})
 
 
-def test_tasks_inherit_little() -> None:
+def test_tasks_inherit_only_path_locale_and_proxy_variables() -> None:
     environ = {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p", "PYTHONPATH": "/x", "TOKEN": "s", "DET_MASTER": "m"}
     assert base_environment(environ) == {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p"}
 

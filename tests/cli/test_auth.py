@@ -51,7 +51,7 @@ def test_a_damaged_file_is_an_empty_one(home: Path, text: str) -> None:
     assert auth_store.token(auth_store.read(), URL, "ann") == "T"
 
 
-def test_which_master_is_meant(home: Path) -> None:
+def test_the_master_is_taken_from_flag_then_environment_then_login(home: Path) -> None:
     assert connection.master_url(options(), {}) == "http://localhost:8080"
     auth_store.set_default_master("http://default:1")
     assert connection.master_url(options(), {}) == "http://default:1"
@@ -79,7 +79,7 @@ def test_a_wrong_password_is_one_line_and_code_5(fake: FakeMaster, det: Det, mon
     assert (outcome.code, outcome.out, outcome.err) == (5, "", "det: invalid credentials\n")
 
 
-def test_the_order_of_credentials(fake: FakeMaster, det: Det) -> None:
+def test_the_user_flag_wins_over_the_environment_and_that_over_the_stored_login(fake: FakeMaster, det: Det) -> None:
     fake.answers["POST /api/v1/auth/login"] = lambda request: {"token": f"by password of {request.json['username']}"}
     fake.answers["GET /api/v1/me"] = {"user": {"username": "x"}}
 
@@ -97,7 +97,7 @@ def test_the_order_of_credentials(fake: FakeMaster, det: Det) -> None:
     assert token({}) == "Bearer by password of determined"
 
 
-def test_nobody_logged_in(fake: FakeMaster, det: Det) -> None:
+def test_without_a_login_a_command_exits_with_5_and_names_det_user_login(fake: FakeMaster, det: Det) -> None:
     auth_store.forget(fake.url, "ann")
     fake.answers["POST /api/v1/auth/login"] = error(401, 16, "invalid credentials")
     outcome = det("e", "list")
@@ -110,7 +110,7 @@ def test_nobody_logged_in(fake: FakeMaster, det: Det) -> None:
 def test_logout_forgets_even_if_the_master_is_away(det: Det, fake: FakeMaster) -> None:
     assert det("user", "logout").code == 0
     assert auth_store.token(auth_store.read(), fake.url, "ann") is None
-    assert "nobody" in det("user", "logout").err
+    assert "not logged in to" in det("user", "logout").err
 
 
 def test_an_unreachable_master_is_code_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from .conftest import Det, FakeMaster
         ({}, "darwin", True),
     ],
 )
-def test_where_there_is_a_desktop(environ: dict[str, str], platform: str, shown: bool) -> None:
+def test_a_desktop_is_recognized_by_its_environment(environ: dict[str, str], platform: str, shown: bool) -> None:
     assert browser.has_desktop(environ, platform) is shown
 
 

@@ -38,7 +38,7 @@ def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     fake.answers["POST /api/v1/experiments"] = lambda request: (
         {"experiment": {"id": 7}, "config": {}, "warnings": []}
         if request.json.get("parentId") or request.json["contextHash"] in known
-        else error(404, 5, "context is not here; send it again")
+        else error(404, 5, "the master does not have the context; send it again")
     )
     return known
 
@@ -95,7 +95,7 @@ def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: 
     assert outcome.code == 4
     assert 'exp.yaml:3:1: error[E203]: unknown field "max_restart"' in outcome.err
     assert "exp.yaml:4:30: error[E201]" in outcome.err
-    assert outcome.err.endswith("det: exp.yaml cannot be used: 2 errors\n")
+    assert outcome.err.endswith("det: exp.yaml is invalid: 2 errors\n")
     assert fake.requests == []
 
 
@@ -105,16 +105,18 @@ def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: 
         (("none.yaml", "ctx"), 4, "none.yaml: no such file"),
         (("exp.yaml", "none"), 4, "none does not exist"),
         (("exp.yaml", "exp.yaml"), 4, "is not a folder"),
-        (("exp.yaml",), 2, "a context folder is needed"),
+        (("exp.yaml",), 2, "missing context folder"),
         (("exp.yaml", "ctx", "-t"), 2, "--local"),
-        (("exp.yaml", "ctx", "--template", "t"), 1, "come later"),
+        (("exp.yaml", "ctx", "--template", "t"), 1, "not supported yet"),
         (("exp.yaml", "ctx", "--config", "a"), 4, "key.path=value"),
         (("exp.yaml", "ctx", "-i", "none"), 4, "does not exist"),
         (("latin.yaml", "ctx"), 4, "E101"),
         ((".", "ctx"), 4, "is a directory"),
     ],
 )
-def test_refused(det: Det, files: Path, words: tuple[str, ...], code: int, text: str) -> None:
+def test_create_refuses_invalid_files_and_flags_with_a_code_and_a_text(
+    det: Det, files: Path, words: tuple[str, ...], code: int, text: str
+) -> None:
     (files / "latin.yaml").write_bytes(b"name: \xe4")
     outcome = det("e", "create", *words)
     assert (outcome.code, outcome.out) == (code, "")
@@ -137,7 +139,9 @@ def test_overrides_are_in_what_is_sent(fake: FakeMaster, det: Det, files: Path, 
 
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("ERROR", 1), ("CANCELED", 1)])
-def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state: str, code: int) -> None:
+def test_create_with_follow_prints_the_log_and_exits_by_the_final_state(
+    fake: FakeMaster, det: Det, files: Path, store: set[str], state: str, code: int
+) -> None:
     fake.answers.update(
         {
             "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
@@ -153,7 +157,7 @@ def test_follow(fake: FakeMaster, det: Det, files: Path, store: set[str], state:
     assert fake.asked("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
 
 
-def test_ctrl_c_detaches(
+def test_ctrl_c_while_following_leaves_the_experiment_running(
     fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from determined_cli.experiment import follow

@@ -26,7 +26,7 @@ lustre /scratch lustre rw 0 0
         ("/mnt/my disk/x", "fuse.sshfs"),
     ],
 )
-def test_the_innermost_mount_counts(folder: str, kind: str):
+def test_the_file_system_of_a_folder_is_that_of_its_innermost_mount(folder: str, kind: str):
     assert data_folder.file_system(Path(folder), MOUNTS) == kind
 
 

@@ -11,8 +11,8 @@ from determined_cli.up import local_cluster
     ("outcome", "text"),
     [
         ((0, []), "stopped; fine"),
-        ((1, ["abc", "def"]), "these tasks still run and could not be ended: abc, def"),
-        ((2, []), "it is not known whether tasks still run"),
+        ((1, ["abc", "def"]), "these tasks could not be stopped and still run: abc, def"),
+        ((2, []), "could not check whether tasks still run"),
     ],
 )
 def test_the_exit_code_is_zero_only_if_all_tasks_have_ended(

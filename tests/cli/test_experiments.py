@@ -67,7 +67,7 @@ def master(fake: FakeMaster) -> FakeMaster:
     return fake
 
 
-def test_all_pages_are_shown(master: FakeMaster, det: Det) -> None:
+def test_list_shows_the_experiments_of_all_pages(master: FakeMaster, det: Det) -> None:
     outcome = det("e", "list", "--csv")
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert [int(row["ID"]) for row in rows] == list(range(450, 0, -1))
@@ -105,14 +105,16 @@ def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster
         assert part in shown.out
 
 
-def test_checkpoints_best_first(master: FakeMaster, det: Det) -> None:
+def test_checkpoints_are_listed_by_uuid_or_best_first(master: FakeMaster, det: Det) -> None:
     assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--json").out)] == ["u10", "u20", "u30"]
     assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--best", "2", "--json").out)] == ["u20", "u10"]
     assert json.loads(det("e", "lc", "7", "--json").out)[0]["size"] == 5
 
 
 @pytest.mark.parametrize("verb", ["pause", "activate", "cancel", "kill", "archive", "unarchive"])
-def test_steering(fake: FakeMaster, det: Det, verb: str) -> None:
+def test_a_lifecycle_command_acts_on_every_id_and_returns_the_first_failure(
+    fake: FakeMaster, det: Det, verb: str
+) -> None:
     fake.answers[f"POST /api/v1/experiments/1/{verb}"] = {}
     fake.answers[f"POST /api/v1/experiments/2/{verb}"] = error(400, 9, "experiment 2 has ended")
     fake.answers[f"POST /api/v1/experiments/3/{verb}"] = {}
@@ -143,7 +145,7 @@ def test_each_failure_is_one_line_with_its_code(fake: FakeMaster, det: Det, answ
     assert "Traceback" not in outcome.err
 
 
-def test_debug_shows_the_traceback(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_det_debug_raises_the_original_exception(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_DEBUG", "1")
     fake.answers["GET /api/v1/experiments/7"] = {"strange": 1}
     with pytest.raises(KeyError):
@@ -151,17 +153,17 @@ def test_debug_shows_the_traceback(fake: FakeMaster, det: Det, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("CANCELED", 1), ("ERROR", 1)])
-def test_wait(fake: FakeMaster, det: Det, state: str, code: int) -> None:
+def test_wait_exits_by_the_final_state_of_the_experiment(fake: FakeMaster, det: Det, state: str, code: int) -> None:
     states = iter(["STATE_RUNNING", "STATE_PAUSED", f"STATE_{state}"])
     fake.answers["GET /api/v1/experiments/7"] = lambda _: {"experiment": {**EXPERIMENT, "state": next(states)}}
     assert det("e", "wait", "7", "--polling-interval", "0").code == code
 
 
-def test_wait_gives_up(master: FakeMaster, det: Det) -> None:
+def test_wait_exits_with_8_after_its_timeout(master: FakeMaster, det: Det) -> None:
     assert det("e", "wait", "7", "--timeout", "0").code == 8
 
 
-def test_delete_asks(fake: FakeMaster, det: Det) -> None:
+def test_delete_needs_yes_without_a_terminal(fake: FakeMaster, det: Det) -> None:
     fake.answers["DELETE /api/v1/experiments/7"] = {"completed": True}
     refused = det("e", "delete", "7")
     assert (refused.code, fake.requests) == (1, [])
@@ -169,21 +171,23 @@ def test_delete_asks(fake: FakeMaster, det: Det) -> None:
     assert det("e", "delete", "7", "--yes").code == 0
 
 
-def test_labels(fake: FakeMaster, det: Det) -> None:
+def test_labels_are_added_and_removed(fake: FakeMaster, det: Det) -> None:
     fake.answers["PUT /api/v1/experiments/7/labels/a%20b"] = {"labels": ["a b"]}
     fake.answers["DELETE /api/v1/experiments/7/labels/x"] = {"labels": []}
     assert "a b" in det("e", "label", "add", "7", "a b").err
     assert "none" in det("e", "label", "rm", "7", "x").err
 
 
-def test_download_model_def(master: FakeMaster, det: Det, tmp_path: Path) -> None:
+def test_download_model_def_writes_the_archive_under_the_experiments_name(
+    master: FakeMaster, det: Det, tmp_path: Path
+) -> None:
     master.answers["GET /api/v1/experiments/7/model_def"] = {"b64Tgz": base64.b64encode(b"tgz").decode()}
     outcome = det("e", "download-model-def", "7", "-o", str(tmp_path / "out"))
     assert Path(outcome.out.strip()) == tmp_path / "out" / "exp7_dig_its_é_model_def.tar.gz"
     assert Path(outcome.out.strip()).read_bytes() == b"tgz"
 
 
-def test_logs(master: FakeMaster, det: Det) -> None:
+def test_logs_are_filtered_and_ordered_by_their_flags(master: FakeMaster, det: Det) -> None:
     lines = [{"message": "b\n", "trialId": 9, "rankId": 0}, {"message": "a\n", "trialId": 9, "rankId": None}]
     master.answers["GET /api/v1/trials/9/logs"] = Stream(lines)
     assert det("e", "logs", "7").out == "b\na\n"
@@ -231,7 +235,7 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
         assert (target / "state.pt").read_bytes() == b"ok"
 
 
-def test_agents_and_slots(fake: FakeMaster, det: Det) -> None:
+def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
     slot = {"id": "000", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
     slots = {"000": {**slot, "container": {"id": "c1"}}, "001": {**slot, "id": "001", "container": None}}
     agent = {
@@ -263,7 +267,7 @@ def test_agents_and_slots(fake: FakeMaster, det: Det) -> None:
     assert det("a", "enable").code == 1
 
 
-def test_master(fake: FakeMaster, det: Det) -> None:
+def test_master_commands_print_info_configuration_and_logs(fake: FakeMaster, det: Det) -> None:
     fake.answers.update(
         {
             "GET /api/v1/master": {"version": "0.38.1", "clusterId": "c"},
@@ -280,7 +284,7 @@ def test_master(fake: FakeMaster, det: Det) -> None:
 CAUSE = "rank 3 on node-2: RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x128 and 64x10) (exit code 1)"
 
 
-def test_failures_fit_80_columns(master: FakeMaster, det: Det) -> None:
+def test_failure_texts_fit_into_80_columns(master: FakeMaster, det: Det) -> None:
     """In lists below the table, one line each; in descriptions wrapped, with the attempt."""
     failed = {**EXPERIMENT, "id": 7, "state": "STATE_ERROR", "failure": CAUSE, "config": {"max_restarts": 5}}
     trial = {"id": 9, "state": "STATE_ERROR", "hparams": {}, "restarts": 5, "failure": CAUSE}

@@ -11,7 +11,7 @@ def test_a_full_disk_is_named_on_stderr(det: Det, fake: FakeMaster):
     done = det("-m", fake.url, "master", "info")
     assert done.code == 0
     assert "cluster_name: one" in done.out
-    assert done.err == "the master's disk is full or fails (data): trials wait\n"
+    assert done.err == "the master's disk is full or cannot be written (data); trials wait until it can be written\n"
 
 
 def test_nothing_is_said_while_there_is_space_or_by_an_older_master(det: Det, fake: FakeMaster):

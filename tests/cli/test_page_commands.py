@@ -22,11 +22,11 @@ FOUND = sorted(
 
 
 @pytest.mark.parametrize(("noun", "verb"), FOUND, ids=lambda word: word)
-def test_a_command_of_the_page(noun: str, verb: str):
+def test_each_command_that_the_page_shows_exists(noun: str, verb: str):
     found = command_table.find(noun)
     assert found is not None
     assert command.find(import_module(command_table.NOUNS[found][0]).VERBS, verb) is not None
 
 
-def test_there_are_some():
+def test_the_page_shows_commands():
     assert ("experiment", "create") in FOUND

@@ -30,7 +30,7 @@ FACTS = {
         ({"progress": 0.00001}, "[------------------------]   0% 50 steps 5/s 11d 13:46:29 to go loss 0.5"),
     ],
 )
-def test_render(change: dict[str, object], expected: str) -> None:
+def test_a_progress_line_shows_bar_steps_rate_and_loss(change: dict[str, object], expected: str) -> None:
     assert Progress.from_wire({**FACTS, **change}).render(10.0) == expected
 
 
@@ -49,7 +49,7 @@ def test_on_a_terminal_the_line_steps_aside() -> None:
     assert terminal.getvalue() == "\rone\x1b[K\r\x1b[Klog\none\r\x1b[K"
 
 
-def test_elsewhere_it_is_lines() -> None:
+def test_without_a_terminal_each_update_is_a_line() -> None:
     err, out = io.StringIO(), io.StringIO()
     line = Line(err, out)
     line.show("one")

@@ -69,7 +69,7 @@ def state_by_life(master: RestartingMaster) -> str:
 
 @pytest.mark.parametrize("cuts", [False, True], ids=["stream ends", "stream breaks inside a line"])
 @pytest.mark.parametrize("words", [("t", "logs", "9", "-f"), ("e", "logs", "7", "-f")])
-def test_logs_go_on_where_they_were(
+def test_followed_logs_continue_where_they_were(
     master: RestartingMaster,
     err: RestartWhenToldLost,
     capsys: pytest.CaptureFixture[str],
@@ -96,7 +96,7 @@ def test_a_stream_that_ends_before_its_trial_is_opened_again(
     assert err.getvalue() == ""
 
 
-def test_the_rest_is_fetched_if_the_trial_ended_while_the_master_was_away(
+def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_while_the_master_was_away(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The stream ends properly, and only the question for the trial's state meets the outage."""
@@ -106,7 +106,7 @@ def test_the_rest_is_fetched_if_the_trial_ended_while_the_master_was_away(
     assert capsys.readouterr().out.splitlines()[-1] == "line 5"
 
 
-def test_wait_outlives_a_restart(
+def test_wait_continues_after_a_restart_of_the_master(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     active, ended = ({"experiment": {"id": 7, "state": f"STATE_{state}"}} for state in ("ACTIVE", "COMPLETED"))
@@ -117,7 +117,7 @@ def test_wait_outlives_a_restart(
     assert err.getvalue().splitlines()[-1] == "experiment 7 ended: COMPLETED"
 
 
-def test_create_and_follow_outlives_a_restart(
+def test_create_with_follow_continues_after_a_restart_of_the_master(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "ctx").mkdir()
@@ -155,7 +155,7 @@ def test_wait_keeps_its_timeout_while_the_master_is_away(
     assert "has not ended after 0.5 s" in capsys.readouterr().err
 
 
-def test_it_gives_up_in_the_end_and_tells_each_outage_once() -> None:
+def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
     told: list[str] = []
     seconds = [0.0]
 
@@ -179,7 +179,7 @@ def test_it_gives_up_in_the_end_and_tells_each_outage_once() -> None:
     assert reconnector.call(away_twice) == "here"
     assert reconnector.call(away_twice) == "here"
     assert len(told) == 1
-    with pytest.raises(MasterUnreachable, match="refused; given up after 2 minutes"):
+    with pytest.raises(MasterUnreachable, match="refused; gave up after 2 minutes"):
         reconnector.call(away_twice)
     assert len(told) == 2
     assert 120.0 <= seconds[0] < 125.0

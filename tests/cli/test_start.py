@@ -38,17 +38,17 @@ def test_help_imports_argparse_and_no_more() -> None:
     assert not {*COSTLY, "shutil", "determined_cli.experiment.create"} & modules
 
 
-def test_the_version_stands_twice_and_is_one() -> None:
+def test_the_version_of_the_cli_equals_the_version_of_the_library() -> None:
     assert determined_cli.__version__ == determined.__version__
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_flag_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"det {determined.__version__}\n"
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-def test_every_noun_has_help(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_noun_prints_its_own_help(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([noun, "--help"]) == 0
     assert capsys.readouterr().out.startswith(f"usage: det {noun}")
 
@@ -65,12 +65,14 @@ def test_every_noun_has_help(noun: str, capsys: pytest.CaptureFixture[str]) -> N
         (["e", "describe", "x"], "invalid int value"),
     ],
 )
-def test_usage_errors(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_exits_with_2_and_names_what_is_wrong(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words) == 2
     assert text in capsys.readouterr().err
 
 
-def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_prints_an_overview_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "experiment, e" in capsys.readouterr().out
     assert main([]) == 2
@@ -100,7 +102,7 @@ def test_up_and_down_take_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_scripts_are_valid_and_name_the_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert "list-checkpoints" in script
@@ -108,7 +110,7 @@ def test_completion_scripts_are_scripts(shell: str, capsys: pytest.CaptureFixtur
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
-def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bash_completion_offers_nouns_verbs_and_flags(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
 

@@ -21,13 +21,13 @@ def died(child: Child, at: float, *, ready: bool) -> float:
     return delay
 
 
-def test_killed_again_and_again_it_is_back_at_once(child: Child):
+def test_a_service_that_was_ready_is_restarted_after_a_short_fixed_delay(child: Child):
     assert died(child, 100, ready=True) == 0
     assert [died(child, 100 + 5 * n, ready=True) for n in range(1, 20)] == [AGAIN_SECONDS] * 19
     assert died(child, 300, ready=True) == 0
 
 
-def test_what_cannot_start_gets_more_time_each_time(child: Child):
+def test_a_service_that_cannot_start_is_retried_with_growing_delays(child: Child):
     delays = [died(child, 100 + n, ready=False) for n in range(8)]
     assert delays == sorted(delays)
     assert delays[0] < 1
@@ -36,7 +36,7 @@ def test_what_cannot_start_gets_more_time_each_time(child: Child):
     assert died(child, 201, ready=False) == delays[0]
 
 
-def test_one_that_was_ready_is_started_in_the_same_turn_that_sees_its_death(tmp_path: Path):
+def test_a_service_that_was_ready_is_started_in_the_turn_that_sees_its_death(tmp_path: Path):
     """`det up` is back after `kill -9` as soon as a master can start; nothing is waited for first."""
     child = Child("master", ["sleep", "60"], tmp_path / "log", announced=True)
     said: list[str] = []

@@ -92,7 +92,7 @@ def shim_of(launch: Launch) -> int:
 
 
 @pytest.mark.parametrize("code", [0, 1, 77, 255])
-async def test_an_exit_code_is_told(make_driver: MakeDriver, tmp_path: Path, code: int) -> None:
+async def test_the_exit_code_of_a_task_is_reported(make_driver: MakeDriver, tmp_path: Path, code: int) -> None:
     launch = make_launch(tmp_path, f"echo one; echo two; exit {code}")
     assert await run(make_driver(), launch) == Ended("exited", code=code)
     assert text_of(launch.folder) == ["one", "two"]
@@ -103,7 +103,7 @@ async def test_a_command_that_does_not_exist_is_not_started(make_driver: MakeDri
         await make_driver().start(make_launch(tmp_path, "", argv=("/nowhere",)))
 
 
-async def test_a_stop_ends_it_and_is_told_as_one(make_driver: MakeDriver, tmp_path: Path) -> None:
+async def test_a_stop_ends_a_task_and_is_reported_as_a_stop(make_driver: MakeDriver, tmp_path: Path) -> None:
     driver, launch = make_driver(), make_launch(tmp_path, "sleep 1000")
     await driver.start(launch)
     driver.stop(launch.folder)
@@ -141,7 +141,9 @@ async def test_cancelling_a_wait_ends_nothing(make_driver: MakeDriver, tmp_path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
-async def test_a_signal_is_told(make_real: MakeDriver, tmp_path: Path, number: signal.Signals) -> None:
+async def test_a_task_ended_by_a_signal_reports_the_signal(
+    make_real: MakeDriver, tmp_path: Path, number: signal.Signals
+) -> None:
     script = f"import os; os.kill(os.getpid(), {int(number)})"
     launch = make_launch(tmp_path, "", argv=(sys.executable, "-c", script))
     assert await run(make_real(), launch) == Ended("exited", signal=int(number))
@@ -150,12 +152,12 @@ async def test_a_signal_is_told(make_real: MakeDriver, tmp_path: Path, number: s
 RUNAWAYS = """
 setsid sleep 1001 &
 (setsid bash -c 'trap "" TERM HUP INT; sleep 1002 & exec sleep 1003' & )
-python3 -c 'import os, time
+python3 -c 'import os, signal
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.closerange(0, 100)
-        time.sleep(1004)
+        signal.pause()
     os._exit(0)
 os.wait()'
 """
@@ -272,7 +274,7 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
     assert sum(path.stat().st_size for path in launch.folder.output.iterdir()) <= (1 << 16) + (1 << 13)
 
 
-@pytest.mark.skipif(not can_mount(), reason="this machine refuses user namespaces to this user")
+@pytest.mark.skipif(not can_mount(), reason="this machine does not allow user namespaces for this user")
 async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()

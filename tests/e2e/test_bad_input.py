@@ -27,7 +27,7 @@ pytestmark = pytest.mark.e2e
         ("exit 7", "code 7"),
     ],
 )
-def test_a_task_that_cannot_run(cluster, tmp_path, entrypoint, text):
+def test_a_task_that_cannot_run_fails_with_its_reason(cluster, tmp_path, entrypoint, text):
     experiment = create(cluster, SCRIPT, tmp_path, entrypoint=entrypoint)
     experiment.ended("ERROR")
     log = "\n".join(experiment.log)
@@ -52,7 +52,7 @@ def test_an_attempt_that_fails_again_and_again(cluster, tmp_path):
     assert experiment.trials[0]["restarts"] == 2
 
 
-def test_a_metric_that_is_no_number(cluster, tmp_path):
+def test_a_metric_that_is_not_a_number_is_kept_as_nan(cluster, tmp_path):
     """Kept, and readable as what it was."""
     experiment = create(cluster, SCRIPT, tmp_path)
     experiment.ended()
@@ -61,7 +61,7 @@ def test_a_metric_that_is_no_number(cluster, tmp_path):
     assert all(math.isnan(float(report["metrics"]["avg_metrics"]["not a number"])) for report in reports)
 
 
-def test_a_report_for_another_trial(cluster, tmp_path):
+def test_a_report_for_another_trial_is_refused(cluster, tmp_path):
     """Refused; the other trial keeps what it has."""
     other = create(cluster, SCRIPT, tmp_path / "other")
     other.ended()
@@ -101,7 +101,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_checkpoint_disk(cluster, tmp_path, small_disk):
+def test_a_full_checkpoint_disk_is_named_and_leaves_no_half_checkpoint(cluster, tmp_path, small_disk):
     """The mount is named, no half checkpoint is left, and the one before it stays whole."""
     experiment = create(
         cluster,
@@ -122,7 +122,7 @@ def test_a_full_checkpoint_disk(cluster, tmp_path, small_disk):
     assert [report["totalBatches"] for report in experiment.reports("training")] == [1, 2]
 
 
-def test_a_configuration_with_mistakes(cluster, tmp_path):
+def test_all_mistakes_of_a_configuration_are_named_at_once(cluster, tmp_path):
     """All of them at once, and nothing is stored."""
     before = cluster.session.get("/api/v1/experiments")["pagination"]["total"]
     with pytest.raises(BadRequest) as caught:

@@ -2,10 +2,11 @@
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import live_cluster, wait_until
+from tests.support.live_cluster import live_cluster
 from tests.support.live_models import MODELS
 from tests.support.live_proxy import proxy
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 from determined.client.session import ONCE, Session
 from determined.errors import Unauthenticated

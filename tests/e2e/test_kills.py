@@ -6,9 +6,9 @@ import time
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import wait_until
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
@@ -18,7 +18,7 @@ def runs_of(experiment):
 
 
 @pytest.mark.parametrize("model", ["digits", "foreign"])
-def test_worker(cluster, tmp_path, same_as_straight, moments, model):
+def test_a_trial_whose_worker_was_killed_gives_the_same_result(cluster, tmp_path, same_as_straight, moments, model):
     experiment = create(cluster, MODELS[model], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
     os.kill(experiment.worker, signal.SIGKILL)
@@ -27,7 +27,7 @@ def test_worker(cluster, tmp_path, same_as_straight, moments, model):
     assert any("signal 9" in line or "SIGKILL" in line for line in experiment.log), experiment.log
 
 
-def test_agent(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_runs_on_while_its_agent_is_killed_and_restarted(cluster, tmp_path, same_as_straight, moments):
     """The task runs on; the agent that comes back finds it, and nothing is restarted."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
@@ -37,7 +37,7 @@ def test_agent(cluster, tmp_path, same_as_straight, moments):
     assert runs_of(experiment) == {1}
 
 
-def test_agent_away_for_the_rest_of_the_training(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_that_ends_while_its_agent_is_away_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
     """The task ends while no agent looks; its end and its last lines are found afterwards."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(20, 36))
@@ -48,7 +48,7 @@ def test_agent_away_for_the_rest_of_the_training(cluster, tmp_path, same_as_stra
     assert runs_of(experiment) == {1}
 
 
-def test_master(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_runs_on_while_the_master_is_killed_and_restarted(cluster, tmp_path, same_as_straight, moments):
     """The task trains on and delivers later what it reported meanwhile."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
@@ -58,7 +58,7 @@ def test_master(cluster, tmp_path, same_as_straight, moments):
     assert runs_of(experiment) == {1}
 
 
-def test_shim(cluster, tmp_path, same_as_straight, moments):
+def test_a_killed_shim_is_a_system_failure_and_no_counted_restart(cluster, tmp_path, same_as_straight, moments):
     """Its task ends with it; that is a failure of the system and no restart that counts."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
@@ -69,7 +69,7 @@ def test_shim(cluster, tmp_path, same_as_straight, moments):
     assert experiment.progress["runId"] == 2
 
 
-def test_log_of_a_killed_task(cluster, tmp_path):
+def test_the_log_of_a_killed_task_is_complete(cluster, tmp_path):
     """Every line that it had printed is there."""
     entrypoint = "seq 1 3000; touch $GATES/printed.here; sleep 600"
     experiment = create(cluster, MODELS["script"], tmp_path, entrypoint=entrypoint)
@@ -81,7 +81,7 @@ def test_log_of_a_killed_task(cluster, tmp_path):
     experiment.nothing_left()
 
 
-def test_master_away_until_the_training_is_over(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_that_ends_while_the_master_is_away_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
     """The task waits for it with what it has to say."""
     batch = moments.randrange(37, 40)
     experiment = create(cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))

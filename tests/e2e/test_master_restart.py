@@ -9,10 +9,11 @@ import subprocess
 import time
 
 import pytest
-from tests.support.live_cluster import live_cluster, python, wait_until
+from tests.support.live_cluster import live_cluster, python
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 from tests.support.ready_masters import ready_masters
+from tests.support.waiting import wait_until
 
 from determined.client.session import Session
 from determined_master.secrets import Secrets

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import wait_until
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
@@ -35,7 +35,7 @@ def start(cluster, tmp_path, **options):
 ENTRYPOINT = "python3 -c 'import leaving' && exec python3 -m determined.exec.harness trial:Trial"
 
 
-def test_after_a_pause_and_after_the_end(cluster, tmp_path, same_as_straight):
+def test_no_process_is_left_after_a_pause_and_after_the_end(cluster, tmp_path, same_as_straight):
     experiment = start(cluster, tmp_path, gates=("train-7",))
     experiment.at_gate("train-7")
     wait_until(lambda: len(sleepers(experiment)) == 2, what="both strays")
@@ -45,7 +45,7 @@ def test_after_a_pause_and_after_the_end(cluster, tmp_path, same_as_straight):
     same_as_straight(experiment)
 
 
-def test_after_the_shim_was_killed(cluster, tmp_path, same_as_straight):
+def test_no_process_is_left_after_the_shim_was_killed(cluster, tmp_path, same_as_straight):
     """Nobody is left who could be their reaper; the agent finds them."""
     experiment = start(cluster, tmp_path, held=("train-7",))
     experiment.at_gate("train-7")

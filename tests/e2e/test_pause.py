@@ -17,7 +17,7 @@ def steps_of_checkpoints(experiment):
     [("digits", 17), ("digits", 22), ("digits", 31), ("foreign", 8), ("foreign", 26)],
     ids=["digits-inside-epoch", "digits-inside-accumulation", "digits-epoch-end", "foreign-even", "foreign-odd"],
 )
-def test_while_training(cluster, tmp_path, same_as_straight, model, batch):
+def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_as_straight, model, batch):
     """The pause comes while batch number ``batch`` is trained; the trial leaves right after it."""
     experiment = create(cluster, MODELS[model], tmp_path, gates=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
@@ -28,7 +28,7 @@ def test_while_training(cluster, tmp_path, same_as_straight, model, batch):
 
 
 @pytest.mark.parametrize(("model", "steps", "batch"), [("digits", 24, 2), ("digits", 40, 0), ("foreign", 14, 1)])
-def test_inside_a_validation(cluster, tmp_path, same_as_straight, model, steps, batch):
+def test_a_trial_paused_inside_a_validation_resumes_the_same(cluster, tmp_path, same_as_straight, model, steps, batch):
     """Left at its next batch with the checkpoint of the last training step; run again whole afterwards."""
     name = f"validate-{steps}-{batch}"
     experiment = create(cluster, MODELS[model], tmp_path, gates=(name,))
@@ -44,7 +44,7 @@ def test_inside_a_validation(cluster, tmp_path, same_as_straight, model, steps, 
     same_as_straight(experiment, model)
 
 
-def test_during_start_up(cluster, tmp_path, same_as_straight):
+def test_a_trial_paused_during_start_up_resumes_the_same(cluster, tmp_path, same_as_straight):
     """The trial class is being built: nothing is trained yet, nothing is lost."""
     experiment = create(cluster, MODELS["digits"], tmp_path, held=("init",))
     experiment.at_gate("init")
@@ -55,7 +55,7 @@ def test_during_start_up(cluster, tmp_path, same_as_straight):
     same_as_straight(experiment)
 
 
-def test_during_the_startup_hook(cluster, tmp_path, same_as_straight):
+def test_a_trial_paused_during_its_startup_hook_resumes_the_same(cluster, tmp_path, same_as_straight):
     """Not ready yet, so it is killed at once, however long the hook would still take."""
     gates = tmp_path / "gates"
     hook = f"if [ ! -e {gates}/hook.here ]; then touch {gates}/hook.here; sleep 600 & wait; fi\n"
@@ -68,7 +68,7 @@ def test_during_the_startup_hook(cluster, tmp_path, same_as_straight):
     same_as_straight(experiment)
 
 
-def test_twice_in_a_row(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_paused_twice_in_a_row_resumes_the_same(cluster, tmp_path, same_as_straight, moments):
     first = moments.randrange(1, 20)
     second = moments.randrange(first + 1, 39)
     experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{first}", f"train-{second}"))
@@ -79,7 +79,7 @@ def test_twice_in_a_row(cluster, tmp_path, same_as_straight, moments):
     same_as_straight(experiment)
 
 
-def test_activated_within_100_ms(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_activated_within_100_ms_of_its_pause_resumes_the_same(cluster, tmp_path, same_as_straight, moments):
     """The attempt that was asked to leave leaves, and the next one goes on."""
     batch = moments.randrange(2, 38)
     experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))

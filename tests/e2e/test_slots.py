@@ -4,9 +4,10 @@ import contextlib
 import sqlite3
 
 import pytest
-from tests.support.live_cluster import live_cluster, wait_until
+from tests.support.live_cluster import live_cluster
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

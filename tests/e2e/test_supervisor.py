@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 from tests.support import live_processes
-from tests.support.live_cluster import LiveCluster, Program, log_in, python, wait_until
+from tests.support.live_cluster import LiveCluster, Program, log_in, python
 from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
@@ -50,7 +51,7 @@ def upped(tmp_path):
         yield cluster
 
 
-def test_killed_and_started_again(upped, tmp_path, same_as_straight, moments):
+def test_a_task_survives_the_kill_and_restart_of_det_up(upped, tmp_path, same_as_straight, moments):
     batch = moments.randrange(1, 36)
     experiment = create(upped, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
@@ -65,14 +66,14 @@ def test_killed_and_started_again(upped, tmp_path, same_as_straight, moments):
 
 
 @pytest.mark.parametrize("name", ["determined_master", "determined_agent"])
-def test_restarts_what_died(upped, name):
+def test_the_supervisor_restarts_a_service_that_died(upped, name):
     old = upped.services()[name]
     os.kill(old, signal.SIGKILL)
     wait_until(lambda: upped.services().get(name, old) != old, what=f"another {name}")
     wait_until(lambda: upped.connected(), what="the agent is connected")
 
 
-def test_ended_gently_and_started_again(upped, tmp_path, same_as_straight, moments):
+def test_a_task_survives_the_gentle_end_and_restart_of_det_up(upped, tmp_path, same_as_straight, moments):
     """Trials save first, the experiment stays ACTIVE, the next ``det up`` goes on from the very next step."""
     batch = moments.randrange(1, 36)
     experiment = create(upped, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
@@ -85,7 +86,7 @@ def test_ended_gently_and_started_again(upped, tmp_path, same_as_straight, momen
     assert not [report for report in experiment.reports("training") if report["archived"]]
 
 
-def test_a_second_one_is_refused(upped):
+def test_a_second_det_up_on_the_same_folder_is_refused(upped):
     argv = python("determined_cli", "up", "--data", str(upped.data), "--port", "0")
     second = Program(argv, upped.folder / "second.log", upped.environment)
     assert second.process.wait(20) == 7

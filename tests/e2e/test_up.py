@@ -57,14 +57,14 @@ def auth(up: Up) -> dict:
     return json.loads((Path(up.environment["XDG_CONFIG_HOME"]) / "detent" / "auth.json").read_text())
 
 
-def test_from_ready_to_the_end(up: Up):
+def test_det_up_prints_its_address_and_a_sign_in_link_and_ends_when_asked(up: Up):
     line = up.start()
     assert line.startswith("ready: http://127.0.0.1:")
     assert up.process is not None
     assert up.process.stderr is not None
     link = next(text for text in up.process.stderr if text.startswith("open: "))
     assert link.startswith(f"open: {line.split()[1]}/sign-in#")
-    assert link.endswith(" (once, 10 minutes)\n")
+    assert link.endswith(" (valid once, for 10 minutes)\n")
     assert link.split("#")[1].split()[0] not in "".join(log.read_text() for log in (up.data / "logs").iterdir())
     another = up.det("master", "open").stdout
     assert another.startswith(f"{line.split()[1]}/sign-in#")
@@ -86,7 +86,7 @@ def test_from_ready_to_the_end(up: Up):
     assert auth(up)["default_master"] is None
 
 
-def test_detached_it_outlives_its_starter_and_down_ends_it(up: Up):
+def test_detached_det_up_outlives_its_starter_and_det_down_ends_it(up: Up):
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data))
     assert done.stdout.startswith("ready: ")
     assert "/sign-in#" in done.stderr
@@ -96,7 +96,7 @@ def test_detached_it_outlives_its_starter_and_down_ends_it(up: Up):
     assert "nothing runs" in up.det("down", "--data", str(up.data)).stderr
 
 
-def test_a_port_in_use_is_said(up: Up, tmp_path: Path):
+def test_a_port_in_use_is_named_at_start(up: Up, tmp_path: Path):
     port = up.start().strip().rsplit(":", 1)[1]
     other = up.det("up", "--port", port, "--data", str(tmp_path / "other"), check=False)
     assert other.returncode == 1

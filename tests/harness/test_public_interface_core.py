@@ -5,18 +5,9 @@ import uuid
 from pathlib import Path
 
 import pytest
-from tests.support.fake_master import serving, task_environment
 
 import determined as det
 from determined import config, context, core, storage
-
-
-@pytest.fixture
-def master(monkeypatch, tmp_path):
-    with serving() as made:
-        for name, value in task_environment(made, tmp_path).items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 def test_init_offers_one_context_for_each_part(master):

@@ -26,7 +26,7 @@ def test_a_module_that_is_not_included_says_what_to_use(module):
         importlib.import_module(module)
 
 
-def test_both_forms_of_import_say_it():
+def test_both_forms_of_import_name_the_replacement():
     for line in ("from determined import keras", "import determined.keras", "from determined.keras import callbacks"):
         with pytest.raises(ImportError, match="there is no Keras adapter"):
             exec(line, {})

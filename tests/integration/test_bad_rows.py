@@ -166,8 +166,10 @@ SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
 
 
 @pytest.mark.parametrize("what", SPOILED)
-async def test_an_experiment_that_cannot_be(one: Cluster, monkeypatch: pytest.MonkeyPatch, what: str):
-    """... stops no other, and goes on once it can. There is one slot for both."""
+async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
+):
+    """It goes on once it can. There is one slot for both experiments."""
     spoiled = Spoiled(monkeypatch, *SPOILED[what])
     agent = await one.join()
     bad, good = await one.create(), await one.create()

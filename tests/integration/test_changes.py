@@ -54,7 +54,7 @@ async def walk(one: Cluster) -> Walk:
     return Walk(one)
 
 
-async def test_an_experiment_that_rests(walk: Walk):
+async def test_changes_of_a_paused_experiment_are_published(walk: Walk):
     one = walk.one
     assert {EXPERIMENT, EVENTS} <= await walk.of(one.post("/api/v1/experiments", {"config": CONFIG}))
     assert EXPERIMENT in await walk.of(one.client.put(f"{X}/labels/a"))
@@ -75,7 +75,7 @@ async def test_an_experiment_that_rests(walk: Walk):
     await eventually(gone)
 
 
-async def test_an_attempt_from_its_request_to_its_end(walk: Walk):
+async def test_changes_of_an_attempt_are_published_from_request_to_end(walk: Walk):
     """By what follows without anybody's request: the queue, the placement, the container, the end."""
     one = walk.one
     await one.create()
@@ -108,7 +108,7 @@ async def test_an_attempt_from_its_request_to_its_end(walk: Walk):
     await walk.stands_at("CANCELED")
 
 
-async def test_a_container_alone_among_others(walk: Walk):
+async def test_a_container_of_several_publishes_its_own_change(walk: Walk):
     """Its allocation stays as it is, but what is known of the attempt has grown."""
     agents = [await walk.one.join("one"), await walk.one.join("two")]
     await walk.one.create(CONFIG + "resources: {slots_per_trial: 2}\n")
@@ -119,7 +119,7 @@ async def test_a_container_alone_among_others(walk: Walk):
     assert EXPERIMENT in await walk.of(agents[0].say(wishes[0], ContainerState.TERMINATED, exited))
 
 
-async def test_why_something_waits(walk: Walk):
+async def test_the_reason_of_a_wait_is_published(walk: Walk):
     agent, _, _ = await walk.running()
     walk.told.clear()
     await walk.one.create(CONFIG + "resources: {slots_per_trial: 2}\n")
@@ -133,7 +133,7 @@ async def test_why_something_waits(walk: Walk):
     assert agent.id == "one"
 
 
-async def test_what_a_task_says(walk: Walk):
+async def test_reports_of_a_task_are_published(walk: Walk):
     one = walk.one
     _, wish, task = await walk.running()
     name = wish.allocation_id.rpartition(".")[0]
@@ -160,7 +160,7 @@ async def test_what_a_task_says(walk: Walk):
     assert EXPERIMENT in await walk.of(one.post("/api/v1/trials/1/early_exit", invalid, **task))
 
 
-async def test_agents_and_their_slots(walk: Walk):
+async def test_changes_of_agents_and_slots_are_published(walk: Walk):
     one, agents = walk.one, walk.one.master.agents
     a = "/api/v1/agents/one"
     steps: list[Callable[[], Awaitable[Any]]] = [

@@ -125,7 +125,7 @@ async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(one: Clust
     assert (folder / "weights").read_bytes() == b"abc"
     assert (await one.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404
     (told,) = (await one.get("/detent/events", kind="folders_left"))["events"]
-    assert "files of 1 checkpoints were left" in told["text"]
+    assert "files of 1 checkpoints could not be deleted" in told["text"]
     assert str(folder) in told["text"]
 
 
@@ -175,7 +175,7 @@ async def test_deleting_removes_checkpoints_and_nothing_else(one: Cluster, tmp_p
     await delete_experiment(one, wish)
     assert [mine.exists(), foreign.exists(), behind.exists(), older.exists()] == [False, True, True, True]
     (told,) = (await one.get("/detent/events", kind="folders_left"))["events"]
-    assert "files of 3 checkpoints were left" in told["text"]
+    assert "files of 3 checkpoints could not be deleted" in told["text"]
 
 
 async def test_files_that_cannot_be_removed_are_said_and_tried_again(one: Cluster):

@@ -57,7 +57,7 @@ async def test_the_queue_stands_in_the_order_of_the_scheduler(one: Cluster):
     assert [entry["experimentId"] for entry in await eventually(all_wait)] == [2, 1, 3]
 
 
-async def test_holds_and_usage(tmp_path: Path):
+async def test_holds_and_usage_count_the_time_of_slots(tmp_path: Path):
     start = datetime.now(UTC)
     clock = FixedClock(start)
     async with cluster(tmp_path, clock) as one:
@@ -83,13 +83,13 @@ async def test_holds_and_usage(tmp_path: Path):
 
 
 @pytest.mark.parametrize("path", ["/detent/cluster/holds", "/detent/cluster/usage"])
-async def test_no_time_between_is_a_bad_request(one: Cluster, path: str):
+async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(one: Cluster, path: str):
     query = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T00:00:00"}
     assert (await one.client.get(path, params=query)).status_code == 400
     assert (await one.client.get("/detent/cluster/usage", params={"buckets": 0})).status_code == 400
 
 
-async def test_checkpoints_in_pages(one: Cluster):
+async def test_checkpoints_are_listed_in_pages(one: Cluster):
     lived_in = await live_in(one)
     task = one.as_task(lived_in.allocation)
     for number in range(5):
@@ -115,7 +115,7 @@ async def test_checkpoints_in_pages(one: Cluster):
     assert (await one.client.get("/detent/checkpoints", params={"limit": 501})).status_code == 400
 
 
-async def test_events_in_pages_and_by_what_they_tell(one: Cluster):
+async def test_events_are_listed_in_pages_and_filtered(one: Cluster):
     await one.create(activate=False)
     await one.client.patch("/api/v1/experiments/1", json={"name": "other"})
     newest = await one.get("/detent/events", limit=2)
@@ -132,7 +132,7 @@ async def test_events_in_pages_and_by_what_they_tell(one: Cluster):
     assert (await one.get("/detent/events", actor="nobody"))["events"] == []
 
 
-async def test_reading_needs_a_login(one: Cluster):
+async def test_every_reading_route_needs_a_login(one: Cluster):
     paths = ["cluster/overview", "cluster/holds", "cluster/usage", "events", "checkpoints", "session"]
     paths += ["experiments/1/status", "experiments/1/timeline", "experiments/1/config", "experiments/1/checkpoints"]
     for path in paths:

@@ -74,7 +74,7 @@ async def test_what_has_no_value_comes_last_either_way_and_the_newer_breaks_ties
     assert await found(one, limit=1, offset=1) == [second]
 
 
-async def test_conditions_and_groups_of_them(one: Cluster):
+async def test_filters_combine_conditions_in_groups(one: Cluster):
     first, second, third = await three(one)
     assert await found(one, field("validation.loss.last", "<", 0.3)) == [second]
     assert await found(one, field("validation.loss.last", "!=", 0.1)) == [third, first]
@@ -93,15 +93,15 @@ async def test_conditions_and_groups_of_them(one: Cluster):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"filter": "{"}, "no JSON"),
+        ({"filter": "{"}, "not JSON"),
         ({"filter": where(field("validation.los.last", "<", 1))}, 'did you mean "validation.loss.last"'),
-        ({"filter": where(field("name", "<", 1))}, "name holds words"),
+        ({"filter": where(field("name", "<", 1))}, "name has text values"),
         ({"filter": where(field("state", "=", "faild"))}, "no state 'faild'; did you mean \"failed\""),
-        ({"filter": where(field("state", "!=", "xyz"))}, "no state 'xyz'; there are active, "),
+        ({"filter": where(field("state", "!=", "xyz"))}, "no state 'xyz'; valid states: active, "),
         ({"filter": where(field("numTrials", "=", "many"))}, "needs a number"),
         ({"filter": where(field("startTime", "<", "soon"))}, "needs a time"),
         ({"filter": where(field("name", "like", "x"))}, "operator"),
-        ({"filter": where(field("name", "=", "\ud800"))}, "a character that no text can have"),
+        ({"filter": where(field("name", "=", "\ud800"))}, "an invalid character"),
         ({"filter": where(field("name", "=", None))}, "value"),
         ({"filter": where(field("name", "=", "x" * 2000))}, "longer than"),
         ({"sort": "nmae=asc"}, 'did you mean "name"'),
@@ -110,12 +110,12 @@ async def test_conditions_and_groups_of_them(one: Cluster):
         ({"projectId": -1}, "no project"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused_in_words(one: Cluster, body: dict[str, Any], words: str):
+async def test_an_invalid_filter_is_refused_with_a_sentence(one: Cluster, body: dict[str, Any], words: str):
     await three(one)
     assert words in await refused(one, **body)
 
 
-async def test_ids_groups_words_and_columns(one: Cluster):
+async def test_a_search_returns_ids_groups_and_column_values(one: Cluster):
     first, second, third = await three(one)
     ids = (await one.post("/detent/experiments/search/ids", {"sort": "name=asc"})).json()
     assert ids == {"ids": [first, second, third], "total": 3}
@@ -242,7 +242,7 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
     assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
 
 
-async def test_hostile_names_are_names(one: Cluster):
+async def test_hostile_metric_names_are_columns_like_others(one: Cluster):
     hostile = ["__proto__", "qu\"o'te", "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
     too_long = "y" * 100_000
     async with one.master.database.write() as session:
@@ -316,7 +316,7 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
     assert await found(one, field("hp.lr", "=", 1)) == [row.id]
 
 
-async def test_archived_ones_are_shown_where_asked_for(one: Cluster):
+async def test_archived_experiments_are_shown_on_request(one: Cluster):
     async with one.master.database.write() as session:
         shown = await add_experiment(session)
         hidden = await add_experiment(session, archived=True)
@@ -334,7 +334,7 @@ async def stale(one: Cluster, trial_id: int, **values: Any) -> None:
         await trial_rows.change(session, row, values_stale=True, **values)
 
 
-async def test_what_is_much_is_not_taken_in_again_and_again(one: Cluster):
+async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(one: Cluster):
     async with one.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
@@ -348,7 +348,7 @@ async def test_what_is_much_is_not_taken_in_again_and_again(one: Cluster):
     assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 1
 
 
-async def test_one_that_cannot_be_taken_in_keeps_no_other_out(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(one: Cluster, monkeypatch: pytest.MonkeyPatch):
     first, second, third = await three(one)
     hparams = index_repository.hparams
 

@@ -34,7 +34,7 @@ async def told(one: Cluster) -> dict[str, tuple[str, int | None]]:
     return {o["path"]: (o["origin"], o["at"]) for o in found["origins"]}
 
 
-async def test_file_cluster_and_defaults(one: Cluster):
+async def test_each_value_names_its_origin_in_file_cluster_or_defaults(one: Cluster):
     await one.create(FILE)
     origins = await told(one)
     assert origins["name"] == ("file", 1)
@@ -51,7 +51,7 @@ async def test_file_cluster_and_defaults(one: Cluster):
     assert origins["log_policies[0].name"] == ("default", None)
 
 
-async def test_what_was_changed_later_is_not_the_files(one: Cluster):
+async def test_a_value_changed_later_is_not_attributed_to_the_file(one: Cluster):
     await one.create(FILE)
     await one.client.patch("/api/v1/experiments/1", json={"resources": {"priority": 3}})
     assert (await told(one))["resources.priority"] == ("cluster", 11)

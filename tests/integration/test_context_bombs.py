@@ -31,7 +31,7 @@ async def test_a_bomb_is_refused_at_upload(one: Cluster):
     digest = hashlib.sha256(data).hexdigest()
     answer = await one.client.put(f"/detent/contexts/{digest}", content=data)
     assert answer.status_code == 400, answer.text
-    assert "unpacks to far more" in answer.text
+    assert "larger than the limit" in answer.text
     assert (await one.client.head(f"/detent/contexts/{digest}")).status_code == 404
     assert not [path for path in one.master.blobs.folder.iterdir() if not path.name.startswith(".")]
 
@@ -44,7 +44,7 @@ async def test_a_bomb_that_an_older_master_stored_is_not_sent(one: Cluster):
     async with heartbeat() as heart:
         answer = await one.client.get(f"/api/v1/experiments/{number}/model_def")
     assert answer.status_code == 400, answer.text
-    assert "unpacks to far more" in answer.text
+    assert "larger than the limit" in answer.text
     assert heart.longest_gap < 1.0
 
 

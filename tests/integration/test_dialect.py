@@ -12,7 +12,7 @@ async def test_a_body_without_or_with_a_wrong_content_type_is_json(one: Cluster)
         assert answer.status_code == 200, answer.text
 
 
-async def test_both_spellings_are_taken(one: Cluster):
+async def test_camel_case_and_snake_case_names_are_accepted(one: Cluster):
     for body in ({"config": CONFIG, "validateOnly": True}, {"config": CONFIG, "validate_only": True}):
         assert (await one.post("/api/v1/experiments", body)).status_code == 200
     assert (await one.get("/api/v1/experiments"))["experiments"] == []
@@ -63,7 +63,7 @@ async def test_keys_inside_a_body_are_left_alone(one: Cluster):
         ("GET", "/api/v1/checkpoints/none", 404, 5),
     ],
 )
-async def test_errors_have_one_shape(one: Cluster, method: str, path: str, status: int, code: int):
+async def test_every_error_body_has_the_same_fields(one: Cluster, method: str, path: str, status: int, code: int):
     answer = await one.client.request(method, path)
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]

@@ -55,7 +55,7 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     saved = {"uuid": checkpoint_uuid(1), "taskId": name, "metadata": {"steps_completed": 7}}
     await one.post("/api/v1/checkpoints", saved, **task)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", {}, **task)
-    assert (await status(one))["text"] == "pausing: saved, leaving"
+    assert (await status(one))["text"] == "pausing: saved, exiting"
     await agent.exit(wish)
     paused = await status(one)
     assert paused["waitedSeconds"] > 0
@@ -102,7 +102,7 @@ async def _timeline(one: Cluster) -> None:
     assert [(m["kind"], m["steps"], m["runId"]) for m in marks] == [("pause", 7, 1), ("checkpoint", 7, 1)]
 
 
-async def test_a_restart_is_marked(one: Cluster):
+async def test_a_restart_is_a_mark_on_the_trials_curve(one: Cluster):
     lived_in = await live_in(one)
     await lived_in.played.exit(lived_in.wish, code=1)
     await lived_in.played.wished()

@@ -23,7 +23,7 @@ async def reaches(one: Cluster, experiment_id: int, *states: str) -> None:
     await eventually(there)
 
 
-async def test_it_is_placed_runs_and_completes(one: Cluster):
+async def test_an_experiment_is_placed_runs_and_completes(one: Cluster):
     agent = await one.join()
     experiment = await one.create()
     wish = (await agent.wished())[0]
@@ -148,7 +148,7 @@ async def test_failures_restart_until_max_restarts(one: Cluster):
     assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["progress"] == 0.0
 
 
-async def test_cancel_and_kill(one: Cluster):
+async def test_cancel_asks_for_a_checkpoint_and_kill_does_not(one: Cluster):
     agent = await one.join(slots=2)
     canceled, killed = await one.create(), await one.create()
     wishes = {w.spec.environment["DET_EXPERIMENT_ID"]: w for w in await agent.wished(2)}

@@ -73,7 +73,7 @@ async def test_the_log_counts_attempts_without_pauses(failed: Cluster):
     ]
 
 
-async def test_status_and_timeline_show_it(failed: Cluster):
+async def test_status_and_timeline_show_the_failure(failed: Cluster):
     status = await failed.get("/detent/experiments/1/status")
     failure = status["failure"]
     assert (failure["trialId"], failure["runId"], failure["text"]) == (1, 3, CAUSE)
@@ -99,7 +99,7 @@ async def search(one: Cluster, text: str, operator: str = "contains") -> list[di
     return list(answer.json()["experiments"])
 
 
-async def test_lists_show_it_and_are_filtered_and_grouped_by_it(failed: Cluster):
+async def test_lists_show_the_failure_and_are_filtered_and_grouped_by_it(failed: Cluster):
     async def found() -> list[dict]:
         return await search(failed, "bad shape")
 
@@ -157,7 +157,7 @@ async def test_what_can_never_be_placed_says_so(one: Cluster):
     experiment = await one.create(CONFIG + "resources: {slots_per_trial: 4}\n")
     await reaches(one, experiment, "STATE_ERROR")
     text = (await one.get("/detent/experiments/1/status"))["text"]
-    assert text.startswith("failed: trial 1: can never be placed: asks for 4 slots, but the only agent of pool")
+    assert text.startswith("failed: trial 1: cannot be scheduled: needs 4 slots, but the only agent of pool")
 
 
 async def test_a_disabled_agent_is_named(one: Cluster):

@@ -27,7 +27,7 @@ async def shown(one: Cluster, path: str) -> Any:
     return answer.json()
 
 
-async def test_the_tree(one: Cluster):
+async def test_the_file_tree_lists_folders_and_types(one: Cluster):
     await one.create(modelDefinition=FILES)
     found = (await one.get("/api/v1/experiments/1/file_tree"))["files"]
     assert [node["name"] for node in found] == ["long.txt", "run.py", "sub"]
@@ -45,7 +45,7 @@ async def test_the_tree(one: Cluster):
     assert [node["path"] for node in deep["files"]] == ["sub/deep/m\u00fc <b>.txt"]
 
 
-async def test_one_file(one: Cluster):
+async def test_a_file_of_a_context_is_shown_and_cut(one: Cluster):
     await one.create(modelDefinition=FILES)
     name = "sub/deep/m\u00fc <b>.txt"
     found = await shown(one, name)
@@ -62,13 +62,13 @@ async def test_one_file(one: Cluster):
 @pytest.mark.parametrize(
     ("path", "status"), [("none", 404), ("sub", 404), ("../x", 400), ("/etc/passwd", 400), ("", 404)]
 )
-async def test_what_is_not_there(one: Cluster, path: str, status: int):
+async def test_a_missing_or_unsafe_path_is_refused(one: Cluster, path: str, status: int):
     await one.create(modelDefinition=FILES)
     assert (await one.client.get("/detent/experiments/1/file", params={"path": path})).status_code == status
     assert (await one.post("/api/v1/experiments/1/file", {"path": path})).status_code == status
 
 
-async def test_an_experiment_without_files(one: Cluster):
+async def test_an_experiment_without_files_has_an_empty_tree(one: Cluster):
     await one.create()
     assert await one.get("/api/v1/experiments/1/file_tree") == {"files": []}
     assert (await one.client.get("/detent/experiments/1/file", params={"path": "x"})).status_code == 404

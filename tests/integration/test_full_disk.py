@@ -3,24 +3,19 @@
 import hashlib
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 from tests.support.cluster import CONFIG, PASSWORD, Cluster, cluster
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
 from determined_master.errors import StorageUnavailable
 from determined_master.passwords import client_hash
 
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "made" / "data", "16m") as made:
-        yield made
+disk = disk_fixture("16m", "made/data")
 
 
 @pytest.fixture
@@ -119,7 +114,7 @@ async def test_a_disk_that_fails_is_not_called_full(one: Cluster):
     answer = await one.client.post("/api/v1/experiments", json={"config": CONFIG})
     event.remove(engine, "do_execute", fail)
     assert answer.status_code == 503, answer.text
-    assert "its disk fails" in answer.json()["error"]["error"]
+    assert "cannot write to its disk" in answer.json()["error"]["error"]
     health = await one.client.get("/health")
     assert (health.status_code, health.json()["storage"][0]["status"]) == (503, "failing")
     await one.master.storage.tick()

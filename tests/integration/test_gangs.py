@@ -34,7 +34,7 @@ async def gang(cluster: Cluster, *addresses: str):
     return experiment, agents, wishes
 
 
-async def test_the_parts_of_a_gang(one: Cluster):
+async def test_each_container_of_a_gang_gets_rank_and_addresses(one: Cluster):
     _, agents, wishes = await gang(one, "10.0.0.1", "10.0.0.2")
     assert [wish.spec.rank for wish in wishes] == [0, 1]
     assert [wish.spec.slots for wish in wishes] == [[0, 1], [0, 1]]
@@ -100,7 +100,7 @@ async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatc
     waiting = asyncio.create_task(met(one, wishes[0]))
 
     async def said() -> bool:
-        return any("still waits for container 1 on agent two (assigned)" in line for line in await lines(one))
+        return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(one))
 
     await eventually(said)
     await agents[1].say(wishes[1], ContainerState.RUNNING)
@@ -117,7 +117,7 @@ async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_a
     assert (await met(one, wishes[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
 
 
-async def test_the_interface_between_machines(tmp_path: Path):
+async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
     async with cluster(tmp_path, dtrain_network_interface="ib0") as made:
         _, _, wishes = await gang(made)
         assert {wish.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for wish in wishes} == {"ib0"}
@@ -131,4 +131,4 @@ async def test_more_slots_than_all_agents_have(one: Cluster):
         return await one.state(experiment) == "STATE_ERROR"
 
     await eventually(refused)
-    assert any("asks for 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))
+    assert any("needs 4 slots, but the only agent of pool 'default' has 2" in line for line in await lines(one))

@@ -68,7 +68,7 @@ async def test_creating_and_reading_holds_nobody(one: Cluster, text: str):
     assert heart.longest_gap < MAX_GAP_SECONDS
 
 
-async def test_one_that_is_too_large_is_refused_with_its_limit(one: Cluster):
+async def test_a_configuration_that_is_too_large_is_refused_with_its_limit(one: Cluster):
     text = f"{CONFIG}# {'x' * MAX_BYTES}"
     answer = await one.post("/api/v1/experiments", {"config": text})
     assert answer.status_code == 400

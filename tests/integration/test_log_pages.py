@@ -2,11 +2,11 @@
 
 import asyncio
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.cluster import Cluster
+from tests.support.database_rows import insert
 
 from determined_master.logs import log_pager
 
@@ -30,18 +30,11 @@ async def ship(one: Cluster, task_id: str, *texts: str, **more: Any) -> None:
 async def fill(one: Cluster, task_id: str, count: int, text: str = "line {}") -> None:
     """Past the API. In a thread: on the loop it would wait for a commit that only the loop can end."""
     rows = [(task_id, number, text.format(number)) for number in range(count)]
-    await asyncio.to_thread(insert, one.master.settings.data / "master.sqlite", rows)
-
-
-def insert(path: Path, rows: list[tuple[str, int, str]]) -> None:
-    connection = sqlite3.connect(path, timeout=30)
-    with connection:
-        connection.executemany(
-            "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
-            " VALUES (?, ?, 'INFO', 'stdout', 'task', ?, 0)",
-            rows,
-        )
-    connection.close()
+    statement = (
+        "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
+        " VALUES (?, ?, 'INFO', 'stdout', 'task', ?, 0)"
+    )
+    await asyncio.to_thread(insert, one.master.settings.data, statement, rows)
 
 
 async def page(one: Cluster, **query: Any) -> dict[str, Any]:
@@ -53,7 +46,7 @@ def texts(found: dict[str, Any]) -> list[str]:
     return [line["text"] for line in found["lines"]]
 
 
-async def test_an_empty_log(one: Cluster):
+async def test_an_empty_log_has_an_empty_page(one: Cluster):
     await task(one)
     nothing = {"lines": [], "atStart": True, "atEnd": True, "firstId": None, "lastId": None, "scannedTo": None}
     assert await page(one) == nothing
@@ -85,7 +78,7 @@ async def test_pages_go_back_and_forth_and_miss_nothing(one: Cluster):
     assert refused.status_code == 400
 
 
-async def test_filters_and_searches(one: Cluster):
+async def test_log_pages_are_filtered_and_searched(one: Cluster):
     task_id = await task(one)
     await ship(one, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
     await ship(one, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
@@ -152,7 +145,7 @@ async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(one
     await ship(one, task_id, "ab")
     answer = await one.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
     assert answer.status_code == 400, answer.text
-    assert "no regular expression" in answer.json()["error"]["error"]
+    assert "not a supported regular expression" in answer.json()["error"]["error"]
     assert "Lookaround" in answer.json()["error"]["error"]
 
 

@@ -58,7 +58,7 @@ async def test_the_message_is_what_people_see(one: Cluster):
     assert (line["level"], line["rankId"], line["trialId"]) == ("LOG_LEVEL_INFO", 3, 1)
 
 
-async def test_filters(one: Cluster):
+async def test_logs_are_filtered_by_level_rank_stream_and_text(one: Cluster):
     _, wish = await setup(one)
     await ship(one, wish, 0, 1, "one", level="INFO", rank_id=0)
     await ship(one, wish, 1, 2, "two", level="ERROR", rank_id=1, stdtype="stderr")

@@ -166,7 +166,7 @@ async def slowest_health(one: Cluster, until: asyncio.Event) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("last", ["cancel", "kill"])
-async def test_ten_thousand_trials(one: Cluster, last: str):
+async def test_actions_on_ten_thousand_trials_block_nobody(one: Cluster, last: str):
     """Each action answers in seconds, and others are answered meanwhile."""
     experiment = await add_search(one, LONG_COUNT)
     over = asyncio.Event()

@@ -201,7 +201,7 @@ async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(one: 
         b'{"group": "t", "metrics": {"trialRunId": 1, "reportTime": "noon", "metrics": {}}}',
     ],
 )
-async def test_rubbish_is_answered_with_400_and_stored_nowhere(one: Cluster, body: bytes):
+async def test_invalid_reports_are_answered_with_400_and_stored_nowhere(one: Cluster, body: bytes):
     _, _, task = await running(one)
     answer = await one.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
     assert answer.status_code == 400, answer.text

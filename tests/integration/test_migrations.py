@@ -13,7 +13,7 @@ from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import alembic_config, bring_up, downgrade, newest_revision, revision_of, upgrade
 
 
-def test_models_and_migrations_agree(tmp_path: Path):
+def test_the_models_equal_the_migrated_database(tmp_path: Path):
     engine = make_migration_engine(sqlite_url(tmp_path / "db"))
     upgrade(engine)
     with engine.connect() as connection:

@@ -62,7 +62,7 @@ async def test_the_page_of_the_api_lists_every_operation_and_loads_nothing(one: 
     assert f"'nonce-{nonce[1]}'" in answer.headers["content-security-policy"]
 
 
-async def test_every_answer_is_protected(paged: Cluster):
+async def test_every_answer_has_security_headers(paged: Cluster):
     for path in ("/", "/assets/app-1.js", "/mark.svg", "/det/experiments"):
         headers = (await paged.client.get(path, headers={"Accept-Encoding": "identity"})).headers
         policy = headers["content-security-policy"]
@@ -126,7 +126,7 @@ async def test_no_other_file_is_reached(paged: Cluster, path: str):
 
 
 @pytest.mark.parametrize("prefix", ["/cluster", "/a/b-c_d.e", "/cluster/"])
-async def test_behind_a_proxy(paged: Cluster, prefix: str):
+async def test_behind_a_proxy_links_carry_its_prefix(paged: Cluster, prefix: str):
     headers = {"X-Forwarded-Prefix": prefix}
     clean = prefix.rstrip("/")
     assert f'<base href="{clean}/">' in (await paged.client.get("/experiments/1", headers=headers)).text
@@ -221,7 +221,7 @@ async def test_no_other_sites_page_writes_here(paged: Cluster, method: str, path
     headers = {"Cookie": f"auth={token}", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
     answer = await paged.client.request(method, path, json={}, headers=headers)
     assert answer.status_code == 403
-    assert "own page" in answer.json()["error"]["error"]
+    assert "own web page" in answer.json()["error"]["error"]
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert (await paged.client.get("/api/v1/me", headers=headers)).status_code == 200
     own = {"Cookie": f"auth={token}", "Sec-Fetch-Site": "same-origin"}

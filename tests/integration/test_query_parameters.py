@@ -82,7 +82,7 @@ async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: d
         await add_trial(session, await add_experiment(session))
     answer = await one.client.get(path, params=query)
     assert answer.status_code == 501, answer.text
-    assert "not offered" in answer.json()["error"]["error"]
+    assert "not supported" in answer.json()["error"]["error"]
 
 
 async def test_an_order_or_a_level_that_is_none_is_refused(one: Cluster):
@@ -104,7 +104,7 @@ async def test_agents_are_sorted_and_slots_and_containers_left_out(one: Cluster)
     assert [each["containers"] for each in shown] == [{}, {}]
 
 
-async def test_users_are_sorted(one: Cluster):
+async def test_users_are_sorted_by_name_and_display_name(one: Cluster):
     await one.post("/api/v1/users", {"user": {"username": "zoe", "displayName": "Aa"}, "password": PASSWORD})
     shown = await one.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
     assert [each["username"] for each in shown["users"]] == ["zoe", "determined", "admin"]

@@ -20,7 +20,7 @@ AFTER_THE_END = ["ArchiveExperiment", "UnarchiveExperiment", "DeleteCheckpoints"
 Sample = dict[str, Any]
 
 
-async def test_the_command_line_and_the_sdk(one: Cluster):
+async def test_recorded_calls_of_the_official_command_line_and_sdk_are_answered(one: Cluster):
     lived_in = await live_in(one)
     samples = load("cli.json")
     following = [s for s in samples if ["follow", "true"] in s["query"]]
@@ -40,7 +40,7 @@ async def test_the_command_line_and_the_sdk(one: Cluster):
     assert wrong == []
 
 
-async def test_the_library_inside_a_trial(one: Cluster):
+async def test_recorded_calls_of_the_official_library_are_answered(one: Cluster):
     lived_in = await live_in(one)
     samples = load("task.json")
     headers = one.as_task(lived_in.allocation)

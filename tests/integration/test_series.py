@@ -69,7 +69,7 @@ async def test_a_name_of_megabytes_has_no_curve_and_does_no_harm(one: Cluster):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_hostile_names_are_names(one: Cluster, name: str):
+async def test_hostile_metric_names_are_curves_like_others(one: Cluster, name: str):
     task = await trial(one)
     await report(one, task, 1, {name: 1.0})
     for _ in range(2):
@@ -213,7 +213,7 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
     assert (await series(one))["missing"] == [1]
 
 
-async def test_names_and_summaries(one: Cluster):
+async def test_metric_names_and_summaries_are_listed(one: Cluster):
     task = await trial(one)
     await report(one, task, 1, {"loss": 1.0, "word": "x", "map": {"a": 1}})
     await report(one, task, 2, {"loss": 3.0})

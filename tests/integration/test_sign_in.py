@@ -154,7 +154,7 @@ async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path
         assert (await b.client.get("/detent/session", headers=headers)).status_code == 200
 
 
-async def test_guessing_is_slow(tmp_path: Path):
+async def test_wrong_sign_in_links_are_rate_limited(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with cluster(tmp_path, clock) as one:
         for _ in range(MAX_FAILURES):

@@ -1,14 +1,13 @@
 """Lists of trials and agents are paged by the database: a page loads its own rows only, in a stable order."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 from tests.support.cluster import Cluster, cluster
+from tests.support.database_reads import loads
 from tests.support.makers import NOON, add_experiment, add_trial
 
 from determined.states import TrialState
@@ -28,21 +27,6 @@ TRIAL_ORDERS: dict[str, Callable[[TrialRow], Any]] = {
     "SORT_BY_RESTARTS": lambda t: t.restarts,
     "SORT_BY_SEARCHER_METRIC_VAL": lambda t: (t.searcher_metric_value is None, t.searcher_metric_value or 0.0),
 }
-
-
-@contextmanager
-def loads(model: type[Any]) -> Iterator[list[Any]]:
-    """Yields the list of objects of ``model`` that sessions load meanwhile."""
-    loaded: list[Any] = []
-
-    def note(target: Any, _context: Any) -> None:
-        loaded.append(target)
-
-    event.listen(model, "load", note)
-    try:
-        yield loaded
-    finally:
-        event.remove(model, "load", note)
 
 
 async def add_trials(one: Cluster) -> list[TrialRow]:

@@ -23,7 +23,7 @@ def make(one: Cluster, name: str, age: float, size: int = 10) -> Path:
     return aged(path, age)
 
 
-async def test_only_what_nobody_names_and_is_old(tmp_path: Path):
+async def test_only_old_and_unnamed_contexts_are_removed(tmp_path: Path):
     async with cluster(tmp_path) as one:
         (tmp_path / "context").mkdir()
         (tmp_path / "context" / "run.py").write_text("pass")
@@ -45,7 +45,7 @@ async def test_only_what_nobody_names_and_is_old(tmp_path: Path):
         assert all(path.exists() for path in [named, *young, *foreign, link, tmp_path / "mine"])
 
 
-async def test_beyond_the_total_size_the_oldest_go_first(tmp_path: Path):
+async def test_beyond_the_total_size_the_oldest_contexts_are_removed_first(tmp_path: Path):
     async with cluster(tmp_path, stale_file_bytes=2500) as one:
         paths = [make(one, f".incoming-{age}", age, size=1000) for age in (3000, 2000, 1000, 1)]
         await Deletion(one.master).tick()

@@ -220,7 +220,7 @@ def test_rows_that_a_migration_leaves_without_parents_undo_it(tmp_path: Path):
         if "CREATE TABLE user_settings" in statement:
             cursor.execute("DELETE FROM users")
 
-    with pytest.raises(MigrationFailed, match="without their parents in experiments, projects, workspaces"):
+    with pytest.raises(MigrationFailed, match="foreign keys would be violated in experiments, projects, workspaces"):
         upgrade(engine)
     assert content(path) == before
 
@@ -280,7 +280,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "damaged at the newest revision": (_damaged_at_the_newest_revision, ("is damaged", "there is no backup")),
     "damaged inside": (_damaged_inside, ("is damaged", "there is no backup")),
     "without a revision": (_interrupted_by_an_old_version, ("has tables but no revision", "move the file away")),
-    "a folder": (lambda path: path.mkdir(), ("cannot be read",)),
+    "a folder": (lambda path: path.mkdir(), ("cannot read",)),
 }
 
 

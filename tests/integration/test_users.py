@@ -179,4 +179,4 @@ async def test_the_use_of_resources_is_not_offered_yet(one: Cluster, path: str):
         if path != "allocations-csv" or start.startswith("/resources"):
             answer = await one.client.get(start + path)
             assert answer.status_code == 501
-            assert "does not offer" in answer.json()["error"]["error"]
+            assert "does not support" in answer.json()["error"]["error"]

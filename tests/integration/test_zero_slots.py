@@ -14,7 +14,7 @@ resources: {slots_per_trial: 0}
 """
 
 
-async def test_further_ones_wait_until_one_has_ended(tmp_path: Path):
+async def test_tasks_without_slots_beyond_the_limit_wait_until_one_has_ended(tmp_path: Path):
     async with cluster(tmp_path, max_zero_slot_containers=2) as one:
         agent = await one.join(slots=1)
         for _ in range(3):

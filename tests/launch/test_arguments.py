@@ -34,7 +34,7 @@ def line(*words):
         (["-m", "x", "--", "train.py", "--", "y"], ("-m", "x"), ("py", "train.py", "--", "y")),
     ],
 )
-def test_lines(words, overrides, command):
+def test_each_launch_line_gives_overrides_and_command(words, overrides, command):
     assert line(*words) == LaunchLine(overrides, command)
 
 
@@ -48,7 +48,7 @@ def test_lines(words, overrides, command):
         (["--trial", "m:C", "more", "a b"], "found: more 'a b'"),
         (["--nnodes", "2", "train.py", "x"], "torch_distributed --nnodes 2 -- train.py x"),
         (["--trial", "train.py"], "found: train.py"),
-        (["--trial", "m:C", "train.py"], "excludes a script; found: train.py"),
+        (["--trial", "m:C", "train.py"], "no script or further arguments; found: train.py"),
         (["--nnodes", "2", "--trial", "m:C", "--", "train.py"], "exclude each other; found --trial and: train.py"),
         (["--nnodes", "2", "train.py", "--", "y"], "torch_distributed --nnodes 2 -- train.py -- y"),
         (["--nnodes=2", "--trial", "m:C"], "torch_distributed --nnodes=2 -- --trial m:C"),

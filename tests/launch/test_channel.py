@@ -1,6 +1,7 @@
 """The command channel: only who proves the key is heard, and nothing that it started outlives its caller."""
 
 import os
+import select
 import signal
 import socket
 import struct
@@ -9,7 +10,7 @@ import sys
 import time
 
 import pytest
-from tests.support.layers import KEY
+from tests.support.waiting import wait_until
 
 from determined_launch import handshake, process_table, worker_environment
 from determined_launch.channel import client, frames, remote_shell, server
@@ -18,6 +19,7 @@ from determined_launch.channel.server import Server
 from determined_launch.channel.verbs import Attend, Run
 from determined_launch.errors import LaunchError
 
+KEY = "5ec2e7" * 10 + "beef"
 PROOF = bytes.fromhex(KEY)
 
 
@@ -35,13 +37,6 @@ def listening(tmp_path):
     made.close()
 
 
-def until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def run(port, command):
     connection = client.connect("127.0.0.1", port, PROOF, {"verb": "run", "command": command}, patience=5)
     output = {frames.STDOUT: b"", frames.STDERR: b""}
@@ -57,8 +52,8 @@ def test_a_request_gets_the_answer_of_the_server(listening):
     assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
 
 
-def test_another_key_is_refused(listening):
-    with pytest.raises(ConnectionError, match="refused this end"):
+def test_a_client_with_another_key_is_refused(listening):
+    with pytest.raises(ConnectionError, match="rejected this connection"):
         client.ask("127.0.0.1", listening.port, b"other", {"verb": "echo"}, patience=5)
 
 
@@ -86,7 +81,7 @@ def test_who_says_nothing_or_drips_is_dropped_in_time(monkeypatch):
             try:
                 while time.monotonic() - began < 5:
                     dripping.send(b"x")
-                    time.sleep(0.05)
+                    select.select([dripping], [], [], 0.05)  # readable as soon as the server hangs up
             except OSError:
                 pass
             assert time.monotonic() - began < 3
@@ -110,7 +105,7 @@ def test_a_frame_over_the_limit_ends_the_connection(listening):
         assert peer.recv(1) == b""
 
 
-def test_no_such_verb(listening):
+def test_an_unknown_verb_is_refused(listening):
     with pytest.raises(Closed, match="no such verb"):
         client.ask("127.0.0.1", listening.port, PROOF, {"verb": "x"}, patience=5)
 
@@ -125,19 +120,19 @@ def test_a_command_ends_with_its_caller(listening, tmp_path):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "run", "command": command}, patience=5)
     pid = int(connection.receive()[1])
     connection.close()
-    until(lambda: not process_table.command_line(pid))
+    wait_until(lambda: not process_table.command_line(pid))
 
 
-def test_the_end_of_attendance(listening):
+def test_attendance_ends_with_a_code_or_a_lost_connection(listening):
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.send_json(frames.EXIT, {"code": 3})
-    until(lambda: listening.ended == [3])
+    wait_until(lambda: listening.ended == [3])
     connection.close()
     connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.close()
-    until(lambda: listening.ended == [3, None])
+    wait_until(lambda: listening.ended == [3, None])
 
 
 def test_a_port_in_use_names_its_holder(listening):
@@ -154,7 +149,7 @@ def test_a_port_in_use_names_its_holder(listening):
         (["-p22", "h"], "h", []),
     ],
 )
-def test_lines_of_ssh(words, host, command):
+def test_ssh_arguments_are_split_into_host_and_command(words, host, command):
     assert remote_shell.split(words) == (host, command)
 
 
@@ -165,7 +160,7 @@ def shell(listening, tmp_path):
     return str(folder / "ssh")
 
 
-def test_the_remote_shell(shell):
+def test_the_remote_shell_returns_output_and_exit_code(shell):
     words = [shell, "-o", "StrictHostKeyChecking=no", "far", "-p", "1", "echo out; echo err >&2; exit 9"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (9, "out\n", "err\n")
@@ -183,7 +178,7 @@ def test_the_remote_shell_passes_signals_on(shell):
 def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
     done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 255
-    assert "no container of this allocation; it has: far" in done.stderr
+    assert "not a container of this allocation; its containers are: far" in done.stderr
 
 
 def test_the_kept_environment_is_its_owners_alone(tmp_path):

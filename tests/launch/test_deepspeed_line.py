@@ -28,7 +28,7 @@ def test_the_command_line_names_hosts_rank_and_program():
     )
 
 
-def test_overrides_stand_after_ours():
+def test_overrides_follow_our_own_arguments():
     words = argv("--master_port", "1", "--num_gpus=3", "--", "train.py")
     at = words.index("--no_local_rank")
     assert words[at + 1 : at + 4] == ("--master_port", "1", "--num_gpus=3")
@@ -41,13 +41,13 @@ def test_overrides_stand_after_ours():
         (["--no_python", "--", "train.py"], ("train.py",)),
     ],
 )
-def test_how_the_words_are_started(words, command):
+def test_the_start_flags_choose_how_the_command_is_run(words, command):
     found = argv(*words)
     assert found[found.index("RANK") + 2 :] == command
     assert "--module" not in found
 
 
-def test_hostfile():
+def test_a_hostfile_names_hosts_and_slots():
     assert deepspeed_hosts.hostfile(TWO) == "10.0.0.1 slots=2\n10.0.0.2 slots=4\n"
     assert deepspeed_hosts.hostfile(ONE) == "localhost slots=2\n"
     assert deepspeed_hosts.names(SAME) == ["10.0.0.1-container-0", "10.0.0.1-container-1"]
@@ -73,7 +73,7 @@ def test_filters_select_the_machines_that_take_part(given, expected):
     ("given", "texts"),
     [
         ({"num_nodes": "3"}, ("--num_nodes 3", "2 machines")),
-        ({"include": "worker-0"}, ("no host worker-0", "10.0.0.1, 10.0.0.2")),
+        ({"include": "worker-0"}, ("host worker-0 is not in this allocation", "10.0.0.1, 10.0.0.2")),
     ],
 )
 def test_filters_that_contradict_the_allocation_are_refused(given, texts):
@@ -98,7 +98,7 @@ def test_a_worker_sees_its_containers_devices(own, numbers, expected):
     assert wrap_rank._variables(environ, 0)["CUDA_VISIBLE_DEVICES"] == expected
 
 
-def test_accelerators(tmp_path):
+def test_an_accelerator_is_recognized_by_its_device_file(tmp_path):
     assert not deepspeed.has_accelerator(tmp_path)
     (tmp_path / "nvidia0").touch()
     assert deepspeed.has_accelerator(tmp_path)

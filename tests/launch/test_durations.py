@@ -19,12 +19,12 @@ from determined_launch.durations import parse_duration
         ("1H", 3600),
     ],
 )
-def test_durations(text, seconds):
+def test_durations_with_and_without_units_are_parsed(text, seconds):
     assert parse_duration(text) == seconds
     assert Launch.model_validate({"hang_timeout": text}).hang_timeout == seconds
 
 
 @pytest.mark.parametrize("text", ["", "ten", "10x", "5 5", "1h30", "-1", "1e3", "٣", "m", "1" + "0" * 400])
-def test_no_durations(text):
+def test_texts_that_are_no_durations_are_refused(text):
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)

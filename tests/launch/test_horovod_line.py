@@ -37,7 +37,7 @@ def test_several_machines_name_the_interface():
     assert after(words, "--network-interfaces") == "eth0"
 
 
-def test_configuration():
+def test_the_configuration_sets_autotune_fusion_and_cycle_time():
     tuned = dataclasses.replace(DEFAULT, autotune=True, horovod_arguments=("--log-level", "DEBUG"))
     words = argv(ONE, settings=tuned)
     assert after(words, "--autotune-log-file") == "/log"
@@ -62,7 +62,7 @@ def test_the_number_of_processes_moves_the_slots(hosts, overrides, where):
     assert [words[i + 1] for i, word in enumerate(words) if word == "-H"] == [where]
 
 
-def test_more_processes_than_slots():
+def test_more_processes_than_slots_are_refused():
     with pytest.raises(LaunchError, match="-np 7 was given, but this allocation has 6 slots on 2 machines"):
         argv(TWO, "-np", "7")
 
@@ -91,7 +91,7 @@ def test_no_autotune_beats_the_configuration():
     assert "--autotune" not in words
 
 
-def test_overrides_stand_last():
+def test_overrides_follow_all_our_arguments():
     words = argv(ONE, "--fusion-threshold-mb", "1", "--cycle-time-ms", "2", "--start-timeout", "5")
     assert words[-8:-2] == ("--fusion-threshold-mb", "1", "--cycle-time-ms", "2", "--start-timeout", "5")
 

@@ -14,10 +14,10 @@ def test_the_interface_that_bears_an_address():
     assert interfaces.bearing("192.0.2.77") is None
 
 
-def test_an_interface_that_is_not_there_and_those_that_are():
+def test_a_missing_interface_is_named_with_those_that_exist():
     with pytest.raises(LaunchError) as refused:
         interfaces.check("lo,ib0", "DET_INTER_NODE_NETWORK_INTERFACE")
-    assert "DET_INTER_NODE_NETWORK_INTERFACE names the interface ib0" in str(refused.value)
+    assert "DET_INTER_NODE_NETWORK_INTERFACE names the network interface ib0" in str(refused.value)
     assert "lo (127.0.0.1" in str(refused.value)
 
 
@@ -30,7 +30,7 @@ def test_an_interface_that_is_not_there_and_those_that_are():
         ({"DET_INTER_NODE_NETWORK_INTERFACE": "lo", "NCCL_SOCKET_IFNAME": "mine"}, {"GLOO_SOCKET_IFNAME": "lo"}),
     ],
 )
-def test_variables(environ, expected):
+def test_network_variables_of_the_user_are_kept(environ, expected):
     assert interfaces.variables(environ, "127.0.0.1") == expected
 
 

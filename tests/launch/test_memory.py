@@ -65,7 +65,7 @@ def test_a_worker_killed_by_the_kernel(tmp_path, group, through_a_shell):
         (1, ["ValueError: no"], True, False),
     ],
 )
-def test_what_is_taken_for_it(code, lines, has_risen, expected):
+def test_out_of_memory_is_recognized_by_code_lines_and_counter(code, lines, has_risen, expected):
     class Kills:
         def have_risen(self):
             return has_risen

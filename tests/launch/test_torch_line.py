@@ -32,7 +32,7 @@ def test_the_command_line_on_one_machine():
     )
 
 
-def test_several_machines():
+def test_several_machines_get_node_rank_and_master_address():
     argv = plan(TWO, "train.py").argv
     assert [value(argv, name) for name in ("nnodes", "nproc_per_node", "node_rank", "master_addr")] == [
         "2",
@@ -55,7 +55,7 @@ def test_several_machines():
         (["--nnodes", "1:2"], "nnodes", "1:2"),
     ],
 )
-def test_an_override_stands_last(words, option, expected):
+def test_an_override_wins_over_our_argument(words, option, expected):
     assert value(plan(TWO, *words, "--", "train.py").argv, option) == expected
 
 
@@ -105,14 +105,14 @@ def test_contradictions_name_both_numbers(facts, words, texts):
         (["--run-path", "--", "/a/train.py"], ("py", "/a/train.py")),
     ],
 )
-def test_how_the_words_are_started(words, command):
+def test_the_start_flags_choose_how_the_command_is_run(words, command):
     argv = plan(ONE, *words).argv
     assert argv[argv.index("RANK") + 2 :] == command
     assert argv.count("--module") == 1
     assert not {"-m", "--no-python", "--run-path"} & set(argv[3 : argv.index("RANK")])
 
 
-def test_who_restarts():
+def test_only_a_positive_max_restarts_lets_torch_restart_workers():
     assert not plan(ONE, "train.py").restarts
     assert plan(ONE, "--max-restarts=3", "--", "train.py").restarts
     assert not plan(ONE, "--max_restarts", "0", "--", "train.py").restarts

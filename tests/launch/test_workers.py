@@ -32,19 +32,19 @@ def run(argv, tmp_path, **options):
         ([], []),
     ],
 )
-def test_lines(chunks, lines):
+def test_output_is_split_into_lines_with_the_rank_prefix(chunks, lines):
     prefixer = Prefixer(3)
     got = [line for chunk in chunks for line in prefixer.feed(chunk)]
     assert got + prefixer.close() == lines
 
 
-def test_find_rank():
+def test_the_rank_is_a_number_or_the_first_set_variable():
     assert find_rank("4", {}) == 4
     assert find_rank("A,B", {"B": "2"}) == 2
     assert find_rank("A", {}) == 0
 
 
-def test_exit_record(tmp_path):
+def test_an_exit_record_holds_code_and_last_lines(tmp_path):
     code = "import sys; [print(n) for n in range(30)]; print('bad', file=sys.stderr); sys.exit(5)"
     done = run(["determined_launch.wrap_rank", "2", "--", sys.executable, "-c", code], tmp_path)
     assert done.returncode == 5
@@ -56,7 +56,7 @@ def test_exit_record(tmp_path):
     assert (tmp_path / "exits" / "rank-2.json").stat().st_mtime == pytest.approx(record["time"], abs=0.01)
 
 
-def test_killed_worker(tmp_path):
+def test_a_killed_worker_exits_with_137_and_records_the_signal(tmp_path):
     code = "import os; os.kill(os.getpid(), 9)"
     done = run(["determined.launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
     assert done.returncode == 137
@@ -82,13 +82,13 @@ def test_the_record_of_an_earlier_try_is_gone_while_the_next_one_runs(tmp_path):
     assert json.loads(path.read_text())["code"] == 0
 
 
-def test_no_such_program(tmp_path):
+def test_a_program_that_does_not_exist_exits_with_127(tmp_path):
     done = run(["determined_launch.wrap_rank", "0", "--", "no-such-program"], tmp_path)
     assert done.returncode == 127
     assert "cannot start 'no-such-program': no such program" in done.stdout
 
 
-def test_signals_are_forwarded(tmp_path):
+def test_signals_are_forwarded_to_the_worker(tmp_path):
     code = "import signal, sys; signal.signal(15, lambda *_: sys.exit(7)); print('up', flush=True); signal.pause()"
     child = subprocess.Popen(
         [sys.executable, "-m", "determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code],
@@ -105,18 +105,3 @@ def test_autohorovod_is_a_plain_process_for_one_slot(tmp_path):
     (tmp_path / "show.py").write_text("import sys; print(sys.argv[1:])")
     done = run(["determined.launch.autohorovod", "show.py", "a b", "--", "é"], tmp_path)
     assert done.stdout == "['a b', '--', 'é']\n"
-
-
-@pytest.mark.torch
-def test_torch_distributed(tmp_path):
-    (tmp_path / "show.py").write_text(
-        "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['RANK'], os.environ['WORLD_SIZE']]))"
-    )
-    words = ["--nproc_per_node", "2", "--", "show.py", "a b", "", "--", "--trial", "é"]
-    done = run(["determined.launch.torch_distributed", *words], tmp_path, environ={"C10D_PORT": "0"})
-    assert done.returncode == 0, done.stderr
-    rows = sorted(done.stdout.splitlines())
-    assert [row.partition("] ")[0] for row in rows] == ["[rank=0", "[rank=1"]
-    values = [json.loads(row.partition("] ")[2]) for row in rows]
-    assert values == [[["a b", "", "--", "--trial", "é"], str(rank), "2"] for rank in range(2)]
-    assert sorted(os.listdir(tmp_path / "exits")) == ["rank-0.json", "rank-1.json"]

@@ -38,19 +38,19 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", ERRORS)
-def test_these_do(text: str):
+def test_lines_of_errors_are_recognized(text: str):
     assert is_error("", text)
     assert is_error("INFO", text + " " + "x" * 1000 if text.endswith(":") else text)
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_these_do_not(text: str):
+def test_lines_without_errors_are_not_recognized(text: str):
     assert not is_error("", text)
     assert not is_error("WARNING", text)
 
 
 @pytest.mark.parametrize("level", ["ERROR", "CRITICAL"])
-def test_a_level_is_enough(level: str):
+def test_an_error_level_makes_any_line_an_error(level: str):
     assert is_error(level, "all is well")
 
 

@@ -37,7 +37,7 @@ def worker(rank: int, *lines: str, code: int | None = 1, **values) -> ContainerE
         ([], ""),
     ],
 )
-def test_the_last_line_of_the_traceback(lines: list[str], error: str):
+def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[str], error: str):
     assert last_error(lines) == error
 
 
@@ -51,7 +51,7 @@ def test_the_last_line_of_the_traceback(lines: list[str], error: str):
             [worker(1, signal=9, code=137, cause="out_of_memory")],
             "rank 1 on node-1: out of memory (signal 9, SIGKILL)",
         ),
-        ([worker(1, cause="hang")], "rank 1 on node-1: no rank made a step for too long (exit code 1)"),
+        ([worker(1, cause="hang")], "rank 1 on node-1: no rank completed a step in time (exit code 1)"),
         (
             [worker(0, "ConnectionError: peer", time=2.0), worker(1, "ValueError: mine", time=1.0)],
             "rank 1 on node-1: ValueError: mine (exit code 1)",
@@ -71,7 +71,7 @@ def test_the_last_line_of_the_traceback(lines: list[str], error: str):
         ([ContainerEnd("a", ContainerExit(kind="failed_to_start", message="no such image"))], "no such image"),
     ],
 )
-def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
+def test_the_cause_of_a_failure_names_the_worker(ends: list[ContainerEnd], text: str):
     assert cause_of(R.ERRORED, "the agent's words", ends) == text
 
 
@@ -83,8 +83,8 @@ def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
         (R.KILLED, "killed by ann", None),
         (
             R.AGENT_LOST,
-            "agent a was lost: it did not come back in time",
-            "agent a was lost: it did not come back in time",
+            "agent a was lost: it did not reconnect in time",
+            "agent a was lost: it did not reconnect in time",
         ),
         (R.AGENT_LOST, "", "agent lost"),
         (R.IMPOSSIBLE, "asks for 4 slots, but there are 2", "asks for 4 slots, but there are 2"),
@@ -92,7 +92,7 @@ def test_a_worker_that_failed(ends: list[ContainerEnd], text: str):
         (R.ERRORED, "no record:\nmore", "no record"),
     ],
 )
-def test_the_words_of_scheduler_and_agent(reason: R, message: str, text: str | None):
+def test_the_cause_of_a_failure_may_be_the_sentence_of_scheduler_or_agent(reason: R, message: str, text: str | None):
     assert cause_of(reason, message, []) == text
 
 
@@ -119,11 +119,11 @@ def test_it_is_one_bounded_line_without_secrets():
             TrialOutcome(None, None, 1, 2, backoff=4.0),
             R.AGENT_LOST,
             2,
-            "attempt 2 of 6 was lost: why; it is started again in 4 s, which does not count as a restart",
+            "attempt 2 of 6 was lost: why; it restarts in 4 s, which does not count against max_restarts",
         ),
     ],
 )
-def test_what_follows(outcome: TrialOutcome, reason: R, attempt: int, line: str):
+def test_a_failure_line_says_what_follows(outcome: TrialOutcome, reason: R, attempt: int, line: str):
     assert sequel(outcome, reason, "why", attempt=attempt, max_restarts=5) == line
 
 

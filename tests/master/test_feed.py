@@ -31,7 +31,7 @@ from determined_master.trials.task_name import experiment_of, task_name
         (notifications.FEED, None),
     ],
 )
-def test_what_a_hint_means(topic, change):
+def test_a_topic_is_translated_into_a_change(topic, change):
     assert change_of(topic) == change
 
 
@@ -41,7 +41,7 @@ def test_a_task_names_its_experiment(number, request_id):
 
 
 @given(st.text())
-def test_no_name_is_too_odd(name):
+def test_any_allocation_name_gives_an_experiment_or_none(name):
     found = experiment_of(name)
     assert found is None or name.startswith(name.partition(".")[0])
 
@@ -75,7 +75,7 @@ def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most
     assert sum(len(batch.changes) for batch in ring._batches) <= max(most_changes, 3)
 
 
-def test_an_event_as_it_is_sent():
+def test_an_event_is_formatted_as_server_sent_event():
     text = Batch(3, 17, [("logs", "5.a")]).event.decode()
     name, kind, data, *end = text.split("\n")
     assert (name, kind, end) == ("id: 3-17", "event: change", ["", ""])
@@ -97,7 +97,7 @@ def test_an_event_as_it_is_sent():
         ("7-" + "9" * 5000, (3, False)),
     ],
 )
-def test_where_a_stream_goes_on(event_id, placed):
+def test_a_stream_continues_after_the_last_event_id(event_id, placed):
     made = ChangeFeed(lambda: 7, lambda topics: None)
     for number in range(3):
         made.ring.add(7, [("logs", str(number))])

@@ -33,7 +33,7 @@ UNFIT = ContainerExit(kind="failed_to_start", message="no such environment")
         ([KILLED, FAILED], True, False, R.ERRORED, 3),
     ],
 )
-def test_end(exits, killed, acknowledged, reason, code):
+def test_the_end_of_an_attempt_follows_from_the_exits_of_its_containers(exits, killed, acknowledged, reason, code):
     end = end_of(exits, killed=killed, acknowledged=acknowledged)
     assert (end.reason, end.code) == (reason, code)
 
@@ -49,6 +49,6 @@ def test_of_several_failures_the_first_is_the_cause():
     assert end_of([killed, FAILED], killed=True, acknowledged=False).message == "rank 1"
 
 
-def test_an_old_truth_changes_nothing():
+def test_a_container_state_never_moves_backwards():
     assert further(C.RUNNING, C.STARTING) is C.RUNNING
     assert further(C.RUNNING, C.TERMINATED) is C.TERMINATED

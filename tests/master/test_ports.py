@@ -13,9 +13,9 @@ def test_no_port_belongs_to_two_blocks():
 
 
 @given(st.text(min_size=1), st.sets(st.integers(0, BLOCKS - 1), max_size=BLOCKS - 1))
-def test_a_block_that_is_free(allocation_id, taken):
+def test_a_free_block_of_ports_is_chosen(allocation_id, taken):
     assert choose(allocation_id, taken) not in taken
 
 
-def test_another_attempt_looks_elsewhere():
+def test_another_attempt_starts_at_another_port():
     assert choose("task.1", ()) != choose("task.2", ())

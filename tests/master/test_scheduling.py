@@ -43,10 +43,10 @@ def test_the_agent_that_is_left_fullest_is_taken():
 def test_nothing_passes_what_waits_in_a_better_priority():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, 1), request("narrow", 1, 42)))
     assert placed(pool) == {}
-    assert "better priority" in plan(pool).waiting["narrow"]
+    assert "higher priority" in plan(pool).waiting["narrow"]
 
 
-def test_same_priority_may_pass():
+def test_a_smaller_request_of_the_same_priority_may_pass():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, age=0), request("narrow", 1, age=1)))
     assert set(placed(pool)) == {"narrow"}
 
@@ -73,7 +73,7 @@ def test_the_fewest_agents_and_parts_of_them():
     assert shape(uneven, "wide") == [("b", 4), ("a", 1)]
 
 
-def test_all_or_nothing():
+def test_a_request_is_placed_whole_or_not_at_all():
     pool = PoolView("p", (agent("a", 2), agent("b", 1, total=2)), (request("wide", 4),))
     assert placed(pool) == {}
     assert "needs 4 slots; 3 of 4 free" in plan(pool).waiting["wide"]
@@ -97,7 +97,7 @@ def test_without_an_agent_it_waits_and_says_so():
     assert "no agent" in decided.waiting["x"]
 
 
-def test_zero_slots_run_anywhere():
+def test_a_request_without_slots_runs_on_any_agent():
     assert placed(PoolView("p", (agent("a", 0, total=1),), (request("aux", 0),)))["aux"] == [("a", ())]
 
 
@@ -175,4 +175,4 @@ def test_what_waits_for_no_slot_holds_back_nobody_who_does():
 
 def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
     pool = PoolView("p", (with_room("a", 5, placeable=False),), (request("none", slots=0),))
-    assert "disabled or away" in plan(pool).waiting["none"]
+    assert "disabled or disconnected" in plan(pool).waiting["none"]

@@ -77,7 +77,7 @@ def test_grid_is_the_whole_product_from_its_end():
         (["errored", "completed", "completed", "completed", "completed"], Shutdown()),
     ],
 )
-def test_how_a_search_ends(reasons, end):
+def test_a_search_ends_by_the_reasons_of_its_trials(reasons, end):
     assert play(make(config(RANDOM), None), reasons)[-1] == end
 
 

@@ -23,7 +23,7 @@ def shown(history: History, now: float = 100) -> list[tuple[int, str, float]]:
     return [(s.run_id, s.kind, (s.from_ - at(0)).total_seconds()) for s in segments_of(history, at(now))]
 
 
-def test_pause_and_activate():
+def test_a_pause_is_a_segment_between_two_attempts():
     history = History(
         7,
         at(0),

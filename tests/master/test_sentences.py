@@ -50,7 +50,7 @@ from determined_master.events.sentences import attempt, sentence
         ),
     ],
 )
-def test_a_sentence(kind, actor, target, payload, text):
+def test_each_event_has_its_sentence(kind, actor, target, payload, text):
     target_type, _, target_id = target.partition(" ")
     assert sentence(kind, actor, target_type, target_id, payload) == text
 
@@ -64,7 +64,7 @@ JSON = st.none() | st.integers() | st.text() | st.lists(st.text())
     st.text(min_size=1),
     st.dictionaries(st.sampled_from(["to", "from", "reason", "code", "message", "fields", "name", "steps"]), JSON),
 )
-def test_none_is_without_words(target_type, kind, target_id, payload):
+def test_no_event_is_without_a_sentence(target_type, kind, target_id, payload):
     fields = payload.get("fields")
     payload = payload | ({"fields": [fields]} if fields is not None and not isinstance(fields, list) else {})
     assert sentence(kind, "ann", target_type, target_id, payload)

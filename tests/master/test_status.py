@@ -72,7 +72,7 @@ def test_an_active_one_is_as_far_as_the_furthest(live, shown):
     ("live", "text"),
     [
         (allocation(ready_at=NOW, preempt_requested_at=NOW), "pausing: waiting for checkpoint"),
-        (allocation(ready_at=NOW, preempt_requested_at=NOW, preempt_acked_at=NOW), "pausing: saved, leaving"),
+        (allocation(ready_at=NOW, preempt_requested_at=NOW, preempt_acked_at=NOW), "pausing: saved, exiting"),
         (allocation(AllocationState.TERMINATING, kill_requested_at=NOW), "pausing: waiting for the container to end"),
     ],
 )
@@ -81,14 +81,14 @@ def test_pausing_says_what_it_waits_for(live, text):
     assert trial_status(trial(TrialState.PAUSED), live, NOW, NOW).text == text
 
 
-def test_other_words():
+def test_waiting_backoff_and_progress_are_shown_in_the_status_text():
     waits = allocation(AllocationState.PENDING)
     waits.waiting = "needs 2 slots, 1 is free"
     one = trial_status(trial(TrialState.ACTIVE), waits, None, NOW)
     assert one.text == "queued: needs 2 slots, 1 is free"
     assert text_of(experiment(ExperimentState.ACTIVE), [one], [waits], 1) == one.text
     backing = trial_status(trial(TrialState.ACTIVE, retry_at=at(8), system_failures=4), None, None, NOW)
-    assert backing.waiting == "backs off after 4 failures of the system in a row; again in 8 s"
+    assert backing.waiting == "backing off after 4 system failures in a row; again in 8 s"
     assert text_of(experiment(ExperimentState.STOPPING_KILLED), [], [], 1) == "killing"
     assert leaving([]) == "waiting for the container to end"
     running = trial_status(trial(TrialState.ACTIVE), allocation(ready_at=at(3)), None, at(9))

@@ -103,7 +103,7 @@ def test_bytes_come_back_as_they_went(rows):
     assert rows_of(load(dump(made(rows)))) == rows_of(made(rows))
 
 
-def test_regular_batches_cost_nothing():
+def test_batches_at_regular_distances_take_no_space():
     assert len(dump(line(SIZE))) < 17 * SIZE
 
 

@@ -35,7 +35,7 @@ def test_nothing_follows_a_final_state(allowed, first, kind, title):
 
 
 @pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
-def test_every_state_is_reachable(allowed, first, kind, title):
+def test_every_state_is_reachable_from_the_first(allowed, first, kind, title):
     seen, edge = {first}, {first}
     while edge:
         edge = {to for state in edge for to in allowed[state]} - seen

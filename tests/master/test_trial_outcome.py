@@ -30,7 +30,7 @@ from determined_master.trials.states import AttemptEnd, decide
         (AttemptEnd(S.STOPPING_ERROR, R.KILLED, 0, 5), S.ERROR, 0),
     ],
 )
-def test_fate(end, state, restarts):
+def test_the_end_of_an_attempt_decides_state_and_restarts_of_its_trial(end, state, restarts):
     fate = decide(end)
     assert (fate.state, fate.restarts) == (state, restarts)
 

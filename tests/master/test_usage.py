@@ -17,7 +17,7 @@ SECONDS = st.integers(-50, 150)
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), max_size=20), st.integers(1, 13))
-def test_it_is_what_counting_finds(spans, buckets):
+def test_busy_seconds_equal_the_overlap_of_spans_and_buckets(spans, buckets):
     found = busy_seconds(spans, at(0), at(100), buckets)
     width = 100 / buckets
     for index in range(buckets):
@@ -26,5 +26,5 @@ def test_it_is_what_counting_finds(spans, buckets):
         assert found[index] == pytest.approx(expected, abs=1e-6)
 
 
-def test_where_the_buckets_begin():
+def test_buckets_divide_the_time_range_evenly():
     assert starts(at(0), at(100), 4) == [at(0), at(25), at(50), at(75)]

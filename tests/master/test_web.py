@@ -47,7 +47,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
         ("BREW", COOKIE, False),
     ],
 )
-def test_writing_with_a_cookie(method, headers, allowed):
+def test_a_cookie_may_write_only_from_the_same_origin(method, headers, allowed):
     assert (refusal(method, headers) is None) == allowed
 
 
@@ -68,12 +68,12 @@ def test_writing_with_a_cookie(method, headers, allowed):
         ("", "", False),
     ],
 )
-def test_the_same_origin(origin, host, same):
+def test_an_origin_is_compared_with_host_and_port(origin, host, same):
     assert is_same(origin, host) == same
 
 
 @pytest.mark.parametrize("module", [proxy_prefix, assets])
-def test_the_examples(module):
+def test_the_examples_of_docstrings_give_what_they_show(module):
     found = doctest.testmod(module)
     assert found.attempted
     assert not found.failed
@@ -101,7 +101,7 @@ def test_the_page_has_these_addresses():
     assert not any(map(pages.is_address, ["/experimentsx", "/users/1", "/assets", "/api/v1/nothing", "/no-such-path"]))
 
 
-def test_patience_ends_and_comes_back():
+def test_the_rate_limit_refuses_and_recovers_after_a_time():
     patience = RateLimit()
     for _ in range(MAX_FAILURES):
         patience.check("a", NOW)
@@ -112,7 +112,7 @@ def test_patience_ends_and_comes_back():
     patience.check("a", NOW + timedelta(minutes=1))
 
 
-def test_patience_is_bounded():
+def test_the_rate_limit_remembers_a_bounded_number_of_addresses():
     patience = RateLimit()
     for number in range(2 * MAX_ADDRESSES):
         patience.note_wrong(str(number), NOW)

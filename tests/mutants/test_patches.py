@@ -6,12 +6,12 @@ from tests.mutants.run import ROOT, Mutant, all_mutants, apply
 MUTANTS = all_mutants()
 
 
-def test_there_are_enough():
+def test_there_are_at_least_fourteen_mutation_patches():
     assert len(MUTANTS) >= 14
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_it_applies_and_names_tests_that_are_there(mutant: Mutant):
+def test_each_patch_applies_and_names_existing_tests(mutant: Mutant):
     assert apply(mutant, ROOT, check=True) == ""
     for test in mutant.tests:
         path, _, function = test.partition("::")

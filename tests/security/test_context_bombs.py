@@ -87,7 +87,7 @@ def test_the_master_refuses_each_at_submission_and_when_it_is_read(cluster: Live
 
 
 @pytest.mark.parametrize("kind", [pytest.param(each, marks=long) if each == "empty files" else each for each in KINDS])
-def test_unpacking_stops_at_each(tmp_path: Path, kind: str):
+def test_unpacking_stops_at_each_kind_of_bomb(tmp_path: Path, kind: str):
     """As the agent unpacks a context."""
     target = tmp_path / "work"
     data = bomb(kind)

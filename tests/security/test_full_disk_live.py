@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.live_cluster import LiveCluster, environment, live_cluster, python, wait_until
+from tests.support.live_cluster import LiveCluster, environment, live_cluster, python
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
+from tests.support.waiting import wait_until
 
 STEPS, GATE = 120, 20
 TRAINING = f"""
@@ -30,10 +31,7 @@ with core.init() as context:
 """
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", "512m") as made:
-        yield made
+disk = disk_fixture("512m")
 
 
 @pytest.fixture
@@ -86,7 +84,7 @@ def test_a_trial_waits_while_the_disk_is_full(cluster: LiveCluster, disk: SmallD
     assert experiment.progress["runId"] == 1, "it was never restarted"
     text = (cluster.folder / "master.log").read_text()
     assert "Traceback" not in text
-    assert text.count("takes no writes") == 1
+    assert text.count("cannot write to the disk of") == 1
     wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.latency import health_of, measured
-from tests.support.live_cluster import LiveCluster, live_cluster, wait_until
+from tests.support.live_cluster import LiveCluster, live_cluster
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
 from tests.support.process_memory import forget_peak, peak_mib
+from tests.support.waiting import wait_until
 
 WIDTH = 200
 MAX_GROWTH_MIB = 150

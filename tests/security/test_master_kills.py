@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.support import metric_reporter
-from tests.support.live_cluster import LiveCluster, Program, live_cluster, wait_until
+from tests.support.live_cluster import LiveCluster, Program, live_cluster
 from tests.support.ready_masters import ready_masters
+from tests.support.waiting import wait_until
 
 from determined_master.secrets import Secrets
 

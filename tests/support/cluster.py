@@ -77,7 +77,7 @@ class FakeAgent:
 
     async def wish(self) -> list[DesiredContainer]:
         master = self.cluster.master
-        return await desired_containers(master.database, master.secrets, master.cluster_id, self.id)
+        return await desired_containers(master.database, master.secrets, master.identity.cluster_id, self.id)
 
     async def wished(self, count: int = 1) -> list[DesiredContainer]:
         """Waits until so many containers are wished."""

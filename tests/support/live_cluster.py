@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from tests.support import live_processes
+from tests.support.waiting import wait_until
 
 from determined.client.session import ONCE, Retry, Session
 from determined_master.db.engine import sqlite_url
@@ -22,19 +22,6 @@ from determined_master.db.migrate import bring_up
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
 _QUIET = {"DET_MASTER", "DET_DATA"}
-
-
-def wait_until(question: Callable[[], T | None], *, within: float = 30.0, what: str = "") -> T:
-    """The first true answer. Fails the test after ``within`` seconds."""
-    began = time.monotonic()
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        waited = time.monotonic() - began
-        assert waited < within, f"{what or 'it'} did not come true within {within} s"
-        # What takes long is asked for less often: the questions would take a fifth of the machine from what they wait for.
-        time.sleep(min(0.03 + waited / 20, 0.2))
 
 
 class Process(Protocol):

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import live_processes
-from tests.support.live_cluster import LiveCluster, wait_until
+from tests.support.live_cluster import LiveCluster
 from tests.support.live_models import Model
+from tests.support.waiting import wait_until
 
 from determined.client import lifecycle, submissions
 from determined.context import pack

@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 from tests.support import kept_folders, live_processes
-from tests.support.live_cluster import python, wait_until
+from tests.support.live_cluster import python
+from tests.support.waiting import wait_until
 
 STEPS = 6
 HELD_AT = 3

@@ -97,9 +97,12 @@ async def add_project(session: AsyncSession, name: str = "elsewhere", **values: 
     return row.id
 
 
-async def add_allocation(session: AsyncSession, trial: TrialRow, state: AllocationState, run_id: int = 1) -> None:
+async def add_allocation(
+    session: AsyncSession, trial: TrialRow, state: AllocationState, run_id: int = 1, **values: Any
+) -> None:
     session.add(
         AllocationRow(
+            **values,
             id=f"{trial.task_id}.{run_id}",
             task_id=trial.task_id,
             run_id=run_id,

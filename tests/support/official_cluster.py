@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support import ordinary_user
-from tests.support.live_cluster import wait_until
 from tests.support.recording_proxy import recording
+from tests.support.waiting import wait_until
 
 from determined.client.session import Session
 

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import math
-import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tests.support.cluster import Cluster
+from tests.support.database_rows import insert
 
 from determined_master.json_numbers import outward
 from determined_master.metric_series import series_packer as packs
@@ -42,18 +41,11 @@ async def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") ->
         (at, steps, json.dumps({name: outward(value)} | ({} if epoch is None else {"epochs": epoch})))
         for steps, at, value, epoch in points
     ]
-    await asyncio.to_thread(_insert, one.master.settings.data / "master.sqlite", rows)
-
-
-def _insert(path: Path, rows: Sequence[tuple[int, int, str]]) -> None:
-    connection = sqlite3.connect(path, timeout=30)
-    with connection:
-        connection.executemany(
-            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
-            " VALUES (1, 1, 'training', ?, ?, ?, 0)",
-            rows,
-        )
-    connection.close()
+    statement = (
+        'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+        " VALUES (1, 1, 'training', ?, ?, ?, 0)"
+    )
+    await asyncio.to_thread(insert, one.master.settings.data, statement, rows)
 
 
 def oracle(

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 FILLER = "filler"
 
@@ -44,3 +46,14 @@ def small_disk(path: Path, size: str = "64m") -> Iterator[SmallDisk]:
     finally:
         # Lazily: a process of the test that is just ending may still have a file open.
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def disk_fixture(size: str, below: str = "disk") -> Callable[..., Iterator[SmallDisk]]:
+    """Returns a fixture for a test module: a disk of this size in the folder ``below`` of each test's own."""
+
+    @pytest.fixture
+    def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+        with small_disk(tmp_path / below, size) as made:
+            yield made
+
+    return disk

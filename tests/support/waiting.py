@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 POLL_SECONDS = 0.01
+MAX_POLL_SECONDS = 0.2
 
 
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 20.0) -> T:
@@ -24,3 +25,19 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float
             return value
         assert time.monotonic() < deadline, f"did not come true within {within} s"
         await asyncio.sleep(POLL_SECONDS)
+
+
+def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what: str = "") -> T:
+    """Returns the first true value of ``condition``, for tests and support code without an event loop.
+
+    Fails the test after ``within`` seconds; ``what`` names the condition then.
+    """
+    began = time.monotonic()
+    while True:
+        value = condition()
+        if value:
+            return value
+        waited = time.monotonic() - began
+        assert waited < within, f"{what or 'it'} did not come true within {within} s"
+        # A long wait asks less often: frequent questions would slow down what they wait for.
+        time.sleep(min(POLL_SECONDS + waited / 20, MAX_POLL_SECONDS))

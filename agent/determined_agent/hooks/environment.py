@@ -37,18 +37,20 @@ class EnvironmentHook:
             environment["OMP_NUM_THREADS"] = str(max(devices.cores() // self._slots, 1))
         refused = assign(environment, spec.user_environment, spec.environment)
         if refused:
-            draft.say(f"environment_variables: set by the cluster, not by users: {', '.join(refused)}", "WARNING")
+            draft.say(
+                f"environment_variables: these variables are reserved for the cluster: {', '.join(refused)}", "WARNING"
+            )
         python, ignored = await asyncio.to_thread(
             choose, spec.image, self._settings.task_python, task_python_of_agent()
         )
         if ignored:
             draft.say(
-                f"environment.image: {ignored} is ignored: tasks are plain processes here; "
-                f"venv:PATH chooses a Python environment, {python} is used",
+                f"environment.image: {ignored} is ignored: this agent runs tasks as processes, without containers. "
+                f"The task uses {python}; venv:PATH selects another Python environment",
                 "WARNING",
             )
         for name in spec.ignored:
-            draft.say(f"{name} is ignored: tasks are plain processes here", "WARNING")
+            draft.say(f"{name} is ignored: this agent runs tasks as processes, without containers", "WARNING")
         if os.geteuid() == 0:
             draft.say("this task runs as root, the user of its agent", "WARNING")
         facts = await self._probe.ask(python)
@@ -103,14 +105,14 @@ def _choose_harness(draft: Draft, python: Path, facts: PythonFacts) -> None:
     """Chooses the installed library or the cluster's. ``python`` is the Python by the name that the user knows."""
     wanted = draft.spec.harness
     if wanted == "installed" and facts.official is None:
-        raise NotStarted(f"environment.harness: installed: {python} holds no distribution named determined")
+        raise NotStarted(f"environment.harness: installed needs the package determined, which {python} does not have")
     if facts.official is not None and wanted != "ours":
         draft.has_private_paths = True
         draft.say(f"library: determined {facts.official}, installed in {python}")
         return
     if facts.version < OLDEST:
         raise NotStarted(
-            f"{python} is Python {facts.version[0]}.{facts.version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer"
+            f"{python} is version {facts.version[0]}.{facts.version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer"
         )
     users = draft.environment.get("PYTHONPATH")
     draft.environment["PYTHONPATH"] = os.pathsep.join([str(draft.harness_copy), *([users] if users else [])])

@@ -49,7 +49,7 @@ class FilesHook:
             except ContextError as problem:
                 if problem.__cause__ is not None and is_out_of_space(problem.__cause__):
                     raise problem.__cause__ from None
-                raise NotStarted(f"the context cannot be unpacked: {problem.message}") from problem
+                raise NotStarted(f"cannot unpack the context: {problem.message}") from problem
         for name, value in info_files(draft).items():
             file = draft.folder.info / name
             file.write_text(json.dumps(value))
@@ -78,7 +78,7 @@ class FilesHook:
                         self._drop_old()
                         return path
                     except HttpError as problem:
-                        logger.warning("a context cannot be fetched yet: %s", problem)
+                        logger.warning("cannot download a context; trying again: %s", problem)
                         await asyncio.sleep(wait)
                         wait = min(wait * 2, _LAST_WAIT)
 
@@ -101,16 +101,16 @@ class FilesHook:
 
                 answer = await client.request("GET", f"/detent/contexts/{context.hash}", sink=keep)
             if answer.status == 404:
-                raise NotStarted(f"context {context.hash} is not at the master any more; submit it again")
+                raise NotStarted(f"the master no longer has context {context.hash}; submit the experiment again")
             if answer.status != 200:
                 raise HttpError(f"the master answered {answer.status}")
             if digest.hexdigest() != context.hash:
-                raise HttpError("the context arrived with another hash than its own")
+                raise HttpError("the context was corrupted during download (its hash differs)")
             os.replace(draft, path)
         except OSError as error:
             if is_out_of_space(error):
                 raise
-            raise NotStarted(f"the context cannot be kept in {path.parent}: {error.strerror}") from error
+            raise NotStarted(f"cannot store the context in {path.parent}: {error.strerror}") from error
         finally:
             draft.unlink(missing_ok=True)
 
@@ -138,7 +138,7 @@ def move_long_variables(draft: Draft) -> None:
         if draft.has_private_paths and name != names.ENTRYPOINT_JSON:
             raise NotStarted(
                 f"{_MOVED[name]} is {size} long, and the installed determined library reads it from a variable, for "
-                "which Linux allows 128 KiB; move what is long into a file of the context, or set "
+                "which Linux allows 128 KiB; put the long text into a file of the context, or set "
                 "environment.harness: ours"
             )
         names.move_to_file(draft.environment, name, draft.folder.info, draft.run_dir / "info")

@@ -22,8 +22,8 @@ class MountsHook:
             if not await self._may_mount():
                 raise NotStarted(
                     "a task with the determined library of its own environment needs a private /run/determined, and "
-                    "this machine refuses user namespaces to this user. Ways out: environment.harness: ours; run the "
-                    "agent as root; allow unprivileged user namespaces"
+                    "this machine does not allow user namespaces for this user. Set environment.harness: ours, run the "
+                    "agent as root, or allow unprivileged user namespaces"
                 )
             draft.mounts.append(Mount(str(draft.folder.run), str(PRIVATE_RUN)))
             host_path = draft.spec.checkpoint_storage.get("host_path")
@@ -59,11 +59,11 @@ def _mount(draft: Draft, wanted: Mapping[str, Any], *, can_mount: bool) -> Mount
     if can_mount:
         return Mount(source, os.path.normpath(target), read_only)
     if read_only and os.path.realpath(source) == os.path.realpath(target):
-        draft.say(f"bind_mounts: {target} is not read-only: this agent may not mount", "WARNING")
+        draft.say(f"bind_mounts: {target} is not read-only: this agent is not allowed to mount", "WARNING")
         return None
     raise NotStarted(
-        f"bind_mounts: {source} cannot be mounted at {target}: this machine refuses user namespaces to this user. "
-        f"Ways out: set container_path to {source}; make {target} a link to {source}; run the agent as root"
+        f"bind_mounts: {source} cannot be mounted at {target}: this machine does not allow user namespaces for this "
+        f"user. Set container_path to {source}, make {target} a link to {source}, or run the agent as root"
     )
 
 
@@ -71,5 +71,5 @@ def _made(path: str, what: str) -> str:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NotStarted(f"{what}: {path} cannot be made: {error.strerror}") from error
+        raise NotStarted(f"{what}: cannot create {path}: {error.strerror}") from error
     return path

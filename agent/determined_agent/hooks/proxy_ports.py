@@ -23,8 +23,8 @@ class ProxyPortsHook:
             draft.environment[f"{VARIABLE}{wanted}"] = str(port)
             if port != wanted:
                 draft.say(
-                    f"proxy_ports: port {wanted} of this machine is taken; listen on {port} instead, which this task "
-                    f"finds in {VARIABLE}{wanted}",
+                    f"proxy_ports: port {wanted} of this machine is taken; listen on {port} instead, the value of "
+                    f"{VARIABLE}{wanted}",
                     "WARNING",
                 )
 

@@ -7,16 +7,16 @@ BARE = ()
 _RUN = "determined_cli.agent.commands"
 _WHICH = (
     argument("agent_id", nargs="?", metavar="AGENT_ID"),
-    argument("--all", action="store_true", help="every agent"),
+    argument("--all", action="store_true", help="act on all agents"),
 )
 
 VERBS = (
-    Command("list", "all agents", f"{_RUN}:list_agents", (listing,), aliases=("ls",)),
-    Command("enable", "let an agent take work again", f"{_RUN}:enable", _WHICH),
+    Command("list", "list agents", f"{_RUN}:list_agents", (listing,), aliases=("ls",)),
+    Command("enable", "enable an agent", f"{_RUN}:enable", _WHICH),
     Command(
         "disable",
-        "no new work for an agent; what runs there ends",
+        "disable an agent and kill its tasks, unless --drain is given",
         f"{_RUN}:disable",
-        (*_WHICH, argument("--drain", action="store_true", help="what runs there goes on")),
+        (*_WHICH, argument("--drain", action="store_true", help="let running tasks finish")),
     ),
 )

@@ -115,5 +115,5 @@ def disable_slot(args: Namespace) -> None:
 
 def _chosen(args: Namespace, session: Session) -> list[str]:
     if bool(args.agent_id) == args.all:
-        raise BadRequest("name one agent, or give --all")
+        raise BadRequest("give one agent ID, or --all")
     return [args.agent_id] if args.agent_id else [str(agent["id"]) for agent in agents.list_all(session)]

@@ -8,7 +8,7 @@ _RUN = "determined_cli.agent.commands"
 _WHICH = (argument("agent_id", metavar="AGENT_ID"), argument("slot_id", metavar="SLOT_ID"))
 
 VERBS = (
-    Command("list", "all slots, and what holds them", f"{_RUN}:list_slots", (listing,), aliases=("ls",)),
-    Command("enable", "let a slot be used again", f"{_RUN}:enable_slot", _WHICH),
-    Command("disable", "no new work for a slot", f"{_RUN}:disable_slot", _WHICH),
+    Command("list", "list slots and the tasks that hold them", f"{_RUN}:list_slots", (listing,), aliases=("ls",)),
+    Command("enable", "enable a slot", f"{_RUN}:enable_slot", _WHICH),
+    Command("disable", "disable a slot; a running task is killed", f"{_RUN}:disable_slot", _WHICH),
 )

@@ -6,10 +6,16 @@ from determined_cli.log_arguments import log_arguments
 BARE = ()
 
 _CONFIG = argument(
-    "--config", action="append", default=[], metavar="KEY=VALUE", help="change a setting, as a.b=1 (may be repeated)"
+    "--config",
+    action="append",
+    default=[],
+    metavar="KEY=VALUE",
+    help="override a setting, for example a.b=1 (repeatable)",
 )
-_FOLLOW = argument("-f", "--follow", "--follow-first-trial", action="store_true", help="follow the first trial")
-_PAUSED = argument("--paused", action="store_true", help="do not start it yet")
+_FOLLOW = argument(
+    "-f", "--follow", "--follow-first-trial", action="store_true", help="follow the log of the first trial"
+)
+_PAUSED = argument("--paused", action="store_true", help="create it paused")
 _IDS = argument("experiment_id", type=int, nargs="+", metavar="EXPERIMENT_ID")
 _LABEL = (EXPERIMENT_ID, argument("label"))
 
@@ -21,21 +27,34 @@ def _steer(name: str, help: str, aliases: tuple[str, ...] = ()) -> Command:
 VERBS = (
     Command(
         "create",
-        "a new experiment from a configuration and a context folder",
+        "create an experiment",
         "determined_cli.experiment.create:create",
         (
-            argument("config_file", metavar="CONFIG", help="configuration file (YAML), - for standard input"),
-            argument("context", metavar="CONTEXT", nargs="?", help="folder with the code"),
+            argument("config_file", metavar="CONFIG", help="configuration file (YAML); - reads standard input"),
+            argument("context", metavar="CONTEXT", nargs="?", help="context: the folder with the code"),
             _FOLLOW,
-            argument("-i", "--include", action="append", default=[], metavar="PATH", help="send this too"),
-            argument("--follow-links", action="store_true", help="send the targets of links that leave the context"),
+            argument(
+                "-i",
+                "--include",
+                action="append",
+                default=[],
+                metavar="PATH",
+                help="add a file or folder to the context (repeatable)",
+            ),
+            argument(
+                "--follow-links",
+                action="store_true",
+                help="send the targets of links that point outside of the context",
+            ),
             _CONFIG,
             _PAUSED,
-            argument("--project_id", "--project-id", type=int, metavar="ID", help="the project it belongs to"),
-            argument("--template", metavar="NAME", help="comes later"),
+            argument("--project_id", "--project-id", type=int, metavar="ID", help="project of the new experiment"),
+            argument("--template", metavar="NAME", help="not supported yet"),
             argument("--local", action="store_true", help="run on this machine, without a master"),
-            argument("-t", "--test-mode", "--test", action="store_true", help="with --local: one batch of everything"),
-            argument("--python", metavar="PYTHON", help="with --local: the Python to run under"),
+            argument(
+                "-t", "--test-mode", "--test", action="store_true", help="with --local: train and validate on one batch"
+            ),
+            argument("--python", metavar="PYTHON", help="with --local: Python interpreter to use"),
         ),
         examples=(
             "det experiment create config.yaml context/ -f",
@@ -48,59 +67,74 @@ VERBS = (
         "experiments",
         "determined_cli.experiment.show:list_experiments",
         (
-            argument("-a", "--all", action="store_true", help="archived ones and those of other users too"),
-            argument("--limit", type=int, metavar="N", help="at most N"),
+            argument("-a", "--all", action="store_true", help="include archived experiments and those of other users"),
+            argument("--limit", type=int, metavar="N", help="show at most N experiments"),
             listing,
         ),
         ("ls",),
     ),
     Command(
         "describe",
-        "everything about experiments",
+        "show an experiment in detail",
         "determined_cli.experiment.show:describe",
-        (_IDS, argument("--metrics", action="store_true", help="metrics of every workload too"), listing),
+        (_IDS, argument("--metrics", action="store_true", help="include the metrics of each workload"), listing),
         ("d",),
     ),
     Command(
         "logs",
-        "what the first trial printed",
+        "print the log of the first trial",
         "determined_cli.logs:of_experiment",
         (EXPERIMENT_ID, log_arguments),
         examples=("det e logs 3 -f", "det e logs 3 --tail 100 --rank-id 0"),
     ),
-    _steer("pause", "free the slots once the state is saved"),
-    _steer("activate", "go on where it was paused", ("unpause",)),
-    _steer("cancel", "end it once the state is saved"),
-    _steer("kill", "end it at once"),
+    _steer("pause", "pause: save a checkpoint, then release the slots"),
+    _steer("activate", "resume a paused experiment", ("unpause",)),
+    _steer("cancel", "stop: save a checkpoint, then end"),
+    _steer("kill", "end at once, without a checkpoint"),
     Command(
         "wait",
-        "wait for the end; exit code 0 where it completed",
+        "wait until it ends; exit code 0 if it completed",
         "determined_cli.experiment.wait:wait",
         (
             EXPERIMENT_ID,
-            argument("--timeout", type=float, metavar="SECONDS", help="give up after this time (exit code 8)"),
-            argument("--polling-interval", type=float, default=1.0, metavar="SECONDS", help="default: 1"),
+            argument("--timeout", type=float, metavar="SECONDS", help="stop waiting after this time (exit code 8)"),
+            argument(
+                "--polling-interval",
+                type=float,
+                default=1.0,
+                metavar="SECONDS",
+                help="time between two requests (default: 1)",
+            ),
         ),
     ),
     Command(
-        "list-trials", "its trials", "determined_cli.experiment.show:list_trials", (EXPERIMENT_ID, listing), ("lt",)
+        "list-trials",
+        "list its trials",
+        "determined_cli.experiment.show:list_trials",
+        (EXPERIMENT_ID, listing),
+        ("lt",),
     ),
     Command(
         "list-checkpoints",
-        "its checkpoints",
+        "list its checkpoints",
         "determined_cli.experiment.show:list_checkpoints",
-        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="the N best"), listing),
+        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), listing),
         ("lc",),
     ),
     Command(
         "download-model-def",
-        "fetch the context it was created with",
+        "download its context (code)",
         "determined_cli.experiment.show:download_model_def",
-        (EXPERIMENT_ID, argument("-o", "--output-dir", default=".", metavar="FOLDER", help="default: here")),
+        (
+            EXPERIMENT_ID,
+            argument(
+                "-o", "--output-dir", default=".", metavar="FOLDER", help="target folder (default: current folder)"
+            ),
+        ),
     ),
-    Command("delete", "delete it with its checkpoints", "determined_cli.experiment.lifecycle:delete", (_IDS, YES)),
-    _steer("archive", "out of the list, kept"),
-    _steer("unarchive", "back into the list"),
+    Command("delete", "delete it and its checkpoints", "determined_cli.experiment.lifecycle:delete", (_IDS, YES)),
+    _steer("archive", "hide it from lists; nothing is deleted"),
+    _steer("unarchive", "show it in lists again"),
     Command(
         "label",
         "add or remove labels",
@@ -111,11 +145,13 @@ VERBS = (
     ),
     Command(
         "fork",
-        "a new experiment with the code of this one and its configuration, changed",
+        "create an experiment from code and config of this one",
         "determined_cli.experiment.create:fork",
         (
             EXPERIMENT_ID,
-            argument("config_file", metavar="CONFIG", nargs="?", help="default: the one that it was created with"),
+            argument(
+                "config_file", metavar="CONFIG", nargs="?", help="configuration file (default: that of the parent)"
+            ),
             _CONFIG,
             _PAUSED,
             _FOLLOW,

@@ -24,11 +24,11 @@ class Usage(DeterminedError):
 def create(args: Namespace) -> int:
     """Creates an experiment. Returns 4 for an invalid configuration or context, else the exit code of following it."""
     if args.template:
-        raise NotImplementedYet("templates come later; leave out --template")
+        raise NotImplementedYet("templates are not supported yet; remove --template")
     if args.test_mode and not args.local:
-        raise Usage("--test-mode runs on this machine: give --local too")
+        raise Usage("--test-mode needs --local")
     if args.context is None:
-        raise Usage("a context folder is needed: det experiment create CONFIG CONTEXT")
+        raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
     name, text = _text(args.config_file, args.config)
     if args.local:
         from determined.local import run_local
@@ -87,7 +87,7 @@ def _submit(
         raise _as_config_error(error, name, text) from None
     experiment_id = int(answer["experiment"]["id"])
     if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
-        say("warning: more slots are asked for than there are at present; it waits until there are enough")
+        say("warning: the experiment needs more slots than the cluster has; it waits until enough are added")
     print(f"Created experiment {experiment_id}", flush=True)
     if not args.follow:
         return 0
@@ -125,7 +125,7 @@ def _check(text: str, name: str) -> None:
         say(checked.render())
     if not checked.ok:
         errors = sum(each.severity == "error" for each in checked.diagnostics)
-        raise ConfigError(f"{name} cannot be used: {errors} error{'s' if errors > 1 else ''}")
+        raise ConfigError(f"{name} is invalid: {errors} error{'s' if errors > 1 else ''}")
 
 
 def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
@@ -138,4 +138,4 @@ def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
     fields = ("severity", "code", "message", "path", "line", "column", "hint")
     diagnostics = [Diagnostic(**{field: each.get(field) for field in fields}) for each in found]
     say(render(name, text.split("\n"), diagnostics))
-    return ConfigError(f"{name} cannot be used: the master found {len(found)} problem{'s' if len(found) > 1 else ''}")
+    return ConfigError(f"{name} is invalid: the master found {len(found)} problem{'s' if len(found) > 1 else ''}")

@@ -32,8 +32,8 @@ def follow(session: Session, experiment_id: int) -> int:
         state = until_end(reconnector, experiment_id, 0.2)
     except KeyboardInterrupt:
         line.clear()
-        say(f"detached; experiment {experiment_id} goes on. Come back: det e logs -f {experiment_id}")
-        say(f"end it: det e cancel {experiment_id}")
+        say(f"detached; experiment {experiment_id} keeps running. To follow it again: det e logs -f {experiment_id}")
+        say(f"To stop it: det e cancel {experiment_id}")
         return INTERRUPTED
     finally:
         line.clear()

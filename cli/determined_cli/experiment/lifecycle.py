@@ -47,10 +47,10 @@ def delete(args: Namespace) -> int:
     ids = ", ".join(map(str, args.experiment_id))
     if not args.yes:
         if not sys.stdin.isatty():
-            raise BadRequest(f"deleting {ids} cannot be undone; give --yes where nobody can be asked")
+            raise BadRequest(f"deleting {ids} cannot be undone; without a terminal, confirm with --yes")
         say(f"Delete experiment {ids} with all checkpoints? This cannot be undone. [y/N]")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            say("nothing deleted")
+            say("Nothing was deleted")
             return 1
     return _all(args.experiment_id, "deleting", lambda each: lifecycle.delete(session, each))
 

@@ -62,7 +62,7 @@ def list_experiments(args: Namespace) -> None:
         query.update(archived=False, users=[users.me(session)["username"]])
     found = list(items(session, "/api/v1/experiments", "experiments", query, limit=args.limit))
     if args.limit is not None and len(found) == args.limit:
-        say(f"showing the newest {args.limit}; without --limit all are shown")
+        say(f"showing the newest {args.limit}; omit --limit to show all")
     columns = COLUMNS if args.all else COLUMNS[:-1]
     render.show(args.format, columns, [_row(each, args.format) for each in found])
     if args.format == "table":

@@ -11,22 +11,22 @@ _FORMAT = (
 )
 
 VERBS = (
-    Command("info", "version, cluster id, name", f"{_RUN}:info", _FORMAT),
-    Command("config", "the master's settings; for admins", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
+    Command("info", "print the version, ID and name of the cluster", f"{_RUN}:info", _FORMAT),
+    Command("config", "print the master's settings (admins only)", f"{_RUN}:config", _FORMAT, aliases=("show-config",)),
     Command(
         "open",
-        "a link to the page that signs you in, once, within 10 minutes",
+        "open the web page with a one-time sign-in link",
         f"{_RUN}:open_page",
-        (argument("--no-browser", action="store_true", help="only print the link"),),
+        (argument("--no-browser", action="store_true", help="print the link only"),),
         examples=("det master open",),
     ),
     Command(
         "logs",
-        "the master's own log",
+        "print the master's log",
         f"{_RUN}:logs",
         (
-            argument("-f", "--follow", action="store_true", help="go on as it grows"),
-            argument("--tail", type=int, metavar="N", help="the last N entries"),
+            argument("-f", "--follow", action="store_true", help="follow the log"),
+            argument("--tail", type=int, metavar="N", help="print the last N entries"),
         ),
     ),
 )

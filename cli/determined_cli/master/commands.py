@@ -13,7 +13,9 @@ def info(args: Namespace) -> None:
     render.show_object(args.format or "yaml", render.snake(master.info(session)))
     full = master.full_storages(session)
     if full:
-        sys.stderr.write(f"the master's disk is full or fails ({', '.join(full)}): trials wait\n")
+        sys.stderr.write(
+            f"the master's disk is full or cannot be written ({', '.join(full)}); trials wait until it can be written\n"
+        )
 
 
 def config(args: Namespace) -> None:

@@ -108,7 +108,7 @@ def kill(args: Namespace) -> None:
 def download_checkpoint(args: Namespace) -> None:
     """Downloads a checkpoint through the master and unpacks it."""
     if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
-        raise BadRequest("give one of --best, --latest, --uuid")
+        raise BadRequest("--best, --latest and --uuid exclude each other")
     session = connection.connect(args.options)
     uuid = args.uuid or _find_checkpoint(session, args.trial_id, latest=args.latest)
     target = Path(args.output_dir or Path("checkpoints") / uuid)
@@ -125,7 +125,7 @@ def _find_checkpoint(session: Session, trial_id: int, *, latest: bool) -> str:
     whole = [each for each in items(session, path, "checkpoints") if each["state"] == "STATE_COMPLETED"]
     if not whole:
         trials.get(session, trial_id)  # reports an unknown trial as such
-        raise NotFound(f"trial {trial_id} has no checkpoint that is whole")
+        raise NotFound(f"trial {trial_id} has no completed checkpoint")
     if latest:
         return str(max(whole, key=_steps)["uuid"])
     experiment = session.get(f"/api/v1/experiments/{trials.get(session, trial_id)['experimentId']}")["experiment"]

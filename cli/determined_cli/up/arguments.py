@@ -1,5 +1,7 @@
 """Command table of ``det up`` and ``det down``."""
 
+from argparse import SUPPRESS
+
 from determined_cli.command import Command, argument
 
 BARE = ("up", "down")
@@ -15,20 +17,26 @@ VERBS = (
             argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"),
             argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one (default: 8080)"),
             _DATA,
-            argument("--slots", type=int, metavar="N", help="slots of this machine (its accelerators, else 1)"),
-            argument("--task-python", metavar="PYTHON", help="the Python that trials build on (default: this one)"),
-            argument("--grace", type=float, default=15.0, metavar="SECONDS", help="for trials to save at the end (15)"),
-            argument("--detach", action="store_true", help="go to the background once ready"),
-            argument("--no-browser", action="store_true", help="only print the link to the page"),
-            argument("--quiet-link", action="store_true", help="==SUPPRESS=="),
+            argument("--slots", type=int, metavar="N", help="number of slots (default: one per accelerator, else 1)"),
+            argument("--task-python", metavar="PYTHON", help="Python interpreter for tasks (default: the current one)"),
+            argument(
+                "--grace",
+                type=float,
+                default=15.0,
+                metavar="SECONDS",
+                help="time for trials to save at shutdown (default: 15)",
+            ),
+            argument("--detach", action="store_true", help="run in the background once ready"),
+            argument("--no-browser", action="store_true", help="print the link to the web page, do not open it"),
+            argument("--quiet-link", action="store_true", help=SUPPRESS),
         ),
         examples=("det up", "det up --port 0 --data /tmp/try --slots 2"),
     ),
     Command(
         "down",
-        "end what `det up` started",
+        "stop what `det up` started",
         "determined_cli.up.local_cluster:run_down",
-        (_DATA, argument("--now", action="store_true", help="at once; trials go on from their last checkpoint")),
+        (_DATA, argument("--now", action="store_true", help="stop at once; trials resume from their last checkpoint")),
         examples=("det down", "det down --now"),
     ),
 )

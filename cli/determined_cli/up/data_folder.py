@@ -52,7 +52,7 @@ def check_file_system(folder: Path, mounts: str | None = None) -> None:
     kind = file_system(folder, mounts)
     if kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse"):
         raise UnfitFolder(
-            f"{folder} is on {kind}, where SQLite's locks cannot be trusted and a crash may lose data; "
+            f"{folder} is on {kind}, where SQLite cannot lock files reliably, so a crash may lose data; "
             f"use a local folder: det up --data /var/tmp/detent-{os.getuid()}"
         )
 
@@ -88,7 +88,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def in_use(folder: Path, pid: int | None) -> InUse:
-    return InUse(f"{folder} is in use by det up with pid {pid or 'unknown'}; det down ends it")
+    return InUse(f"{folder} is in use by det up with pid {pid or 'unknown'}; stop it with det down")
 
 
 def holder(folder: Path) -> int | None:

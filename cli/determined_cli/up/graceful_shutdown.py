@@ -42,7 +42,7 @@ def drain(
         while live(session) and time.monotonic() < stopping_by:
             pause(0.05)
     except ApiError:
-        say("the master does not answer; stopping without it")
+        say("the master does not answer; stopping anyway")
         return False
     return False
 

@@ -56,15 +56,15 @@ def run_down(args: argparse.Namespace) -> int:
     if args.now:
         time.sleep(0.05)
         os.kill(pid, signal.SIGTERM)
-    say("stopping: trials save first" if not args.now else "stopping at once")
+    say("stopping; waiting for trials to save" if not args.now else "stopping at once")
     deadline = time.monotonic() + NOW_SECONDS if args.now else math.inf
     while data_folder.holder(folder) == pid:
         if time.monotonic() > deadline:
-            say("det up does not react and is killed")
+            say("det up does not respond; killing it")
             os.kill(pid, signal.SIGKILL)  # master and agent end with it
             deadline = math.inf
         time.sleep(0.05)
-    return _end_tasks(folder, "stopped; running trials go on from their checkpoints at the next det up")
+    return _end_tasks(folder, "stopped; running trials resume from their checkpoints at the next det up")
 
 
 def _end_tasks(folder: Path, text: str) -> int:
@@ -73,9 +73,9 @@ def _end_tasks(folder: Path, text: str) -> int:
     if code == 0:
         say(text)
     elif left:
-        say(f"stopped, but these tasks still run and could not be ended: {', '.join(left)}")
+        say(f"stopped, but these tasks could not be stopped and still run: {', '.join(left)}")
     else:
-        say("stopped, but it is not known whether tasks still run")
+        say("stopped, but could not check whether tasks still run")
     return code
 
 
@@ -105,7 +105,7 @@ class LocalCluster:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         if self._args.host not in LOOPBACK:
-            say(f"warning: listening on {self._args.host}: whoever can log in there can run code as {_me()}")
+            say(f"warning: listening on {self._args.host}: every user who can log in can run code as {_me()}")
         try:
             self._start_master()
             self._start_agent()
@@ -237,7 +237,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)
     _offer_link(args, url, folder)
-    say(f"runs in the background; det down{' --data ' + str(folder) if args.data else ''} ends it")
+    say(f"running in the background; stop it with det down{' --data ' + str(folder) if args.data else ''}")
     return 0
 
 
@@ -246,11 +246,11 @@ def _offer_link(args: argparse.Namespace, url: str, folder: Path) -> None:
     try:
         link = browser.new_link(session, "admin")
     except ApiError as error:
-        say(f"no link to the page: {error.message}")
+        say(f"could not make a link to the web page: {error.message}")
         return
     finally:
         session.close()
-    say(f"open: {link} (once, 10 minutes)")
+    say(f"open: {link} (valid once, for 10 minutes)")
     if sys.stdout.isatty() and browser.has_desktop() and not args.no_browser:
         browser.show(link)
 
@@ -264,4 +264,4 @@ def _last_line(log: Path) -> str:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"

@@ -107,7 +107,7 @@ class Child:
             self.process = None
             delay = self._delay(now)
             self.died_at, self.retry_at = now, now + delay
-            say(f"the {self.name} ended ({_how(code)}); again in {delay:.1f} s; its log: {self.log}")
+            say(f"the {self.name} ended ({_how(code)}); restarting in {delay:.1f} s; its log: {self.log}")
         if now < self.retry_at:
             return False
         self.start()

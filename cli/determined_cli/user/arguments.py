@@ -9,34 +9,37 @@ _RUN = "determined_cli.user.commands"
 VERBS = (
     Command(
         "login",
-        "log in and be remembered",
+        "log in and store the session",
         f"{_RUN}:login",
-        (argument("username", nargs="?", help="default: determined"),),
+        (argument("username", nargs="?", help="user to log in as (default: determined)"),),
         examples=("det user login admin", "det -m http://host:8080 user login"),
     ),
-    Command("logout", "forget the login", f"{_RUN}:logout"),
-    Command("whoami", "who is logged in", f"{_RUN}:whoami"),
+    Command("logout", "log out and delete the stored session", f"{_RUN}:logout"),
+    Command("whoami", "print the current user", f"{_RUN}:whoami"),
     Command(
         "list",
-        "all users",
+        "list users",
         f"{_RUN}:list_users",
-        (argument("-a", "--all", action="store_true", help="inactive ones too"), listing),
+        (argument("-a", "--all", action="store_true", help="include inactive users"), listing),
         aliases=("ls",),
     ),
     Command(
         "create",
-        "a new user; the password is asked for",
+        "create a user (asks for the password)",
         f"{_RUN}:create",
         (
             argument("username"),
-            argument("--admin", action="store_true"),
-            argument("--password", help="for scripts; others on this machine may see it"),
+            argument("--admin", action="store_true", help="make the user an admin"),
+            argument("--password", help="password, for scripts; other users of this machine can see it"),
         ),
     ),
     Command(
         "change-password",
-        "a new password; one's own unless a name is given",
+        "change your password, or as an admin another user's",
         f"{_RUN}:change_password",
-        (argument("target_user", nargs="?"), argument("--password", help="for scripts")),
+        (
+            argument("target_user", nargs="?"),
+            argument("--password", help="password, for scripts; other users of this machine can see it"),
+        ),
     ),
 )

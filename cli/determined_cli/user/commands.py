@@ -27,13 +27,13 @@ def logout(args: Namespace) -> None:
     user = args.options.user or auth_store.active_user(store, url)
     token = auth_store.token(store, url, user) if user else None
     if user is None or token is None:
-        say(f"nobody is logged in to {url}")
+        say(f"not logged in to {url}")
         return
     auth_store.forget(url, user)
     try:
         users.log_out(connection.open_session(url, token))
     except ApiError as error:
-        say(f"forgotten here; the master did not hear of it: {error.message}")
+        say(f"logged out on this machine, but the master could not be informed: {error.message}")
         return
     say(f"logged out {user} from {url}")
 
@@ -85,9 +85,11 @@ def _new_password(user: str, given: str | None) -> str:
         password = given
     else:
         password = connection.ask_password(user, "New password for {}: ")
-        if connection.ask_password(user, "Once more: ") != password:
-            raise BadRequest("the two passwords differ")
+        if connection.ask_password(user, "Repeat the new password: ") != password:
+            raise BadRequest("the passwords do not match")
     # The master receives only a hash, so only the client can check this rule.
     if len(password) < 8 or password in (password.lower(), password.upper()) or not any(map(str.isdigit, password)):
-        raise BadRequest("a password has 8 characters or more, among them an upper, a lower and a digit")
+        raise BadRequest(
+            "a password needs 8 characters or more, with an upper-case letter, a lower-case letter and a digit"
+        )
     return password

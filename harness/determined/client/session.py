@@ -63,7 +63,7 @@ class Session:
     ) -> None:
         parts = urlsplit(master if "://" in master else f"http://{master}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise MasterUnreachable(f"{master!r} is not the address of a master; it looks like http://host:8080")
+            raise MasterUnreachable(f"{master!r} is not the address of a master; use the form http://host:8080")
         self.master = master
         self._secure = parts.scheme == "https"
         self._host = parts.hostname
@@ -179,7 +179,7 @@ class Session:
                     )
                 yield value.get("result")
         except (OSError, http.client.HTTPException) as error:
-            raise MasterUnreachable(f"the stream from {self.master} broke: {_why(error)}") from None
+            raise MasterUnreachable(f"the stream from {self.master} was interrupted: {_why(error)}") from None
         finally:
             connection.close()
 
@@ -265,7 +265,7 @@ def _plain(value: object) -> object:
 
 def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "timed out"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__

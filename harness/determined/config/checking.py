@@ -120,7 +120,7 @@ def _build(merged: dict[str, Any], findings: list[Finding]) -> ExperimentConfig 
             path: Path = tuple(each["loc"])
             findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {each["msg"]}'))
         if not details:
-            findings.append(Finding("E206", (), f"the defaults cannot be used: {error!r}"))
+            findings.append(Finding("E206", (), f"the defaults are invalid: {error!r}"))
         return None
 
 

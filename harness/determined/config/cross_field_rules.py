@@ -23,7 +23,7 @@ def check(config: Config) -> Iterator[Finding]:
 def _slots(config: Config) -> Iterator[Finding]:
     slots, most = _int(config, "resources", "slots_per_trial"), _int(config, "resources", "max_slots")
     if most is not None and (slots := 1 if slots is None else slots) > most >= 0:
-        message = f"a trial needs {slots} slots but the experiment may hold at most {most}"
+        message = f"a trial needs {slots} slots but max_slots allows at most {most}"
         yield Finding("E303", ("resources", "max_slots"), message, "raise max_slots or lower slots_per_trial")
 
 
@@ -73,7 +73,7 @@ def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:  # noqa
     low, high = value.get("minval"), value.get("maxval")
     if _is_number(low) and _is_number(high) and low >= high:
         message = f"{render_path(path)}: minval {low} is not less than maxval {high}"
-        hint = "write a single value as a constant" if low == high else "exchange the two"
+        hint = "write a single value as a constant" if low == high else "swap them"
         yield Finding("E301", (*path, "minval"), message, hint)
     if value["type"] == "log" and _is_number(high) and _is_number(low):
         yield from _log_range(value, path)
@@ -89,8 +89,8 @@ def _log_range(value: dict[str, Any], path: Path) -> Iterator[Finding]:
         try:
             math.pow(base, value[end])
         except OverflowError:
-            message = f"{render_path(path)}: {base} to the power of {value[end]} is beyond any number"
-            yield Finding("E205", (*path, end), message, "minval and maxval of a log are exponents")
+            message = f"{render_path(path)}: {base} to the power of {value[end]} is not a finite number"
+            yield Finding("E205", (*path, end), message, "minval and maxval of a log hyperparameter are exponents")
 
 
 def _storage(config: Config) -> Iterator[Finding]:
@@ -104,7 +104,7 @@ def _storage(config: Config) -> Iterator[Finding]:
         return
     if inner.startswith("/") and not PurePosixPath(inner).is_relative_to(host):
         message = f'storage_path "{inner}" is not below host_path "{host}"'
-        yield Finding("E306", ("checkpoint_storage", "storage_path"), message, "a relative path is simplest")
+        yield Finding("E306", ("checkpoint_storage", "storage_path"), message, "use a path relative to host_path")
 
 
 def _azure(storage: dict[str, Any]) -> Iterator[Finding]:
@@ -121,7 +121,9 @@ def _profiling(config: Config) -> Iterator[Finding]:
     begin, end = _int(config, "profiling", "begin_on_batch") or 0, _int(config, "profiling", "end_after_batch")
     if end is not None and begin > end:
         yield Finding(
-            "E307", ("profiling", "end_after_batch"), f"profiling ends at batch {end} before it begins at {begin}"
+            "E307",
+            ("profiling", "end_after_batch"),
+            f"profiling ends at batch {end}, before it begins at batch {begin}",
         )
 
 
@@ -132,7 +134,7 @@ def _log_policies(config: Config) -> Iterator[Finding]:
         path: Path = ("log_policies", index)
         if isinstance(name, str) and name:
             if name in seen:
-                yield Finding("E309", (*path, "name"), f'there are two log policies with the name "{name}"')
+                yield Finding("E309", (*path, "name"), f'two log policies have the name "{name}"')
             seen[name] = index
         elif "pattern" not in policy or "action" not in policy:
             yield Finding("E202", path, 'a log policy needs a "name", or both "pattern" and "action"')
@@ -146,7 +148,7 @@ def _bind_mounts(config: Config) -> Iterator[Finding]:
         if not isinstance(target, str):
             continue
         if PurePosixPath(target) == PurePosixPath("."):
-            yield Finding("E206", path, "a mount cannot cover the whole working folder", "name a folder in it")
+            yield Finding("E206", path, "a mount cannot replace the whole working folder", "mount a folder inside it")
         elif target in seen:
             yield Finding("E309", path, f'two mounts have the container_path "{target}"')
         seen.add(target)
@@ -155,20 +157,20 @@ def _bind_mounts(config: Config) -> Iterator[Finding]:
 def _sources(config: Config) -> Iterator[Finding]:
     searcher = config.get("searcher")
     if isinstance(searcher, dict) and {"source_trial_id", "source_checkpoint_uuid"} <= searcher.keys():
-        message = "source_checkpoint_uuid is ignored since source_trial_id is given too"
+        message = "source_checkpoint_uuid is ignored because source_trial_id is given too"
         yield Finding("W502", ("searcher", "source_checkpoint_uuid"), message, None, "key", "warning")
 
 
 def _dead(config: Config) -> Iterator[Finding]:
     for field in DEAD_FIELDS:
         if field in config:
-            yield Finding("W501", (field,), f'"{field}" has no effect any more', "remove it", "key", "warning")
+            yield Finding("W501", (field,), f'"{field}" no longer has an effect', "remove it", "key", "warning")
     resources = config.get("resources")
     if isinstance(resources, dict):
         for field in ("agent_label", "native_parallel"):
             if resources.get(field):
                 where = ("resources", field)
-                yield Finding("W501", where, f'"{field}" has no effect any more', "remove it", "key", "warning")
+                yield Finding("W501", where, f'"{field}" no longer has an effect', "remove it", "key", "warning")
 
 
 def _int(config: Config, section: str, field: str) -> int | None:

@@ -17,7 +17,7 @@ from determined.config.diagnostics import Path, render_path
 from determined.config.yaml_source import read
 
 MASK = "********"
-UNREADABLE = "# This text cannot be read, so that its secrets cannot be masked.\n"
+UNREADABLE = "# This configuration is not shown: it cannot be parsed, so its secrets cannot be masked.\n"
 MAX_CACHED_LENGTH = 10_000
 _STORAGE_FIELDS = frozenset({"access_key", "secret_key", "connection_string", "credential"})
 _REGISTRY_FIELDS = frozenset({"password", "auth", "identitytoken", "registrytoken"})

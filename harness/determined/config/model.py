@@ -30,7 +30,7 @@ def _one_length(value: object) -> object:
     given = [unit for unit in UNITS if unit in value]
     for key in value:
         if key not in UNITS:
-            raise wrong("E203", f'unknown unit "{key}" of a length; there are {", ".join(UNITS)}', key)
+            raise wrong("E203", f'unknown unit "{key}" of a length; valid units: {", ".join(UNITS)}', key)
     if len(given) > 1:
         raise wrong("E302", f"two lengths at once: {' and '.join(given)}; give one", given[1])
     if not given:
@@ -41,7 +41,7 @@ def _one_length(value: object) -> object:
 def _one_length_or_int(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
-            raise wrong("E205", "a length is 0 or more")
+            raise wrong("E205", "a length must be 0 or more")
         return value
     return _one_length(value)
 

@@ -19,7 +19,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.match(text.strip())
     if match is None:
-        raise ValueError(f'"{text}" is not a size; write a number of bytes or one like 4GiB')
+        raise ValueError(f'"{text}" is not a size; give a number of bytes, or a size such as 4GiB')
     return int(float(match[1]) * 1024 ** _POWER[match[2].lower()])
 
 
@@ -31,7 +31,7 @@ def _size(value: object) -> object:
     except (ValueError, OverflowError) as error:
         raise wrong("E206", str(error)) from None
     if not 0 <= size < 2**63:
-        raise wrong("E205", "a size is between 0 and 8 EiB")
+        raise wrong("E205", "a size must be between 0 and 8 EiB")
     return size
 
 

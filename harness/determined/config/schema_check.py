@@ -78,18 +78,18 @@ def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: object
         return
     if field == "searcher" and chosen in searcher.LATER:
         yield Finding(
-            "E401", (field, tag), f'the searcher "{chosen}" comes later', "single, random and grid are there today"
+            "E401", (field, tag), f'the searcher "{chosen}" is not supported yet', "use single, random or grid"
         )
         return
     if field == "searcher" and chosen in searcher.GONE:
         yield Finding(
-            "E402", (field, tag), f'the searcher "{chosen}" is no longer offered', "use single, random or grid"
+            "E402", (field, tag), f'the searcher "{chosen}" is no longer supported', "use single, random or grid"
         )
         return
     if chosen not in members:
         near = nearest(chosen, members)
         hint = f'did you mean "{near}"?' if near else f"one of {', '.join(members)}"
-        yield Finding("E204", (field, tag), f'there is no {field} of {tag} "{chosen}"', hint)
+        yield Finding("E204", (field, tag), f'unknown {field} {tag} "{chosen}"', hint)
         return
     model = members[chosen]
     if isinstance(own, dict):
@@ -116,7 +116,7 @@ def _hyperparameter(value: dict[str, Any], path: Path) -> Iterator[Finding]:
     if not isinstance(kind, str) or kind not in hyperparameters.TYPES:
         near = nearest(str(kind), hyperparameters.TYPES)
         hint = f'did you mean "{near}"?' if near else f"one of {', '.join(hyperparameters.TYPES)}"
-        yield Finding("E204", (*path, "type"), f'there is no hyperparameter of type "{kind}"', hint)
+        yield Finding("E204", (*path, "type"), f'unknown hyperparameter type "{kind}"', hint)
         return
     optional = {key: part for key, part in value.items() if part is not None or key in ("val", "vals")}
     yield from of_model(hyperparameters.TYPES[kind], optional, path)
@@ -172,7 +172,7 @@ def _bound(details: ErrorDetails) -> str:
 def _unquote(details: ErrorDetails) -> str | None:
     value = details["input"]
     if details["type"].startswith(("int", "float", "bool")) and isinstance(value, str):
-        return "write it without quotes" if value.replace(".", "", 1).isdigit() or value in ("true", "false") else None
+        return "remove the quotes" if value.replace(".", "", 1).isdigit() or value in ("true", "false") else None
     if details["type"].startswith("string") and isinstance(value, (int, float, bool)):
         return "put it in quotes"
     return None
@@ -186,7 +186,7 @@ _MOVED = {
     "slots": 'the name is "slots_per_trial"',
     "max_steps": 'the length of training is "searcher.max_length"',
     "batches_per_step": 'the name is "scheduling_unit"',
-    "template": "templates come later",
+    "template": "templates are not supported yet",
 }
 
 

@@ -16,7 +16,7 @@ def _absolute(value: str) -> str:
 
 def _no_way_up(value: str) -> str:
     if ".." in PurePosixPath(value).parts:
-        raise wrong("E206", f'"{value}" leads out of its folder by ".."')
+        raise wrong("E206", f'"{value}" leaves its folder with ".."')
     return value
 
 

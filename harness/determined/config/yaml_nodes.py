@@ -62,7 +62,13 @@ def compose(text: str) -> Node | None:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise Problem("E106", line, column, "a second document begins here; a configuration is one", None)
+                raise Problem(
+                    "E106",
+                    line,
+                    column,
+                    "a second YAML document begins here; a configuration is a single document",
+                    None,
+                )
         elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
             open_nodes.pop()
         elif isinstance(event, yaml.NodeEvent):
@@ -82,7 +88,7 @@ def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], o
     if isinstance(event, yaml.AliasEvent):
         found = anchors.get(event.anchor)
         if found is None:
-            raise Problem("E106", line, column, f"the alias *{event.anchor} names nothing above it", None)
+            raise Problem("E106", line, column, f"the alias *{event.anchor} has no anchor above it", None)
         if any(found is each for each in open_nodes):
             raise Problem("E106", line, column, f"the alias *{event.anchor} contains itself", None)
         return found

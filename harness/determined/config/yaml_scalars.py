@@ -35,7 +35,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 def number(text: str) -> int | float:
     """Returns an int or float in any of YAML's spellings. Raises ValueError for anything else."""
     if len(text) > MAX_DIGITS:
-        raise ValueError("a number of this length has no use here")
+        raise ValueError("the number has too many digits")
     digits = text.replace("_", "")
     if _DECIMAL.match(text):
         return int(digits)

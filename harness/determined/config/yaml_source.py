@@ -22,7 +22,7 @@ CODE_DUPLICATE = "E104"
 CODE_NOT_MAPPING = "E105"
 CODE_UNSUPPORTED = "E106"
 
-_EXAMPLE = 'it begins with lines like "name: my-experiment" and "entrypoint: python3 train.py"'
+_EXAMPLE = 'a configuration begins with lines like "name: my-experiment" and "entrypoint: python3 train.py"'
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def read(text: str) -> Source:
     if stranger is not None:
         line = text.count("\n", 0, stranger) + 1
         column = stranger - (text.rfind("\n", 0, stranger) + 1) + 1
-        refuse(CODE_BINARY, line, column, "this is not a text file", "a configuration is YAML in UTF-8")
+        refuse(CODE_BINARY, line, column, "this is not a text file", "a configuration is a YAML file in UTF-8")
         return source
     try:
         root = compose(text)
@@ -107,7 +107,7 @@ class _Unfolding:
     def _value(self, node: Node, path: Path) -> object:
         self._left -= 1
         if self._left < 0 or len(path) > MAX_DEPTH:
-            raise Problem(CODE_UNSUPPORTED, node.line, node.column, "aliases unfold to far too many values", None)
+            raise Problem(CODE_UNSUPPORTED, node.line, node.column, "the aliases expand to too many values", None)
         if isinstance(node, ScalarNode):
             return _scalar(node)
         _refuse_tag(node)
@@ -135,7 +135,11 @@ class _Unfolding:
                 at = first[name].line
                 self._source.problems.append(
                     Problem(
-                        CODE_DUPLICATE, key.line, key.column, f'"{name}" is given twice', f"the first is in line {at}"
+                        CODE_DUPLICATE,
+                        key.line,
+                        key.column,
+                        f'duplicate key "{name}"',
+                        f"the first one is in line {at}",
                     )
                 )
                 continue
@@ -170,7 +174,7 @@ class _Unfolding:
 
 def _refuse_tag(node: Node) -> None:
     if node.tag not in (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-        raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)
+        raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} is not supported", None)
 
 
 def _scalar(node: ScalarNode) -> object:
@@ -187,7 +191,7 @@ def _scalar(node: ScalarNode) -> object:
             return yaml_scalars.resolve(node.text)
     except ValueError as error:
         raise Problem(CODE_UNSUPPORTED, node.line, node.column, str(error), None) from None
-    raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} has no meaning here", None)
+    raise Problem(CODE_UNSUPPORTED, node.line, node.column, f"the YAML tag {node.tag} is not supported", None)
 
 
 def _refuser(source: Source) -> Callable[[str, int, int, str, str | None], None]:
@@ -213,5 +217,5 @@ def _kind(node: Node | None) -> str:
 def _syntax_hint(lines: list[str], line: int) -> str | None:
     for number in (line, line - 1):
         if 0 < number <= len(lines) and _TAB_INDENT.match(lines[number - 1]):
-            return "YAML is indented with blanks, never with tabs"
-    return "look for a missing colon, quote or bracket here or in the line above"
+            return "indent YAML with spaces, not with tabs"
+    return "check for a missing colon, quote or bracket here or in the line above"

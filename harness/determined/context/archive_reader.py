@@ -9,7 +9,7 @@ from typing import IO
 
 import zstandard
 
-from determined.context.path_safety import MAX_MEMBERS, BoundedHeader, MemberLimit, clean
+from determined.context.path_safety import MAX_MEMBERS, BoundedHeader, MemberLimit, clean, forget_members
 from determined.context.unpacking import MAX_UNPACKED
 from determined.errors import ContextError
 
@@ -69,8 +69,8 @@ def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | 
             if found == wanted and header.isreg():
                 if most is None and header.size > MAX_READ_BYTES:
                     raise ContextError(
-                        f"{wanted!r} has {header.size:,} bytes, and single files are given up to {MAX_READ_BYTES:,}; "
-                        "download the whole model definition instead"
+                        f"{wanted!r} has {header.size:,} bytes, more than the {MAX_READ_BYTES:,} bytes to read; "
+                        "download the whole context instead"
                     )
                 content = tar.extractfile(header)
                 assert content is not None
@@ -93,18 +93,17 @@ def is_text(head: bytes) -> bool:
 def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file:
-            reader: IO[bytes] = _Bounded(zstandard.ZstdDecompressor().stream_reader(file))  # type: ignore[assignment]
-            with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
+            reader = _Bounded(zstandard.ZstdDecompressor().stream_reader(file))
+            with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:  # type: ignore[call-overload]  # only read() is called
                 yield tar
     except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
-        raise ContextError(f"the context cannot be read: {error}") from None
+        raise ContextError(f"cannot read the context: {error}") from None
 
 
 def _members(tar: tarfile.TarFile, most: int = MAX_MEMBERS) -> Iterator[tuple[tarfile.TarInfo, str]]:
     members = MemberLimit(most)
     for header in tar:
-        # A streamed archive keeps every member that it has read in memory.
-        tar.members = []  # type: ignore[attr-defined]
+        forget_members(tar)
         name = members.take(header.name)
         if name and (header.isreg() or header.issym() or header.isdir()):
             yield header, name
@@ -121,5 +120,5 @@ class _Bounded:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise ContextError("the context unpacks to far more than a context may hold")
+            raise ContextError("the unpacked context is larger than the limit")
         return data

@@ -37,11 +37,11 @@ def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Pac
 def _member(entry: Mapping[str, Any]) -> Member:
     path = entry.get("path") if isinstance(entry, Mapping) else None
     if not isinstance(path, str):
-        raise ContextError("the context holds an entry without a path")
+        raise ContextError("the context has an entry without a path")
     name = clean(path)
     kind = entry.get("type", FILE)
     if kind not in (FILE, FOLDER):
-        raise ContextError(f"the context holds {name!r} of type {kind!r}; only files and folders can be sent")
+        raise ContextError(f"the context holds {name!r} of type {kind!r}; a context may hold only files and folders")
     try:
         mode, mtime = int(entry.get("mode") or 0o644) & 0o777, int(entry.get("mtime") or 0)
         name.encode()

@@ -93,7 +93,7 @@ class Ignore:
         except FileNotFoundError:
             return cls()
         except (OSError, UnicodeDecodeError) as error:
-            raise ContextError(f"{folder / FILE_NAME} cannot be read: {error}") from None
+            raise ContextError(f"cannot read {folder / FILE_NAME}: {error}") from None
         return cls(text.split("\n"))
 
     def excludes(self, path: str, *, is_folder: bool) -> bool:

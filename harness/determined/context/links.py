@@ -55,11 +55,13 @@ def refuse(links: list[LeavingLink], root: Path) -> None:
     """Raises ContextError if there are links whose targets are not sent, naming each and what can be done."""
     if not links:
         return
-    count = "a link that leaves" if len(links) == 1 else f"{len(links)} links that leave"
-    lines = [f"{root} holds {count} it, and the run would miss the target:"]
+    count = "a link that points out of" if len(links) == 1 else f"{len(links)} links that point out of"
+    lines = [f"{root} holds {count} it, so the task would not find the target:"]
     for link in links[:MAX_NAMED]:
-        lines.append(f"  {link.path} -> {link.target}    leave it out by {line_for(link.path)} in {root / FILE_NAME}")
+        lines.append(f"  {link.path} -> {link.target}    exclude it with {line_for(link.path)} in {root / FILE_NAME}")
     if len(links) > MAX_NAMED:
         lines.append(f"  and {len(links) - MAX_NAMED} more")
-    lines.append("--follow-links sends the targets in their place; links inside one git repository are followed anyway")
+    lines.append(
+        "--follow-links sends the targets instead of the links; links inside one git repository are always followed"
+    )
     raise ContextError("\n".join(lines))

@@ -31,7 +31,7 @@ def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, fol
     for include in includes:
         name = Path(os.path.abspath(include)).name
         if name in roots:
-            raise ContextError(f"{include}: the context holds another {name} at its top")
+            raise ContextError(f"{include}: the context already has {name} at its top level")
         roots.add(name)
         below, walked = _included(include, name, follow_links)
         named += below
@@ -70,7 +70,7 @@ def _check_size(named: list[Named], limit: int) -> None:
     lines = [f"the context holds {total:,} bytes of files, more than the limit of {limit:,}; the biggest:"]
     for prefix, root, entry in biggest:
         shown = f"{prefix}/{entry.path}" if prefix else entry.path
-        lines.append(f"  {entry.size:>13,}  {shown}    drop it by {line_for(entry.path)} in {root / FILE_NAME}")
+        lines.append(f"  {entry.size:>13,}  {shown}    exclude it with {line_for(entry.path)} in {root / FILE_NAME}")
     raise ContextError("\n".join(lines))
 
 

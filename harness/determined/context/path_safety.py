@@ -35,6 +35,11 @@ class BoundedHeader(tarfile.TarInfo):
         return header
 
 
+def forget_members(tar: tarfile.TarFile) -> None:
+    """Drops the list of members: a streamed archive keeps every member that it has read in memory."""
+    tar.members = []  # type: ignore[attr-defined]  # the type stubs lack this attribute
+
+
 class MemberLimit:
     """Counts the members of one archive and the folders that their paths name."""
 
@@ -61,7 +66,7 @@ class MemberLimit:
         self._left -= 1
         self._characters -= len(path)
         if self._left < 0:
-            raise TooManyMembers(f"the context holds more than {self._most:,} members")
+            raise TooManyMembers(f"the context holds more than {self._most:,} entries")
         if self._characters < 0:
             raise ContextError(f"the paths of the context have more than {MAX_PATH_CHARACTERS:,} characters")
 
@@ -73,10 +78,10 @@ def clean(path: str) -> str:
     'a/b'
     """
     if path.startswith("/") or "\0" in path or len(path) > MAX_PATH:
-        raise ContextError(f"the context holds a member that escapes: {path[:200]!r}")
+        raise ContextError(f"the context has an entry outside of its folder: {path[:200]!r}")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise ContextError(f"the context holds a member that escapes: {path[:200]!r}")
+        raise ContextError(f"the context has an entry outside of its folder: {path[:200]!r}")
     return "/".join(parts)
 
 
@@ -84,10 +89,10 @@ def check_link(path: str, target: str) -> None:
     """Raises ContextError if a link at ``path`` to ``target`` leads out of the top folder."""
     depth = path.count("/")
     if target.startswith("/") or not target or "\0" in target:
-        raise ContextError(f"the context holds a link that escapes: {path!r} to {target[:200]!r}")
+        raise ContextError(f"the context has a link that points out of its folder: {path!r} to {target[:200]!r}")
     for part in target.split("/"):
         if part in ("", "."):
             continue
         depth += -1 if part == ".." else 1
         if depth < 0:
-            raise ContextError(f"the context holds a link that escapes: {path!r} to {target[:200]!r}")
+            raise ContextError(f"the context has a link that points out of its folder: {path!r} to {target[:200]!r}")

@@ -11,7 +11,7 @@ from typing import IO
 
 import zstandard
 
-from determined.context.path_safety import BoundedHeader, MemberLimit, check_link
+from determined.context.path_safety import BoundedHeader, MemberLimit, check_link, forget_members
 from determined.errors import ContextError
 
 MAX_UNPACKED = 1 << 29
@@ -28,9 +28,9 @@ def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKE
     try:
         _unpack(data_or_path, target, limit)
     except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
-        raise ContextError(f"the context cannot be read: {error}") from None
+        raise ContextError(f"cannot read the context: {error}") from None
     except OSError as error:
-        raise ContextError(f"the context cannot be unpacked to {target}: {error}") from error
+        raise ContextError(f"cannot unpack the context to {target}: {error}") from error
 
 
 def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
@@ -41,7 +41,7 @@ def to_tgz(data: bytes, *, limit: int = MAX_UNPACKED) -> bytes:
             for chunk in _chunks(_tar_stream(data), limit):
                 out.write(chunk)
     except zstandard.ZstdError as error:
-        raise ContextError(f"the context cannot be read: {error}") from None
+        raise ContextError(f"cannot read the context: {error}") from None
     return buffer.getvalue()
 
 
@@ -58,14 +58,14 @@ def check_archive(file: IO[bytes], limit: int) -> None:
     except (zstandard.ZstdError, tarfile.ReadError, EOFError):
         return
     except ValueError as error:
-        raise ContextError(f"the context cannot be read: {error}") from None
+        raise ContextError(f"cannot read the context: {error}") from None
 
 
 def _check_members(reader: IO[bytes]) -> None:
     members = MemberLimit()
     with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
         for header in tar:
-            tar.members = []  # type: ignore[attr-defined]
+            forget_members(tar)
             name = members.take(header.name)
             if header.issym():
                 check_link(name, header.linkname)
@@ -74,7 +74,7 @@ def _check_members(reader: IO[bytes]) -> None:
 
 
 def _unknown_kind(name: str) -> ContextError:
-    return ContextError(f"the context holds {name!r}, which is neither file, folder nor link")
+    return ContextError(f"the context holds {name!r}, which is not a file, folder or link")
 
 
 def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
@@ -87,8 +87,7 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
         reader = zstandard.ZstdDecompressor().stream_reader(file)
         with tarfile.open(fileobj=reader, mode="r|", tarinfo=BoundedHeader) as tar:
             for header in tar:
-                # A streamed archive keeps every member that it has read in memory.
-                tar.members = []  # type: ignore[attr-defined]
+                forget_members(tar)
                 name = members.take(header.name)
                 _filter(header, root)
                 if header.isdir():
@@ -115,7 +114,7 @@ def _filter(header: tarfile.TarInfo, root: Path) -> None:
     try:
         tarfile.data_filter(header, str(root))
     except tarfile.FilterError as error:
-        raise ContextError(f"the context holds a member that cannot be unpacked: {error}") from None
+        raise ContextError(f"the context has an entry that cannot be unpacked: {error}") from None
 
 
 def _folder(root: Path, name: str) -> Path:
@@ -127,7 +126,7 @@ def _folder(root: Path, name: str) -> Path:
             at.mkdir()
         except FileExistsError:
             if not stat.S_ISDIR(at.lstat().st_mode):
-                raise ContextError(f"the context holds {name!r} below something that is no folder") from None
+                raise ContextError(f"the context holds {name!r} below something that is not a folder") from None
     return at
 
 
@@ -140,7 +139,7 @@ def _file(root: Path, name: str, header: tarfile.TarInfo, content: IO[bytes], le
         while chunk := content.read(_CHUNK):
             left -= len(chunk)
             if left < 0:
-                raise ContextError("the context unpacks to far more than a context may hold")
+                raise ContextError("the unpacked context is larger than the limit")
             out.write(chunk)
     os.chmod(path, mode)
     os.utime(path, (header.mtime, header.mtime))
@@ -154,7 +153,7 @@ def _link(root: Path, name: str, link: str) -> None:
     # The path is inside lexically, but another link could lead it outside.
     if not Path(os.path.realpath(path)).is_relative_to(root):
         path.unlink()
-        raise ContextError(f"the context holds a link that escapes: {name!r} to {link[:200]!r}")
+        raise ContextError(f"the context has a link that points out of its folder: {name!r} to {link[:200]!r}")
 
 
 def _tar_stream(data: bytes) -> IO[bytes]:
@@ -167,5 +166,5 @@ def _chunks(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
-            raise ContextError("the context unpacks to far more than a context may hold")
+            raise ContextError("the unpacked context is larger than the limit")
         yield chunk

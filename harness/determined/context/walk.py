@@ -42,7 +42,7 @@ class Walk:
 def walk(folder: Path, *, follow_links: bool = False) -> Walk:
     """Walks ``folder`` and the targets of links that are followed.
 
-    Raises ContextError for links that leave the folder and are not followed, with their targets.
+    Raises ContextError for links that point out of the folder and are not followed, with their targets.
     """
     return _Walker(Path(os.path.realpath(folder)), follow_links).walk()
 
@@ -62,7 +62,9 @@ class _Walker:
         for entry in self._entries():
             (result.entries if entry.link is None else self._links).append(entry)
             if len(result.entries) + len(self._links) > MAX_ENTRIES:
-                raise ContextError(f"{self._root} holds more than {MAX_ENTRIES:,} files, followed links included")
+                raise ContextError(
+                    f"{self._root} holds more than {MAX_ENTRIES:,} files, including those of followed links"
+                )
         refuse(sorted(self._leaving, key=lambda each: each.path), self._root)
         sent = {entry.path for entry in result.entries} | {""}
         for entry in self._links:
@@ -149,7 +151,7 @@ class _Walker:
         except OSError:
             facts = None
         if facts is None or stat.S_ISLNK(facts.st_mode):
-            self._result.skipped.append(f"{path}: a link to nothing")
+            self._result.skipped.append(f"{path}: a broken link")
             return None, None
         # the innermost region first: a loop inside a followed folder stays inside its copy
         for region in reversed(regions):

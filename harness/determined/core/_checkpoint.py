@@ -85,12 +85,12 @@ class CheckpointContext:
         if not shard:
             self._chief_only("upload")
             if ckpt_dir is None:
-                raise ValueError("ckpt_dir is None; only with shard=True a worker may have nothing to store")
+                raise ValueError("ckpt_dir is None; that is allowed only with shard=True")
             with self.store_path(metadata) as (path, uuid):
                 _fill(Path(ckpt_dir), path, selector)
             return uuid
         if not any(self._distributed.allgather(ckpt_dir is not None)):
-            raise ValueError("upload(shard=True): no worker has a folder to store")
+            raise ValueError("upload(shard=True): no worker gave a folder to store")
         with self._sharded(metadata) as (part, uuid):
             if ckpt_dir is not None:
                 part.take(Path(ckpt_dir), selector)
@@ -193,7 +193,7 @@ class CheckpointContext:
         try:
             return dict(json.loads(self._storage.read(storage_id, METADATA_FILE)))
         except ValueError:
-            raise StorageError(f"checkpoint {storage_id}: {METADATA_FILE} cannot be read") from None
+            raise StorageError(f"checkpoint {storage_id}: cannot read {METADATA_FILE}") from None
 
     def delete(self, storage_id: str) -> None:
         """Deletes the files of a checkpoint and reports the deletion to the master.
@@ -240,7 +240,7 @@ class CheckpointContext:
 
     def _chief_only(self, what: str) -> None:
         if self._distributed.rank != 0:
-            raise RuntimeError(f"{what} without shard=True is for the chief (rank 0) alone")
+            raise RuntimeError(f"{what} without shard=True may be called only by the chief (rank 0)")
 
 
 class DummyCheckpointContext(CheckpointContext):
@@ -254,7 +254,7 @@ def _checked(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     values = dict(metadata or {})
     steps = values.get("steps_completed")
     if not isinstance(steps, int) or isinstance(steps, bool):
-        raise ValueError(f"a checkpoint's metadata needs steps_completed, a whole number; it is {steps!r}")
+        raise ValueError(f"the metadata of a checkpoint needs steps_completed, an integer, not {steps!r}")
     return _serializable(values)
 
 

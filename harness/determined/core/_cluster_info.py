@@ -77,13 +77,13 @@ class ClusterInfo:
     def trial(self) -> TrialInfo:
         """Returns the trial of this task. Raises RuntimeError if the task is of another type."""
         if self._trial is None:
-            raise RuntimeError(f"this task is of type {self.task_type}, it has no trial")
+            raise RuntimeError(f"this task has no trial: its type is {self.task_type}")
         return self._trial
 
     @property
     def user_data(self) -> dict[str, Any]:
         """Returns the ``data`` section of the experiment configuration."""
-        return dict(self.trial._config.get("data") or {})
+        return dict(self.trial._config.get("data") or {})  # noqa: SLF001  # the underscore keeps it out of the public interface
 
 
 def get_cluster_info() -> ClusterInfo | None:

@@ -59,7 +59,7 @@ class ChiefCollectives:
                     peer, _ = listener.accept()
                 except TimeoutError:
                     missing = sorted(set(range(1, size)) - set(self._workers))
-                    raise TimeoutError(f"workers of rank {missing} did not come") from None
+                    raise TimeoutError(f"workers of rank {missing} did not connect in time") from None
                 rank = _admit(peer, key)
                 if rank is None or rank in self._workers or not 0 < rank < size:
                     peer.close()
@@ -91,7 +91,7 @@ class WorkerCollectives:
                 break
             except OSError as error:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the chief cannot be reached: {error}") from None
+                    raise TimeoutError(f"cannot connect to the chief: {error}") from None
                 time.sleep(0.05)
         # the chief may still be busy with others
         handshake.prove(self._chief, key, _RANK.pack(rank), ends=_ENDS, patience=PATIENCE_SECONDS)
@@ -163,14 +163,14 @@ def _send(peer: socket.socket, data: bytes, rank: int) -> None:
     try:
         peer.sendall(_LENGTH.pack(len(data)) + data)
     except OSError:
-        raise ConnectionError(f"the worker of rank {rank} is gone") from None
+        raise ConnectionError(f"lost the connection to the worker of rank {rank}") from None
 
 
 def _receive(peer: socket.socket, rank: int) -> bytes:
     try:
         return _exactly(peer, _LENGTH.unpack(_exactly(peer, _LENGTH.size))[0])
     except (OSError, EOFError):
-        raise ConnectionError(f"the worker of rank {rank} is gone") from None
+        raise ConnectionError(f"lost the connection to the worker of rank {rank}") from None
 
 
 def _exactly(peer: socket.socket, count: int) -> bytes:

@@ -159,11 +159,12 @@ def _managed(
     if distributed is None:
         if sum(info.container_slot_counts) > 1:
             raise ValueError(
-                "this task has more than one slot: give core.init() a DistributedContext, "
+                "this task has more than one slot: pass a DistributedContext to core.init(), "
                 "for example core.DistributedContext.from_torch_distributed()"
             )
         distributed = DummyDistributedContext()
     trial = info.trial
+    config, run_id = trial._config, trial._trial_run_id  # noqa: SLF001  # the underscore keeps it out of the public interface
     # retries for ever: a trial must not fail because its master is away; calls that must not wait set a limit
     session = Session(info.master_url, allocation_token=info.session_token, retry=FOR_EVER)
     shipper = Shipper(
@@ -178,12 +179,12 @@ def _managed(
         session,
         shipper,
         trial_id=trial.trial_id,
-        run_id=trial._trial_run_id,
+        run_id=run_id,
         experiment_id=trial.experiment_id,
         distributed=distributed,
         folder=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR)),
     )
-    where = from_config(trial._config.get("checkpoint_storage") or {} if storage is None else storage, environ)
+    where = from_config(config.get("checkpoint_storage") or {} if storage is None else storage, environ)
     return Context(
         train=train,
         checkpoint=CheckpointContext(
@@ -202,9 +203,9 @@ def _managed(
             on_gone=leave,
         ).start(),
         distributed=distributed,
-        searcher=SearcherContext(trial._config, train, is_chief=distributed.rank == 0),
+        searcher=SearcherContext(config, train, is_chief=distributed.rank == 0),
         profiler=ProfilerContext(
-            shipper.put, trial_id=trial.trial_id, run_id=trial._trial_run_id, collects=distributed.local_rank == 0
+            shipper.put, trial_id=trial.trial_id, run_id=run_id, collects=distributed.local_rank == 0
         ),
         info=info,
     )

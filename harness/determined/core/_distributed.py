@@ -55,7 +55,7 @@ class DistributedContext:
         self.cross_size = cross_size
         if not (0 <= rank < size and 0 <= local_rank < local_size <= size and 0 <= cross_rank < cross_size):
             raise ValueError(
-                f"ranks begin at 0 and lie below their sizes: rank {rank} of {size}, local rank {local_rank} of "
+                f"ranks must be from 0 to size - 1: rank {rank} of {size}, local rank {local_rank} of "
                 f"{local_size}, cross rank {cross_rank} of {cross_size}"
             )
         values = environment.current() if environ is None else environ
@@ -209,12 +209,12 @@ def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: 
     values = environment.current()
 
     def number(*names: str, default: int | None = None) -> int:
-        found = next((values[name] for name in names if values.get(name)), None)
-        if found is None and default is None:
+        found = next((values[name] for name in names if values.get(name)), default)
+        if found is None:
             raise RuntimeError(
                 f"{' and '.join(names)} not set: start the script with python3 -m determined.launch.{layer}"
             )
-        return int(default if found is None else found)  # type: ignore[arg-type]
+        return int(found)
 
     rank, size, local_rank = number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK")
     local_size = number("LOCAL_WORLD_SIZE", "LOCAL_SIZE")
@@ -239,5 +239,5 @@ def _folder(environ: Mapping[str, str]) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise RuntimeError(f"{folder} belongs to somebody else")
+        raise RuntimeError(f"{folder} belongs to another user")
     return folder

@@ -11,7 +11,7 @@ from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
 from determined.storage.base import Selector, Storage
 
-_WHAT = "the checkpoint is not read"
+_WHAT = "the checkpoint was not restored"
 
 
 def download_shared(
@@ -27,8 +27,8 @@ def download_shared(
     folders = sorted({folder for folder, _ in asked})
     if len(folders) > 1:
         raise ValueError(
-            f"workers of one machine that share a download name one folder, not {', '.join(folders)}; "
-            "for a folder each use DownloadMode.NoSharedDownload"
+            f"workers on one machine that share a download must give the same folder, not {', '.join(folders)}; "
+            "use DownloadMode.NoSharedDownload for separate folders"
         )
     every = set().union(*(names for _, names in asked))
 

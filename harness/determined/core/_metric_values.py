@@ -3,7 +3,7 @@
 import logging
 import numbers
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsFloat
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ def plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in metrics.items():
         if isinstance(value, (bytes, bytearray)):
-            logger.warning("metric %r is bytes and is not reported", key)
+            logger.warning("metric %r is not reported because its value is of type bytes", key)
         else:
             result[str(key)] = plain_value(value)
     return result
@@ -41,8 +41,8 @@ def plain_value(value: Any) -> Any:  # noqa: ANN401  # values of any library, kn
         return plain_value(value.numpy())
     if hasattr(value, "item"):
         return plain_value(value.item())
-    if isinstance(value, numbers.Number) and not isinstance(value, (int, float, complex)):
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, numbers.Number) and isinstance(value, SupportsFloat) and not isinstance(value, (int, float)):
+        return float(value)
     return value
 
 
@@ -52,8 +52,8 @@ def check_sendable(metrics: Mapping[str, Any]) -> None:
         found = _unsendable(value)
         if found is not None:
             raise TypeError(
-                f"metric {key!r} holds a {type(found).__name__}, which cannot be reported; metrics are numbers, "
-                "strings, and lists or dictionaries of them"
+                f"metric {key!r} holds a {type(found).__name__}, which cannot be reported; a metric is a "
+                "number, a string, or a list or dictionary of them"
             )
 
 

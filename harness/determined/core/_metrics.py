@@ -116,7 +116,7 @@ class Shipper:
                 try:
                     item()
                 except ApiError as error:
-                    logger.debug("not told: %s", error)
+                    logger.debug("cannot send the status or progress: %s", error)
 
     def _deliver(self, item: _Item) -> None:
         delays = FOR_EVER.delays()
@@ -127,15 +127,15 @@ class Shipper:
             except MasterUnreachable as error:
                 if not away:
                     away = True
-                    logger.warning("reports wait: %s", error)
+                    logger.warning("metric reports wait until the master answers: %s", error)
                 if self._stopping.wait(next(delays)):
                     return
             except GONE as error:
-                self._on_gone(f"this attempt is over, the master refuses its reports: {error}")
+                self._on_gone(f"this attempt has ended, so the master rejects its reports: {error}")
                 return
             except ApiError as error:
                 if item.is_leftover:
-                    logger.warning("the master refuses a report of an earlier process: %s", error)
+                    logger.warning("the master rejected a report of an earlier process: %s", error)
                 else:
                     self._failure = self._failure or error
                 break

@@ -65,14 +65,14 @@ class Watcher:
                 )
             except (Unauthenticated, Forbidden, NotFound, Conflict) as error:
                 if not self._closed.is_set():
-                    self._on_gone(f"this attempt is over, the master does not know it any more: {error}")
+                    self._on_gone(f"this attempt has ended: {error}")
                 return
             except MasterUnreachable:
                 self._asked_once.set()
                 self._closed.wait(next(delays))
             except (ApiError, ValueError) as error:
                 if not self._closed.is_set():
-                    logger.warning("asking for preemption failed: %s", error)
+                    logger.warning("cannot ask the master for preemption: %s", error)
                 self._asked_once.set()
                 self._closed.wait(next(delays))
             else:
@@ -125,7 +125,7 @@ class PreemptContext:
         """
         _steps.mark()
         if self._mode is PreemptMode.ChiefOnly and self._distributed.rank != 0:
-            raise RuntimeError("with PreemptMode.ChiefOnly only the chief (rank 0) may call should_preempt")
+            raise RuntimeError("with PreemptMode.ChiefOnly only the chief (rank 0) may call should_preempt()")
         answer = self._watcher.first_answer() if self._watcher is not None else False
         if self._mode is PreemptMode.WorkersAskChief and self._distributed.size > 1:
             answer = bool(self._distributed.broadcast(answer))

@@ -38,9 +38,9 @@ class ProfilerContext:
             ValueError: an argument is too small.
         """
         if sampling_interval < SHORTEST_INTERVAL:
-            raise ValueError(f"sampling_interval is at least {SHORTEST_INTERVAL} s")
+            raise ValueError(f"sampling_interval must be at least {SHORTEST_INTERVAL} s")
         if samples_per_report < 1:
-            raise ValueError("samples_per_report is at least 1")
+            raise ValueError("samples_per_report must be at least 1")
         if not self._collects or self._thread is not None:
             return
         self._off.clear()

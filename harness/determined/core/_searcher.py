@@ -42,7 +42,7 @@ class SearcherOperation:
             RuntimeError: this worker is not the chief.
         """
         if not self._is_chief:
-            raise RuntimeError("report_progress is for the chief (rank 0) alone")
+            raise RuntimeError("report_progress may be called only by the chief (rank 0)")
         self._train.report_progress(min(1.0, length / self.length) if self.length else 1.0)
 
     def report_completed(self, searcher_metric: float) -> None:

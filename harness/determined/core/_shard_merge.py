@@ -9,7 +9,7 @@ from typing import Any
 from determined.core._all_or_none import ranks_text, together
 from determined.core._distributed import DistributedContext
 
-NOT_STORED = "the checkpoint is not stored"
+NOT_STORED = "the checkpoint was not stored"
 _SHOWN = 5
 
 
@@ -66,7 +66,7 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
     if conflicts:
         shown = "; ".join(f"{name} ({ranks_text(ranks)})" for name, ranks in sorted(conflicts)[:_SHOWN])
         more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
-        raise RuntimeError(f"{NOT_STORED}: workers bring different content under the same name: {shown}{more}")
+        raise RuntimeError(f"{NOT_STORED}: workers have different content for the same file name: {shown}{more}")
     mine = [name for name in sorted(claim.files) if holders[name][0] == peers.rank]
     return mine, {name: claims[ranks[0]].files[name] for name, ranks in holders.items()}
 
@@ -102,6 +102,6 @@ def _merge(into: dict[str, Any], other: Mapping[str, Any], where: str, rank: int
             _merge(into[key], value, f"{path}.", rank, origins)
         elif into[key] != value:
             raise ValueError(
-                f"workers give different metadata for {path}: "
+                f"workers have different metadata for {path}: "
                 f"{into[key]!r} (rank {origins[path]}) and {value!r} (rank {rank})"
             )

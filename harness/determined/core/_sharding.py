@@ -88,7 +88,7 @@ def storing(
         together(peers, NOT_STORED, lambda: shard.place(mine))
         together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
         together(peers, NOT_STORED, lambda: chief.close() if peers.rank == 0 else None)
-    together(peers, "the checkpoint is stored and not reported", lambda: report() if peers.rank == 0 else None)
+    together(peers, "the checkpoint was stored but not reported", lambda: report() if peers.rank == 0 else None)
 
 
 def _claim(shard: Shard, failure: BaseException | None) -> Claim:
@@ -102,7 +102,7 @@ def _make(folder: Path) -> None:
         folder.mkdir()
     except FileNotFoundError:
         raise StorageError(
-            f"{folder.parent} was made by the chief and is not there on this machine: checkpoint storage is not shared"
+            f"{folder.parent}, created by the chief, is missing on this machine: checkpoint storage is not shared"
         ) from None
 
 
@@ -115,5 +115,5 @@ def _see(target: Path, expected: dict[str, int]) -> None:
         if not missing:
             return
         if time.monotonic() > deadline:
-            raise StorageError(f"the chief does not see what other workers stored: {', '.join(missing[:5])}")
+            raise StorageError(f"the chief does not find what other workers stored: {', '.join(missing[:5])}")
         time.sleep(0.1)

@@ -124,7 +124,7 @@ class Spool:
             try:
                 body = json.loads(line)
             except ValueError:
-                logger.warning("a metric report on disk cannot be read and is dropped: %r", line[:200])
+                logger.warning("cannot read a metric report on the disk; it is dropped: %r", line[:200])
                 continue
             found.append(Spooled(body, at))
         return found
@@ -146,7 +146,7 @@ class Spool:
         self._file = self._mark = None
 
     def _memory_only(self, error: OSError) -> None:
-        logger.warning("metric reports are kept in memory only: %s", error)
+        logger.warning("cannot write metric reports to the disk; they are kept in memory only: %s", error)
 
 
 def _write_all(file: int, data: bytes, at: int) -> None:

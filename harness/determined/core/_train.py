@@ -106,7 +106,7 @@ class TrainContext:
             ApiError: the master refused an earlier report.
         """
         if not group or "." in group:
-            raise ValueError(f"a metric group's name has no dot and is not empty: {group!r}")
+            raise ValueError(f"the name of a metric group must not be empty or contain a dot: {group!r}")
         self._report(group, steps_completed, metrics, None)
 
     def report_progress(self, progress: float) -> None:
@@ -121,7 +121,7 @@ class TrainContext:
         """
         self._chief_only("report_progress")
         if not 0.0 <= progress <= 1.0:
-            raise ValueError(f"progress lies between 0 and 1, not {progress}")
+            raise ValueError(f"progress must be between 0 and 1, not {progress}")
         self._shipper.put_lossy(lambda: trials.report_progress(self._session, self._trial_id, progress))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
@@ -223,7 +223,9 @@ class TrainContext:
 
     def _chief_only(self, what: str) -> None:
         if self._distributed.rank != 0:
-            raise RuntimeError(f"{what} is for the chief (rank 0) alone; this is rank {self._distributed.rank}")
+            raise RuntimeError(
+                f"{what} may be called only by the chief (rank 0); this is rank {self._distributed.rank}"
+            )
 
 
 class DummyTrainContext(TrainContext):

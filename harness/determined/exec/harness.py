@@ -70,7 +70,7 @@ def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
     if not isinstance(found, type):
         raise WrongKind(f"{spec} is a {type(found).__name__}, not a trial class")
     if not issubclass(found, (PyTorchTrial, DeepSpeedTrial)):
-        raise WrongKind(f"{spec} is neither a PyTorchTrial nor a DeepSpeedTrial")
+        raise WrongKind(f"{spec} is not a subclass of PyTorchTrial or DeepSpeedTrial")
     layer = next(
         (
             f"the {name} layer"

@@ -49,7 +49,7 @@ def build(entrypoint: object, peers: RendezvousFacts, python: str, wanted: str |
     if isinstance(entrypoint, list) and entrypoint:
         return [str(word) for word in entrypoint]
     if not isinstance(entrypoint, str) or not entrypoint.strip():
-        raise DeterminedError("the experiment configuration has no entrypoint, so there is nothing to run")
+        raise DeterminedError("the experiment configuration has no entrypoint")
     if not _TRIAL_CLASS.match(entrypoint):
         return ["sh", "-c", entrypoint]
     argv = _legacy(entrypoint, peers, python, wanted)
@@ -61,15 +61,14 @@ def _legacy(trial: str, peers: RendezvousFacts, python: str, wanted: str | None)
     if peers.total_slots <= 1:
         return [python, "-m", "determined.exec.harness", trial]
     if wanted == "process":
-        print("determined: legacy_launcher: process is for one slot; torch_distributed is taken", flush=True)
+        print("determined: legacy_launcher: process supports one slot only; using torch_distributed", flush=True)
     layer = "torch_distributed"
     if wanted == "horovod":
         if _has(python, "horovod"):
             layer = "horovod"
         else:
             print(
-                f"determined: legacy_launcher: horovod is wanted, but {python} has no horovod; "
-                "torch_distributed is taken",
+                f"determined: legacy_launcher: {python} does not have horovod; using torch_distributed",
                 flush=True,
             )
     return [python, "-m", f"determined.launch.{layer}", "--", "--trial", trial]

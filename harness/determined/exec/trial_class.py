@@ -24,7 +24,7 @@ def find(spec: str) -> Any:  # noqa: ANN401  # a class of the user
     """
     where, _, name = spec.rpartition(":")
     if not where or not name:
-        raise NoSuchClass(f"{spec!r} names no trial class; write module:Class or folder/file.py:Class")
+        raise NoSuchClass(f"{spec!r} does not name a trial class; use module:Class or folder/file.py:Class")
     if sys.path[:1] not in ([""], ["."]):
         sys.path.insert(0, "")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
@@ -47,7 +47,7 @@ def _from_name(name: str) -> ModuleType:
     path = Path(*name.split(".")).with_suffix(".py")
     if "." in name and path.is_file():
         return _from_file(path)
-    raise NoSuchClass(f"there is no module {name} in {os.getcwd()} nor on Python's path")
+    raise NoSuchClass(f"there is no module {name} in {os.getcwd()} or on Python's path")
 
 
 def _from_file(path: Path) -> ModuleType:

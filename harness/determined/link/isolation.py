@@ -89,5 +89,5 @@ class Isolation:
         wait = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(count - 1, 16))
         self._failures[kind, item] = _Failure(cause, count, self._clock() + wait)
         if known is None or known.cause != cause:
-            text = "loop %s: %s %s failed and is left out; it is tried again in %.0f s"
+            text = "loop %s: %s %s failed and is skipped; trying again in %.0f s"
             self._logger.error(text, self._loop, kind, item, wait, exc_info=error)

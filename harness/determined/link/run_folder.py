@@ -128,7 +128,7 @@ class RunFolder:
         """Returns the record. Raises OSError, or ValueError for a broken record or an unreadable format."""
         value = json.loads(read_regular(self.record, MAX_RECORD_BYTES))
         if not isinstance(value, dict) or value.get("format") not in READABLE:
-            raise ValueError(f"{self.record} is of no format that this agent can read")
+            raise ValueError(f"{self.record} has a format that this agent cannot read")
         return value
 
     def write_record(self, value: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> 
     if named:
         found = shutil.which(named)
         if found is None:
-            raise ConfigError(f"--python {named}: there is no such program")
+            raise ConfigError(f"--python {named}: no such program")
         return os.path.abspath(found)
     for folder, origin in ((image, "environment.image"), (environ.get("VIRTUAL_ENV"), "$VIRTUAL_ENV")):
         if not folder or (folder is image and not folder.startswith(VENV)):
@@ -26,7 +26,7 @@ def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> 
         if os.access(program, os.X_OK):
             return os.path.abspath(program)
         if folder is image:
-            raise ConfigError(f"{origin}: {place} holds no Python environment")
+            raise ConfigError(f"{origin}: {place} is not a Python environment")
     return sys.executable
 
 

@@ -50,7 +50,7 @@ def _checked(checked: Checked) -> ExperimentConfig:
     if checked.diagnostics:
         _say(checked.render())
     if checked.config is None:
-        raise ConfigError(f"{checked.name} cannot be used")
+        raise ConfigError(f"{checked.name} is invalid")
     return checked.config
 
 
@@ -88,7 +88,7 @@ def _run(
     if code == 0:
         _say(f"{what} passed")
         return 0
-    reason = f"it was ended by signal {-code}" if code < 0 else f"it left with exit code {code}"
+    reason = f"it was killed by signal {-code}" if code < 0 else f"it exited with code {code}"
     _say(f"{failure}\n{what} failed: {reason}" if failure else f"{what} failed: {reason}")
     return 1
 
@@ -96,12 +96,12 @@ def _run(
 def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path) -> list[str]:
     lines = []
     if planned.stripped:
-        lines.append(f"launch layer left out here: {', '.join(planned.stripped)}")
+        lines.append(f"run without the launch layer: {', '.join(planned.stripped)}")
     slots = config.resources.slots_per_trial
     if slots > 1:
-        lines.append(f"slots_per_trial is {slots}; here one process stands for them")
+        lines.append(f"slots_per_trial is {slots}; a local run uses one process")
     if (workdir / "startup-hook.sh").exists():
-        lines.append("startup-hook.sh is not run on this machine")
+        lines.append("startup-hook.sh is not run in a local run")
     return lines
 
 
@@ -155,7 +155,7 @@ def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, contex
     try:
         child = subprocess.Popen(argv, cwd=workdir, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
-        return 127, f"the entrypoint cannot be started: {argv[0]}: {error.strerror}"
+        return 127, f"cannot start the entrypoint: {argv[0]}: {error.strerror}"
     assert child.stdout is not None
     assert child.stderr is not None
     other = threading.Thread(target=err.pump, args=(child.stderr, sys.stderr), daemon=True)

@@ -29,6 +29,7 @@ class Checkpointer:
     ) -> None:
         self._trial = trial
         self._context = context
+        self._core = context._core  # noqa: SLF001  # hidden from trials, not from the trainer
         self._callbacks = list(callbacks.values())
         self._state = state
         self._streams: dict[str, Any] | None = None
@@ -50,7 +51,7 @@ class Checkpointer:
     def load(self, uuid: str) -> None:
         """Restores the whole state; from another trial's checkpoint only the weights."""
         context = self._context
-        with context._core.checkpoint.restore_path(uuid) as path:
+        with self._core.checkpoint.restore_path(uuid) as path:
             own = json.loads((path / _saving.LOAD_FILE).read_text(encoding="utf-8"))
             trusted = own.get("experiment_id") == context.get_experiment_id()
             checkpoint = _saving.read(path, trusted=trusted)
@@ -64,7 +65,7 @@ class Checkpointer:
             data = self._rank_data(path, checkpoint)
         if data is None:
             logger.warning(
-                "the checkpoint is of another number of slots than this attempt's %d: random streams start anew",
+                "the checkpoint has another number of slots than this attempt (%d): random generators restart",
                 context.distributed.size,
             )
         else:
@@ -83,7 +84,7 @@ class Checkpointer:
             raise RuntimeError("no checkpoint was stored")
         self.load(self.uuid)
         if self._context.distributed.rank == 0:
-            self._context._core.checkpoint.delete(self.uuid)
+            self._core.checkpoint.delete(self.uuid)
 
     def restore_streams(self) -> None:
         """Restores the random streams. Runs last before training, so that draws during the set-up have no effect."""
@@ -102,13 +103,13 @@ class Checkpointer:
             callback.on_checkpoint_save_start(checkpoint)
         uuid = None
         if distributed.rank == 0:
-            with self._context._core.checkpoint.store_path(self._metadata()) as (path, uuid):
+            with self._core.checkpoint.store_path(self._metadata()) as (path, uuid):
                 self._write(path, checkpoint)
             logger.info("checkpoint %s after %d batches", uuid, self._state.progress.steps)
         return str(distributed.broadcast(uuid))
 
     def _write(self, path: Path, checkpoint: dict[str, Any]) -> None:
-        code = Path.cwd() if self._context._core.info is not None else None
+        code = Path.cwd() if self._core.info is not None else None
         _saving.write(path, checkpoint, self._load_data(), code)
         for callback in self._callbacks:
             callback.on_checkpoint_write_end(str(path))

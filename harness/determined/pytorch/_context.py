@@ -35,7 +35,7 @@ class PyTorchTrialContext(TrialContext):
         averaging: GradientSync | None = None,
     ) -> None:
         if aggregation_frequency < 1:
-            raise ValueError("aggregation_frequency is at least 1")
+            raise ValueError("aggregation_frequency must be at least 1")
         super().__init__(core_context, hparams=hparams, exp_conf=exp_conf, trial_seed=trial_seed, device=device)
         self._aggregation = aggregation_frequency
         self._average_gradients = average_aggregated_gradients
@@ -67,7 +67,7 @@ class PyTorchTrialContext(TrialContext):
             ValueError: ``backward_passes_per_step`` is below 1.
         """
         if backward_passes_per_step < 1:
-            raise ValueError("backward_passes_per_step is at least 1")
+            raise ValueError("backward_passes_per_step must be at least 1")
         passes = backward_passes_per_step * self._aggregation
         wrapped: Optimizer = self._averaging.optimizer(optimizer, passes, number=len(self.optimizers))
         self.optimizers.append(wrapped)
@@ -101,7 +101,7 @@ class PyTorchTrialContext(TrialContext):
             RuntimeError: ``context.experimental.use_amp()`` has made a scaler.
         """
         if self._amp_scaler is not None:
-            raise RuntimeError("context.experimental.use_amp() has a gradient scaler of its own: use one of the two")
+            raise RuntimeError("context.experimental.use_amp() already has a gradient scaler: use only one of the two")
         self.scalers.append(scaler)
         return scaler
 
@@ -171,11 +171,11 @@ class PyTorchTrialContext(TrialContext):
         Raises:
             RuntimeError: ``context.experimental.use_amp()`` has made another scaler.
         """
-        if (self._batch + 1) % self._aggregation:
+        if (self._position.batch + 1) % self._aggregation:
             return
         if self._amp_scaler is not None:
             if scaler is not None and scaler is not self._amp_scaler:
-                raise RuntimeError("context.experimental.use_amp() has a gradient scaler of its own: leave out scaler=")
+                raise RuntimeError("context.experimental.use_amp() already has a gradient scaler: remove scaler=")
             scaler = self._amp_scaler
             self._amp_stepped = True
         self._averaging.before_step(optimizer)

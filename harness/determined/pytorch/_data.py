@@ -8,7 +8,7 @@ resumed trial replays nothing, and the number of workers has no effect.
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -80,7 +80,7 @@ class DataLoader:
         if sampler is not None and shuffle:
             raise ValueError("sampler excludes shuffle")
         if batch_sampler is None and not batch_size:
-            raise ValueError("batch_size is at least 1")
+            raise ValueError("batch_size must be at least 1")
         self.dataset = dataset
         self.batch_size = batch_size
         self.shuffle = shuffle
@@ -103,8 +103,8 @@ class DataLoader:
     def __len__(self) -> int:
         """Returns the number of batches of all slots in one epoch."""
         if self.batch_sampler is not None:
-            return len(self.batch_sampler)  # type: ignore[arg-type]
-        count = len(self.sampler if self.sampler is not None else self.dataset)  # type: ignore[arg-type]
+            return _length(self.batch_sampler)
+        count = _length(self.sampler if self.sampler is not None else self.dataset)
         assert self.batch_size is not None
         return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
 
@@ -296,6 +296,12 @@ class PlainBatches:
                 ours = _rng.capture_host()
                 _rng.restore_host(theirs)
             yield batch
+
+
+def _length(source: object) -> int:
+    if not isinstance(source, Sized):
+        raise TypeError(f"{type(source).__name__} has no length")
+    return len(source)
 
 
 def _as_is(batch: object) -> object:

@@ -37,16 +37,18 @@ class ExperimentalContext:
         """
         context = self._parent
         if not hasattr(context, "_amp_scaler"):
-            raise RuntimeError("use_amp() is for a PyTorchTrial; DeepSpeed has fp16 and bf16 in its own configuration")
-        if context._amp_scaler is not None:
+            raise RuntimeError(
+                "use_amp() supports PyTorchTrial only; set fp16 or bf16 in the configuration of DeepSpeed"
+            )
+        if context._amp_scaler is not None:  # noqa: SLF001  # hidden from trials, not from the trainer
             return
         if context.scalers:
-            raise RuntimeError("use_amp() has a gradient scaler of its own: leave out context.wrap_scaler()")
+            raise RuntimeError("use_amp() already has a gradient scaler: remove context.wrap_scaler()")
         if context.device.type != "cuda":
             logger.warning("use_amp() without a GPU: autocast computes in bfloat16, and gradients are not scaled")
         scaler = make_scaler(context.device)
         context.scalers.append(scaler)
-        context._amp_scaler = scaler
+        context._amp_scaler = scaler  # noqa: SLF001  # hidden from trials, not from the trainer
 
 
 def make_scaler(device: torch.device) -> Any:  # noqa: ANN401  # scalers of several torch versions

@@ -133,7 +133,8 @@ class HorovodSync(NoSync):
         optimizer.synchronize()
 
     def stepping(self, optimizer: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401  # horovod has no types
-        return optimizer.skip_synchronize()  # type: ignore[no-any-return]
+        skipping: contextlib.AbstractContextManager[Any] = optimizer.skip_synchronize()
+        return skipping
 
     def share_buffers(self, models: Iterable[nn.Module]) -> None:
         for number, model in enumerate(models):

@@ -51,7 +51,9 @@ class Loop:
         self._state = state
         self._keeper = keeper
         self._poll = poll
-        self._train = context._core.train
+        self._train = context._core.train  # noqa: SLF001  # hidden from trials, not from the trainer
+        self._position = context._position  # noqa: SLF001  # hidden from trials, not from the trainer
+        self._aggregation = context._aggregation  # noqa: SLF001  # hidden from trials, not from the trainer
         self._chief = context.distributed.rank == 0
         self._progress_at = self._status_at = 0.0
         searcher = context.get_experiment_config().get("searcher") or {}
@@ -65,10 +67,8 @@ class Loop:
         if checkpoint is not None:
             self._keeper.load(checkpoint)
         progress = state.progress
-        context._batch = progress.steps - 1
-        context._stop_requested = (
-            context._stop_requested or progress.stop_requested
-        )  # a trial may request the end in __init__
+        self._position.batch = progress.steps - 1
+        self._position.stop_requested |= progress.stop_requested  # a trial may request the end in __init__
         if step_zero_validation and progress.steps == 0 and progress.validated_at is None:
             progress.validation_due = True
         for model in context.models:
@@ -81,7 +81,7 @@ class Loop:
             self._keeper.restore_streams()
             self._fit()
         except Preempted:
-            logger.info("left after %d batches; a later attempt goes on from there", state.progress.steps)
+            logger.info("preempted after %d batches; a later attempt continues from there", state.progress.steps)
         finally:
             for callback in self._callbacks:
                 callback.on_trial_shutdown()
@@ -105,11 +105,11 @@ class Loop:
         state, plan, context = self._state, self._plan, self._context
         progress, running, poll = state.progress, state.running, self._poll
         train_batch, length = self._train_batch, plan.epoch_length
-        aggregation = context._aggregation
+        position, aggregation = self._position, self._aggregation
         schedulers = context.lr_schedulers
         mark = _steps.mark if _steps.is_watched() else None
         epoch = progress.epoch
-        context._epoch = epoch
+        position.epoch = epoch
         self._status("training")
         if progress.batch_in_epoch == 0:
             for callback in self._callbacks:
@@ -117,14 +117,14 @@ class Loop:
         boundary = plan.boundary_after(progress.steps)
         with contextlib.closing(_Closing(self._training.epoch(epoch, progress.batch_in_epoch))) as batches:
             for batch in batches:
-                context._batch = progress.steps
+                position.batch = progress.steps
                 running.add(train_batch(batch, epoch, progress.steps))
                 progress.advance(length)
                 if mark is not None:
                     mark()
                 for scheduler in schedulers:
                     scheduler.after_batch(progress.steps, aggregation=aggregation, epoch_length=length)
-                if progress.steps == boundary or context._stop_requested:
+                if progress.steps == boundary or position.stop_requested:
                     self._at_boundary(epoch)
                     boundary = plan.boundary_after(progress.steps)
                 if progress.steps >= plan.max_steps or progress.stop_requested or progress.batch_in_epoch == 0:
@@ -142,9 +142,9 @@ class Loop:
             for callback in self._callbacks:
                 callback.on_training_epoch_end(epoch)
         if self._context.distributed.size > 1:
-            asked = any(self._context.distributed.allgather(self._context._stop_requested))
+            asked = any(self._context.distributed.allgather(self._position.stop_requested))
         else:
-            asked = self._context._stop_requested
+            asked = self._position.stop_requested
         progress.stop_requested = progress.stop_requested or asked
         if plan.reports_at(progress.steps):
             self._report()
@@ -161,7 +161,7 @@ class Loop:
             return
         values = state.running.values()
         metrics = averages(context.distributed.allgather(values))
-        reducers = [(reducer, name) for reducer, name, for_training, _ in context._reducers if for_training]
+        reducers = [(reducer, name) for reducer, name, for_training, _ in state.reducers if for_training]
         metrics.update(reduce_all(context, reducers))
         metrics.update(self._counts())
         for callback in self._callbacks:
@@ -198,7 +198,10 @@ class Loop:
         if self._plan.policy != "best":
             return False
         if not isinstance(value, (int, float)):
-            logger.warning("the validation has no number %r, so no checkpoint is the best one", self._metric)
+            logger.warning(
+                "the validation metrics have no number %r (searcher.metric), so there is no best checkpoint",
+                self._metric,
+            )
             return False
         progress = self._state.progress
         known = self._context.distributed.broadcast(

@@ -28,7 +28,7 @@ class LRScheduler:
 
     def __init__(self, scheduler: Any, step_mode: "LRScheduler.StepMode", frequency: int = 1) -> None:  # noqa: ANN401  # attributes of any scheduler
         if frequency < 1:
-            raise ValueError("frequency is at least 1")
+            raise ValueError("frequency must be at least 1")
         self._scheduler = scheduler
         self.step_mode = step_mode
         self.frequency = frequency

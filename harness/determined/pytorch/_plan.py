@@ -33,7 +33,7 @@ class Plan:
     ) -> "Plan":
         """Checks the user's arguments and returns the plan."""
         if policy not in POLICIES:
-            raise ValueError(f"checkpoint_policy is one of {', '.join(POLICIES)}, not {policy!r}")
+            raise ValueError(f"checkpoint_policy must be one of {', '.join(POLICIES)}, not {policy!r}")
         if epoch_length < 1:
             raise ValueError("the training data loader has no batches")
         steps = in_batches(max_length, epoch_length=epoch_length, global_batch_size=global_batch_size)

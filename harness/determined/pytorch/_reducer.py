@@ -89,7 +89,7 @@ class SimpleMetricReducer(MetricReducer):
         """
         values = [value for part in per_slot_metrics for value in part]
         if self._function is None:
-            raise NotImplementedError("give SimpleMetricReducer a function, or override cross_slot_reduce")
+            raise NotImplementedError("pass a function to SimpleMetricReducer, or override cross_slot_reduce")
         return self._function(values)
 
     def state_dict(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def capture() -> dict[str, Any]:
     if numpy is not None:
         name, keys, *rest = numpy
         state["numpy"] = (name, keys.tolist(), *rest)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
         state["accelerators"] = [torch.cuda.get_rng_state(index) for index in range(torch.cuda.device_count())]
     return state
 

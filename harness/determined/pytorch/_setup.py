@@ -86,7 +86,7 @@ class Setup:
 def configuration(info: core.ClusterInfo | None, environ: Mapping[str, str]) -> dict[str, Any]:
     """Returns the experiment configuration; empty if there is none."""
     if info is not None:
-        return info.trial._config
+        return info.trial._config  # noqa: SLF001  # the underscore keeps it out of the public interface
     return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 

@@ -56,6 +56,7 @@ class TrainingState:
     def __init__(self, context: TrialContext, callbacks: dict[str, PyTorchCallback]) -> None:
         self._context = context
         self._callbacks = callbacks
+        self.reducers = context._reducers  # noqa: SLF001  # hidden from trials, not from the trainer
         self.progress = Progress()
         self.running = TrainingMetrics()
 
@@ -63,12 +64,12 @@ class TrainingState:
         """Returns copies of the states of callbacks and reducers."""
         return Extras(
             {name: copy.deepcopy(callback.state_dict()) for name, callback in self._callbacks.items()},
-            [reducer_state(reducer) for reducer, *_ in self._context._reducers],
+            [reducer_state(reducer) for reducer, *_ in self.reducers],
         )
 
     def reset_training_reducers(self) -> None:
         """Resets the reducers at the begin of a training period."""
-        for reducer, _, for_training, _ in self._context._reducers:
+        for reducer, _, for_training, _ in self.reducers:
             if for_training:
                 reducer.reset()
 
@@ -135,7 +136,7 @@ class TrainingState:
         for name, state in parts["callbacks"].items():
             if name in self._callbacks:
                 self._callbacks[name].load_state_dict(state)
-        for (reducer, *_), state in zip(self._context._reducers, parts["reducers"], strict=True):
+        for (reducer, *_), state in zip(self.reducers, parts["reducers"], strict=True):
             load_reducer_state(reducer, state)
 
 

@@ -21,6 +21,7 @@ class BaseTrainer:
 
     def __init__(self, work: TrialAdapter) -> None:
         self._work = work
+        self._core = work.context._core  # noqa: SLF001  # hidden from trials, not from the trainer
 
     @property
     def hparams(self) -> dict[str, Any]:
@@ -59,9 +60,9 @@ class BaseTrainer:
             ValueError: there is no length, or ``test_mode`` is used on the cluster.
         """
         context = self._work.context
-        info = context._core.info
+        info = self._core.info
         if test_mode and info is not None:
-            raise ValueError("test_mode is for local runs")
+            raise ValueError("test_mode is supported in local runs only")
         if max_length is None and not test_mode:
             max_length = self._configured_length()
         loop, keeper = self._loop(
@@ -74,7 +75,7 @@ class BaseTrainer:
             validation_limit=1 if test_mode else None,
         )
         if profiling_enabled:
-            context._core.profiler.on()
+            self._core.profiler.on()
         if context.distributed.rank != 0:
             logging.getLogger().setLevel(logging.WARNING)
         latest = latest_checkpoint or (info.latest_checkpoint if info is not None else None)
@@ -98,7 +99,7 @@ class BaseTrainer:
         training = work.training_data(trial.build_training_data_loader())
         loader = trial.build_validation_data_loader()
         validating = work.validation_data(loader)
-        context._epoch_length = len(training)
+        context._position.epoch_length = len(training)  # noqa: SLF001  # hidden from trials, not from the trainer
         plan = Plan.make(
             max_length=max_length,
             epoch_length=len(training),
@@ -109,7 +110,7 @@ class BaseTrainer:
             global_batch_size=work.global_batch_size(),
         )
         state, keeper = work.keeping(callbacks)
-        poll = PreemptPoll(context._core)
+        poll = PreemptPoll(self._core)
         validation = Validation(trial, context, callbacks, validating, loader, leave=poll, limit=validation_limit)
         loop = Loop(
             context=context,

@@ -22,7 +22,7 @@ class TrainingMetrics:
             output = {"loss": output}
         elif not isinstance(output, dict):
             raise TypeError(
-                f"train_batch returns a loss tensor or a dictionary of metrics, not {type(output).__name__}"
+                f"train_batch must return a loss tensor or a dictionary of metrics, not {type(output).__name__}"
             )
         self._pending.append(
             {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in output.items()}

@@ -68,7 +68,8 @@ class PyTorchAdapter:
         return self.context.get_hparams().get("global_batch_size")
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
-        context, plain, aggregation = self.context, self._by_precision(), self.context._aggregation
+        context, plain = self.context, self._by_precision()
+        aggregation, averaging = context._aggregation, context._averaging  # noqa: SLF001  # hidden from trials, not from the trainer
         move = context.experimental.auto_to_device and context.device.type != "cpu"
         pauses = context.distributed.size > 1 and aggregation > 1
         if not move and not pauses:
@@ -78,7 +79,7 @@ class PyTorchAdapter:
             data = context.to_device(batch) if move else batch
             if not pauses or (steps + 1) % aggregation == 0:
                 return plain(data, epoch, steps)
-            with context._averaging.pausing(context.models):
+            with averaging.pausing(context.models):
                 return plain(data, epoch, steps)
 
         return train
@@ -86,13 +87,13 @@ class PyTorchAdapter:
     def _by_precision(self) -> Callable[[Any, int, int], Any]:
         """Returns the trial's ``train_batch``, in mixed precision after ``use_amp``."""
         context, plain = self.context, self.trial.train_batch
-        if context._amp_scaler is None:
+        if context._amp_scaler is None:  # noqa: SLF001  # hidden from trials, not from the trainer
             return plain
 
         def train(batch: object, epoch: int, steps: int) -> Any:  # noqa: ANN401  # only the trial's author knows this type
             with torch.autocast(context.device.type):
                 metrics = plain(batch, epoch, steps)
-            context._update_amp_scaler()
+            context._update_amp_scaler()  # noqa: SLF001  # hidden from trials, not from the trainer
             return metrics
 
         return train
@@ -110,7 +111,7 @@ def batches(context: TrialContext, loader: object, purpose: int, *, repeat: bool
         return Batches(loader, seed=own, rank=peers.rank, size=peers.size, repeat=repeat)
     if not context.experimental.plain_loaders:
         raise TypeError(
-            f"the data loaders of a trial are determined.pytorch.DataLoader, not {type(loader).__name__}; or call "
+            f"the data loaders of a trial must be determined.pytorch.DataLoader, not {type(loader).__name__}; or call "
             "context.experimental.disable_dataset_reproducibility_checks()"
         )
     return PlainBatches(loader, seed=own)

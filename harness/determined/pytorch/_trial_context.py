@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._reducer import MetricReducer, SimpleMetricReducer
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class TrainingPosition:
+    """The place of the training loop, which writes it; the context shows it to the trial."""
+
+    batch: int = -1
+    epoch: int = 0
+    epoch_length: int = 0
+    stop_requested: bool = False
 
 
 class TrialContext:
@@ -44,10 +55,7 @@ class TrialContext:
         self._aggregation = 1
         self._averaging: GradientSync = NoSync()
         self._reducers: list[tuple[MetricReducer, str | None, bool, bool]] = []
-        self._batch = -1
-        self._epoch = 0
-        self._epoch_length = 0
-        self._stop_requested = False
+        self._position = TrainingPosition()
 
     def wrap_reducer(
         self,
@@ -91,7 +99,7 @@ class TrialContext:
         """
         if name not in self._hparams:
             known = ", ".join(sorted(self._hparams)) or "none"
-            raise ValueError(f"there is no hyperparameter {name!r}; there are: {known}")
+            raise ValueError(f"there is no hyperparameter {name!r}; the hyperparameters are: {known}")
         return self._hparams[name]
 
     def get_experiment_config(self) -> dict[str, Any]:
@@ -120,19 +128,19 @@ class TrialContext:
 
     def current_train_batch(self) -> int:
         """Returns the number of the current or last training batch over all epochs; -1 before the first."""
-        return self._batch
+        return self._position.batch
 
     def current_train_epoch(self) -> int:
         """Returns the number of the current epoch, from 0."""
-        return self._epoch
+        return self._position.epoch
 
     def is_epoch_start(self) -> bool:
         """Returns True if the current batch is the first of its epoch."""
-        return self._batch % self._epoch_length == 0
+        return self._position.batch % self._position.epoch_length == 0
 
     def is_epoch_end(self) -> bool:
         """Returns True if the current batch is the last of its epoch."""
-        return (self._batch + 1) % self._epoch_length == 0
+        return (self._position.batch + 1) % self._position.epoch_length == 0
 
     def set_stop_requested(self, stop_requested: bool) -> None:
         """Requests the end of training after this batch, with a last validation and checkpoint.
@@ -142,11 +150,11 @@ class TrialContext:
         Args:
             stop_requested: False withdraws the request.
         """
-        self._stop_requested = bool(stop_requested)
+        self._position.stop_requested = bool(stop_requested)
 
     def get_stop_requested(self) -> bool:
         """Returns True if the end of training was requested."""
-        return self._stop_requested
+        return self._position.stop_requested
 
     def set_profiler(self, *args: object, **kwargs: object) -> None:
         """Does nothing but log a warning; all arguments are ignored. Use ``torch.profiler`` in the trial."""

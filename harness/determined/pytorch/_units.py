@@ -23,13 +23,13 @@ class TrainUnit:
 
     def __post_init__(self) -> None:
         if isinstance(self.value, int) and self.value < 0:
-            raise ValueError(f"{type(self).__name__}({self.value}): a length is not negative")
+            raise ValueError(f"{type(self).__name__}({self.value}): a length must not be negative")
 
     @property
     def number(self) -> int:
         """Returns the value as a length. Raises ValueError if the value is a container of points."""
         if not isinstance(self.value, int):
-            raise ValueError(f"{type(self).__name__}: a length is one number, not several points")
+            raise ValueError(f"{type(self).__name__}: a length must be one number, not a list")
         return self.value
 
 

@@ -38,11 +38,14 @@ class Validation:
         self._callbacks = list(callbacks.values())
         self._batches = batches
         self._loader = loader
+        self._averaging = context._averaging  # noqa: SLF001  # hidden from trials, not from the trainer
         self._leave = leave
         self._limit = limit
+        self._reducers = context._reducers  # noqa: SLF001  # hidden from trials, not from the trainer
         self._whole = _overrides(trial, "evaluate_full_dataset")
         if self._whole == _overrides(trial, "evaluate_batch"):
-            raise TypeError("a trial has exactly one of evaluate_batch and evaluate_full_dataset")
+            raise TypeError("a trial must define exactly one of evaluate_batch and evaluate_full_dataset")
+        self._evaluate: Callable[..., object] = trial.evaluate_batch  # older trials take no number of the batch
         self._takes_index = len(inspect.signature(trial.evaluate_batch).parameters) > 1
         # all ranks must ask together: no rank asks after the smallest number of batches of a rank
         self._asks = min(context.distributed.allgather(len(batches)))
@@ -51,7 +54,7 @@ class Validation:
         """Returns the metrics on every rank; None if the validation was interrupted."""
         modules = [module for model in self._context.models for module in model.modules()]
         modes = [module.training for module in modules]
-        self._context._averaging.share_buffers(self._context.models)
+        self._averaging.share_buffers(self._context.models)
         for model in self._context.models:
             model.eval()
         try:
@@ -72,7 +75,7 @@ class Validation:
         context = self._context
         for callback in self._callbacks:
             callback.on_validation_start()
-        reducers = [item for item in context._reducers if item[3]]
+        reducers = [item for item in self._reducers if item[3]]
         for reducer, *_ in reducers:
             reducer.reset()
         for callback in self._callbacks:
@@ -92,9 +95,9 @@ class Validation:
             if number < self._asks and self._leave():
                 return None
             data = self._context.to_device(batch) if to_device else batch
-            output = self._trial.evaluate_batch(data, number) if self._takes_index else self._plain_call(data)
+            output = self._trial.evaluate_batch(data, number) if self._takes_index else self._evaluate(data)
             if not isinstance(output, dict):
-                raise TypeError(f"evaluate_batch returns a dictionary of metrics, not {type(output).__name__}")
+                raise TypeError(f"evaluate_batch must return a dictionary of metrics, not {type(output).__name__}")
             outputs.append(output)
             _steps.mark()
         for callback in self._callbacks:
@@ -111,9 +114,6 @@ class Validation:
             )
             for key in every
         }
-
-    def _plain_call(self, data: object) -> object:
-        return self._trial.evaluate_batch(data)  # type: ignore[call-arg]
 
     def _full(self) -> dict[str, Any]:
         metrics = None
@@ -134,7 +134,7 @@ def reduce_all(context: TrialContext, reducers: list[tuple[Any, str | None]]) ->
         elif isinstance(value, dict):
             result.update({key: plain_values([item])[0] for key, item in value.items()})
         else:
-            raise TypeError("a reducer without a name returns a dictionary from cross_slot_reduce")
+            raise TypeError("cross_slot_reduce of a reducer without a name must return a dictionary")
     return result
 
 

@@ -66,7 +66,7 @@ class DistributedSampler(Sampler[int]):
 
     def __init__(self, sampler: _Source, num_workers: int, rank: int) -> None:
         if not 0 <= rank < num_workers:
-            raise ValueError(f"rank is at least 0 and below num_workers ({num_workers}), not {rank}")
+            raise ValueError(f"rank must be at least 0 and less than num_workers ({num_workers}), not {rank}")
         self._sampler = sampler
         self._size = num_workers
         self._rank = rank

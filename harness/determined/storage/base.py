@@ -28,7 +28,7 @@ def checkpoint_folder(root: Path, uuid: str) -> Path:
     All code, in tasks and in the master, builds paths from checkpoint ids with this function.
     """
     if not is_checkpoint_id(uuid):
-        raise StorageError(f"{uuid[:80]!r} is not the id of a checkpoint, which is a UUID in lower case")
+        raise StorageError(f"{uuid[:80]!r} is not a checkpoint ID, which is a UUID in lower case")
     return root / uuid
 
 
@@ -124,6 +124,4 @@ def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> 
         return SharedFSStorage.below(Path(root), config.get("storage_path"), host_path=config.get("host_path"))
     if kind == "directory":
         return DirectoryStorage(Path(str(config["container_path"])))
-    raise StorageError(
-        f"checkpoint_storage of type {kind!r} is not offered by this version; use shared_fs or directory"
-    )
+    raise StorageError(f"checkpoint_storage of type {kind!r} is not supported; use shared_fs or directory")

@@ -24,7 +24,7 @@ RETRY_SECONDS = 2.0
 _FULL = {
     errno.ENOSPC: "is full",
     errno.EDQUOT: "has reached its quota",
-    errno.ESTALE: "has gone away (stale file handle)",
+    errno.ESTALE: "is no longer available (stale file handle)",
 }
 
 
@@ -65,7 +65,7 @@ class DirectoryStorage:
             except StorageError as error:
                 if error.__cause__ is None or not is_out_of_space(error.__cause__):
                     raise
-                logger.warning("the checkpoint is stored again when there is space: %s", error)
+                logger.warning("the checkpoint is stored when there is space again: %s", error)
             time.sleep(RETRY_SECONDS)
 
     @contextlib.contextmanager

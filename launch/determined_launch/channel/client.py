@@ -25,7 +25,7 @@ def connect(address: str, port: int, key: bytes, request: Mapping[str, Any], *, 
             break
         except OSError as error:
             if time.monotonic() > deadline:
-                raise ConnectionError(f"{address}:{port} cannot be reached: {error.strerror or error}") from None
+                raise ConnectionError(f"{address}:{port} is unreachable: {error.strerror or error}") from None
             time.sleep(_RETRY_SECONDS)
     handshake.prove(peer, key, b"", ends=ENDS, patience=handshake.SECONDS)
     connection = Connection(peer)

@@ -39,7 +39,7 @@ class Connection:
         kind, length = _HEAD.unpack(self._exactly(_HEAD.size))
         if length > LIMIT:
             self.close()
-            raise Closed(f"a frame of {length} bytes is over the limit")
+            raise Closed(f"received a frame of {length} bytes, more than the limit")
         return kind, self._exactly(length)
 
     def receive_json(self, wanted: int) -> Any:  # noqa: ANN401  # decoded JSON
@@ -48,11 +48,11 @@ class Connection:
         if kind == REFUSED:
             raise Closed(body.decode(errors="replace"))
         if kind != wanted:
-            raise Closed(f"a frame of kind {kind} where {wanted} belongs")
+            raise Closed(f"received a frame of kind {kind}, expected {wanted}")
         try:
             return json.loads(body)
         except ValueError:
-            raise Closed("a frame that is not JSON") from None
+            raise Closed("received a frame that is not JSON") from None
 
     def patience(self, seconds: float | None) -> None:
         """Sets the time limit for receiving a frame."""
@@ -71,7 +71,7 @@ class Connection:
             while len(data) < count:
                 part = self._peer.recv(count - len(data))
                 if not part:
-                    raise Closed("the connection has ended")
+                    raise Closed("the connection was closed")
                 data += part
         except OSError as error:
             raise error if isinstance(error, Closed) else Closed(str(error)) from None

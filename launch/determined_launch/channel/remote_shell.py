@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     run, words = argv[0], list(argv[1:])
     host, command = split(words)
     if host is None or not command:
-        print("ssh: this remote shell needs a host and a command", file=sys.stderr)
+        print("ssh: give a host and a command", file=sys.stderr)
         return UNREACHABLE
     try:
         address, port = _find(host, json.loads(Path(run, "info", "remote-shell", "hosts.json").read_text()))
@@ -83,7 +83,7 @@ def _find(host: str, hosts: Mapping[str, Sequence[object]]) -> tuple[str, int]:
             numbers = set()
         found = next((value for value in hosts.values() if value[0] in numbers), None)
     if found is None:
-        raise LookupError(f"{host} is no container of this allocation; it has: {', '.join(hosts)}")
+        raise LookupError(f"{host} is not a container of this allocation; its containers are: {', '.join(hosts)}")
     return str(found[0]), int(str(found[1]))
 
 
@@ -104,7 +104,7 @@ def _stream(connection: Connection) -> int:
     except BrokenPipeError:
         return UNREACHABLE
     except Closed as error:
-        print(f"ssh: the container is gone: {error}", file=sys.stderr, flush=True)
+        print(f"ssh: lost the connection to the container: {error}", file=sys.stderr, flush=True)
         return UNREACHABLE
     finally:
         connection.close()

@@ -42,13 +42,13 @@ class Containers:
         known = {report.container_id for report in reports}
         for container, _ in await repository.live_on_agent(session, agent_id):
             if container.id not in known and container.state is not ContainerState.ASSIGNED:
-                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} came back without this container")
+                exit_ = ContainerExit(kind="system", message=f"agent {agent_id} reconnected without this container")
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
         await self.on_report(session, agent_id, reports)
 
     async def lose(self, session: WriteSession, agent_id: str) -> None:
         for container, _ in await repository.live_on_agent(session, agent_id):
-            exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost: it did not come back in time")
+            exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost: it did not reconnect in time")
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
     async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:

@@ -48,7 +48,7 @@ def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool, 
         message = failed.message or _words(failed) if is_started else failed.message
         return End(ExitReason.ERRORED, _code(failed) if is_started else failed.code, message)
     if killed or any(exit_.kind == "killed" for exit_ in exits):
-        return End(ExitReason.KILLED, None, asked or "ended by its agent")
+        return End(ExitReason.KILLED, None, asked or "stopped by its agent")
     for exit_ in exits:
         if exit_.kind == "system":
             return End(ExitReason.SYSTEM, None, exit_.message)
@@ -125,7 +125,7 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
         # A failed container ends its peers.
-        await allocations.kill(session, row, why="another container of the attempt has ended")
+        await allocations.kill(session, row, why="stopped because another container of the attempt ended")
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]

@@ -28,7 +28,7 @@ def missing(containers: Sequence[ContainerRow]) -> str:
     """Returns the sentence about missing containers for the trial's log."""
     late = [c for c in containers if c.state is not ContainerState.RUNNING]
     names = ", ".join(f"container {c.rank} on agent {c.agent_id} ({c.state.value.lower()})" for c in late)
-    return f"{len(containers) - len(late)} of {len(containers)} containers are here; still waits for {names}"
+    return f"{len(containers) - len(late)} of {len(containers)} containers are ready; waiting for {names}"
 
 
 def _is_loopback(address: str) -> bool:

@@ -13,10 +13,12 @@ from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
+from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
+MAX_IDS_A_STATEMENT = 10_000
 LIVE = [s for s in AllocationState if s.is_live]
 
 
@@ -121,13 +123,16 @@ async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[
 
 async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> dict[str, AllocationRow]:
     """Returns by task the newest of its allocations that failed; tasks without any are absent."""
-    query = (
-        select(AllocationRow)
-        .where(AllocationRow.task_id.in_(task_ids), AllocationRow.failure.is_not(None))
-        .order_by(AllocationRow.run_id)
-        .options(defer(AllocationRow.spec))
-    )
-    return {row.task_id: row for row in await session.scalars(query)}
+    found: dict[str, AllocationRow] = {}
+    for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
+        query = (
+            select(AllocationRow)
+            .where(AllocationRow.task_id.in_(batch), AllocationRow.failure.is_not(None))
+            .order_by(AllocationRow.run_id)
+            .options(defer(AllocationRow.spec))
+        )
+        found.update((row.task_id, row) for row in await session.scalars(query))
+    return found
 
 
 async def live(session: ReadSession) -> Sequence[AllocationRow]:
@@ -190,6 +195,20 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
         .where(AllocationRow.task_id.in_(task_ids))
     )
     return (await session.scalars(query)).all()
+
+
+async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
+    """Returns the containers of the live allocations, by allocation and in the order of their ranks."""
+    query = (
+        select(ContainerRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(AllocationRow.state.in_(LIVE))
+        .order_by(ContainerRow.allocation_id, ContainerRow.rank)
+    )
+    found: dict[str, list[ContainerRow]] = {}
+    for container in await session.scalars(query):
+        found.setdefault(container.allocation_id, []).append(container)
+    return found
 
 
 async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:

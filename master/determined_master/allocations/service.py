@@ -62,7 +62,7 @@ class Allocations:
             **{field.name: getattr(request, field.name) for field in fields(request)},
             id=request.allocation_id,
             state=AllocationState.PENDING,
-            waiting="waits for the scheduler",
+            waiting="waiting for the scheduler",
             created_at=self._clock.now(),
         )
 

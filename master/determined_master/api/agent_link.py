@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -10,127 +11,146 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from determined.link.isolation import Isolation
 from determined.link.messages import AGENT_MESSAGE, PROTOCOL, DesiredState, Hello, Refuse, ReportedState, Welcome
 from determined_master import notifications
-from determined_master.agents.registry import Link
+from determined_master.agents.registry import Link, Registry
+from determined_master.agents.service import Agents
 from determined_master.allocations.desired_state import desired_containers
-from determined_master.authentication import bearer
+from determined_master.authentication import Authenticator, bearer
+from determined_master.cluster.identity import Identity
+from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
-from determined_master.services import Services
+from determined_master.notifications import Notifications
+from determined_master.secrets import Secrets
+from determined_master.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 PATH = "/agents"
 
 
-async def serve(socket: WebSocket) -> None:
-    """One agent's connection, from its handshake to its end."""
-    services: Services = socket.app.state.services
-    await socket.accept()
-    hello = await _hello(socket, services)
-    if hello is None:
-        return
-    link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
-    former = services.registry.add(link)
-    if former is not None:
-        with contextlib.suppress(RuntimeError):
-            await former.socket.close(code=1012, reason="replaced by a newer connection")
-    try:
-        try:
-            await services.agents.welcome(hello)
-        except StorageUnavailable as error:
-            await _refuse(socket, error.message, final=False)
+@dataclass(frozen=True)
+class AgentEndpoint:
+    """The websocket endpoint of agents."""
+
+    settings: Settings
+    identity: Identity
+    authenticator: Authenticator
+    agents: Agents
+    registry: Registry
+    database: Database
+    secrets: Secrets
+    notifications: Notifications
+
+    async def serve(self, socket: WebSocket) -> None:
+        """One agent's connection, from its handshake to its end."""
+        await socket.accept()
+        hello = await self._hello(socket)
+        if hello is None:
             return
-        await socket.send_text(
-            Welcome(
-                master_epoch=services.epoch,
-                cluster_id=services.cluster_id,
-                heartbeat_seconds=services.settings.heartbeat_seconds,
-                reconnect_seconds=services.settings.agent_reconnect_wait,
-            ).model_dump_json()
-        )
-        await _talk(socket, services, link)
-    finally:
-        if services.registry.remove(link) and not services.notifications.closing:
-            with contextlib.suppress(StorageUnavailable):  # the next disconnect starts its reconnect window
-                await services.agents.disconnected(hello.agent_id)
+        link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
+        former = self.registry.add(link)
+        if former is not None:
+            with contextlib.suppress(RuntimeError):
+                await former.socket.close(code=1012, reason="replaced by a newer connection")
+        try:
+            try:
+                await self.agents.welcome(hello)
+            except StorageUnavailable as error:
+                await _refuse(socket, error.message, final=False)
+                return
+            await socket.send_text(
+                Welcome(
+                    master_epoch=self.identity.epoch,
+                    cluster_id=self.identity.cluster_id,
+                    heartbeat_seconds=self.settings.heartbeat_seconds,
+                    reconnect_seconds=self.settings.agent_reconnect_wait,
+                ).model_dump_json()
+            )
+            await self._talk(socket, link)
+        finally:
+            if self.registry.remove(link) and not self.notifications.closing:
+                with contextlib.suppress(StorageUnavailable):  # the next disconnect starts its reconnect window
+                    await self.agents.disconnected(hello.agent_id)
 
+    async def _hello(self, socket: WebSocket) -> Hello | None:
+        if not self.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
+            await _refuse(socket, "the join token is not valid for this cluster", final=True)
+            return None
+        try:
+            message = AGENT_MESSAGE.validate_json(await socket.receive_text())
+        except (ValidationError, WebSocketDisconnect, KeyError) as error:
+            await _refuse(socket, f"invalid hello message: {error}", final=False)
+            return None
+        if not isinstance(message, Hello):
+            await _refuse(socket, "the first message must be a hello", final=False)
+            return None
+        if not PROTOCOL - 1 <= message.protocol <= PROTOCOL:
+            await _refuse(
+                socket,
+                f"protocol {message.protocol} is not supported (this master supports {PROTOCOL - 1} and {PROTOCOL})",
+                final=True,
+            )
+            return None
+        # Epochs of another cluster do not apply: a new database next to an old agent folder starts at 1 again.
+        if message.cluster_id in ("", self.identity.cluster_id) and message.master_epoch > self.identity.epoch:
+            await _refuse(
+                socket, f"this agent has already followed a newer master (epoch {message.master_epoch})", final=False
+            )
+            return None
+        if message.pool != self.settings.default_pool:
+            await _refuse(socket, f"this cluster has no resource pool {message.pool!r}", final=True)
+            return None
+        return message
 
-async def _hello(socket: WebSocket, services: Services) -> Hello | None:
-    if not services.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
-        await _refuse(socket, "the join token is not this cluster's", final=True)
-        return None
-    try:
-        message = AGENT_MESSAGE.validate_json(await socket.receive_text())
-    except (ValidationError, WebSocketDisconnect, KeyError) as error:
-        await _refuse(socket, f"no hello that this master understands: {error}", final=False)
-        return None
-    if not isinstance(message, Hello):
-        await _refuse(socket, "the first message has to be a hello", final=False)
-        return None
-    if not PROTOCOL - 1 <= message.protocol <= PROTOCOL:
-        await _refuse(
-            socket, f"protocol {message.protocol} is not spoken here ({PROTOCOL - 1} and {PROTOCOL} are)", final=True
-        )
-        return None
-    # Epochs of another cluster do not apply: a new database next to an old agent folder starts at 1 again.
-    if message.cluster_id in ("", services.cluster_id) and message.master_epoch > services.epoch:
-        await _refuse(socket, f"a newer master (epoch {message.master_epoch}) has been obeyed", final=False)
-        return None
-    if message.pool != services.settings.default_pool:
-        await _refuse(socket, f"there is no pool {message.pool!r} here", final=True)
-        return None
-    return message
+    async def _talk(self, socket: WebSocket, link: Link) -> None:
+        async with asyncio.TaskGroup() as group:
+            wishing = group.create_task(self._send_wishes(socket, link))
+            try:
+                await self._receive_reports(socket, link)
+            except (WebSocketDisconnect, TimeoutError, RuntimeError):
+                pass
+            finally:
+                wishing.cancel()
+
+    async def _receive_reports(self, socket: WebSocket, link: Link) -> None:
+        """Closes a link that has been silent for three heartbeats."""
+        while True:
+            async with asyncio.timeout(3 * self.settings.heartbeat_seconds):
+                text = await socket.receive_text()
+            try:
+                message = AGENT_MESSAGE.validate_json(text)
+            except ValidationError:
+                logger.warning("agent %s sent an invalid message", link.agent_id)
+                continue
+            if isinstance(message, ReportedState):
+                # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
+                with contextlib.suppress(StorageUnavailable):
+                    await self.agents.on_report(link.agent_id, message.containers)
+
+    async def _send_wishes(self, socket: WebSocket, link: Link) -> None:
+        items = Isolation(f"wishes of {link.agent_id}", logger)
+        async with self.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
+            while not self.notifications.closing:
+                containers = await desired_containers(
+                    self.database, self.secrets, self.identity.cluster_id, link.agent_id, items
+                )
+                body = "".join(c.model_dump_json() for c in containers)
+                if body != link.last_wish or link.sequence == 0:
+                    link.sequence += 1
+                    link.last_wish = body
+                    desired = DesiredState(
+                        master_epoch=self.identity.epoch, sequence=link.sequence, containers=containers
+                    )
+                    try:
+                        await socket.send_text(desired.model_dump_json())
+                    except (RuntimeError, WebSocketDisconnect):
+                        return
+                await listener.wait(30.0)
+        with contextlib.suppress(RuntimeError):
+            await socket.close(code=1012, reason="the master is stopping")
 
 
 async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
-    logger.warning("refused an agent: %s", reason)
+    logger.warning("rejected an agent: %s", reason)
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         await socket.send_text(Refuse(reason=reason, final=final).model_dump_json())
         await socket.close()
-
-
-async def _talk(socket: WebSocket, services: Services, link: Link) -> None:
-    async with asyncio.TaskGroup() as group:
-        wishing = group.create_task(_send_wishes(socket, services, link))
-        try:
-            await _receive_reports(socket, services, link)
-        except (WebSocketDisconnect, TimeoutError, RuntimeError):
-            pass
-        finally:
-            wishing.cancel()
-
-
-async def _receive_reports(socket: WebSocket, services: Services, link: Link) -> None:
-    """Closes a link that has been silent for three heartbeats."""
-    while True:
-        async with asyncio.timeout(3 * services.settings.heartbeat_seconds):
-            text = await socket.receive_text()
-        try:
-            message = AGENT_MESSAGE.validate_json(text)
-        except ValidationError:
-            logger.warning("agent %s sent a message that is not understood", link.agent_id)
-            continue
-        if isinstance(message, ReportedState):
-            # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
-            with contextlib.suppress(StorageUnavailable):
-                await services.agents.on_report(link.agent_id, message.containers)
-
-
-async def _send_wishes(socket: WebSocket, services: Services, link: Link) -> None:
-    items = Isolation(f"wishes of {link.agent_id}", logger)
-    async with services.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
-        while not services.notifications.closing:
-            containers = await desired_containers(
-                services.database, services.secrets, services.cluster_id, link.agent_id, items
-            )
-            body = "".join(c.model_dump_json() for c in containers)
-            if body != link.last_wish or link.sequence == 0:
-                link.sequence += 1
-                link.last_wish = body
-                desired = DesiredState(master_epoch=services.epoch, sequence=link.sequence, containers=containers)
-                try:
-                    await socket.send_text(desired.model_dump_json())
-                except (RuntimeError, WebSocketDisconnect):
-                    return
-            await listener.wait(30.0)
-    with contextlib.suppress(RuntimeError):
-        await socket.close(code=1012, reason="the master is stopping")

@@ -13,7 +13,7 @@ from determined_master.api import dependencies
 class Rule(Enum):
     """Rules: who may call a route. Rules about an object are checked in the transaction that changes it."""
 
-    PUBLIC = "anybody, without a login"
+    PUBLIC = "everybody, without signing in"
     SIGNED_IN = "every user; a task, which reads as its owner does"
     USER = "every user"
     SELF = "the user in question, or an admin"

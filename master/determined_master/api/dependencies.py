@@ -1,66 +1,92 @@
 """Dependencies of endpoints: services, database sessions, and the authenticated principal."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from determined.errors import Forbidden, Unauthenticated
+from determined_master.agents.registry import Registry
+from determined_master.agents.service import Agents
+from determined_master.allocations.service import Allocations
+from determined_master.api.queries.model_def import ModelDefs
 from determined_master.authentication import Authenticator, bearer
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
+from determined_master.cluster.identity import Identity
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
+from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.services import Services
 from determined_master.settings import Settings
 from determined_master.storage_health import StorageHealth
+from determined_master.trials.access import TrialAccess
+from determined_master.trials.service import Trials
 from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
 
 T = TypeVar("T")
 
 
-async def services_of(request: Request) -> Services:
+async def _services_of(request: Request) -> Services:
     """Returns the services. Asynchronous like every dependency: a synchronous one needs a thread of a limited pool."""
     services: Services = request.app.state.services
     return services
 
 
-ServicesDep = Annotated[Services, Depends(services_of)]
+_Services = Annotated[Services, Depends(_services_of)]
 
 
 def _one_of(select: Callable[[Services], T]) -> Callable[..., Awaitable[T]]:
-    async def service(services: ServicesDep) -> T:
+    async def service(services: _Services) -> T:
         return select(services)
 
     return service
 
 
+def _model_defs(services: Services) -> ModelDefs:
+    return ModelDefs(services.blobs, services.unpacker, services.model_defs, services.settings.unpacked_limit)
+
+
+AgentsDep = Annotated[Agents, Depends(_one_of(lambda services: services.agents))]
+AllocationsDep = Annotated[Allocations, Depends(_one_of(lambda services: services.allocations))]
+AuthenticatorDep = Annotated[Authenticator, Depends(_one_of(lambda services: services.authenticator))]
 AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: services.authorization))]
 BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
 ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
 CreatorDep = Annotated[Creator, Depends(_one_of(lambda services: services.creator))]
 DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.database))]
+DrainingDep = Annotated[asyncio.Event, Depends(_one_of(lambda services: services.draining))]
+IdentityDep = Annotated[Identity, Depends(_one_of(lambda services: services.identity))]
 LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
 LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
 MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
+ModelDefsDep = Annotated[ModelDefs, Depends(_one_of(_model_defs))]
+NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
 OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
+OwnLogDep = Annotated[OwnLog, Depends(_one_of(lambda services: services.own_log))]
+RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.registry))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
+TrialAccessDep = Annotated[TrialAccess, Depends(_one_of(lambda services: services.access))]
+TrialsDep = Annotated[Trials, Depends(_one_of(lambda services: services.trials))]
+UnpackerDep = Annotated[Offloader, Depends(_one_of(lambda services: services.unpacker))]
 UsersDep = Annotated[Users, Depends(_one_of(lambda services: services.users))]
 
 
-async def read_session(services: ServicesDep) -> AsyncIterator[ReadSession]:
+async def read_session(services: _Services) -> AsyncIterator[ReadSession]:
     async with services.database.read() as session:
         yield session
 
 
-async def write_session(services: ServicesDep) -> AsyncIterator[WriteSession]:
+async def write_session(services: _Services) -> AsyncIterator[WriteSession]:
     async with services.database.write() as session:
         yield session
 
@@ -81,13 +107,13 @@ async def current_principal(request: Request) -> Principal:
 async def current_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
     """Returns the signed-in user. Raises Forbidden for a task's token."""
     if principal.is_task:
-        raise Forbidden("a task's token may read, and write what is its own; this needs a user's login")
+        raise Forbidden("a task token may write only to its own trial; this requires a user's login")
     return principal
 
 
 async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Principal:
     if not user.admin:
-        raise Forbidden("this needs an admin")
+        raise Forbidden("this requires an admin")
     return user
 
 
@@ -102,7 +128,7 @@ async def self_or_admin(user: Annotated[Principal, Depends(current_user)]) -> Pr
 
 
 async def task_or_owner(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
-    """Returns a task or the owner of its trial; ``services.check_trial`` and others check that."""
+    """Returns a task or the owner of its trial; ``TrialAccess`` and others check that."""
     return principal
 
 
@@ -114,33 +140,33 @@ async def task_or_user(principal: Annotated[Principal, Depends(current_principal
 async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
     """Returns the task that sends a report. Raises Forbidden for a user."""
     if not principal.is_task:
-        raise Forbidden("this is reported by the trial's own task, with that task's token")
+        raise Forbidden("only the trial's own task may report this, with its task token")
     return principal
 
 
-async def agent(request: Request, services: ServicesDep) -> None:
+async def agent(request: Request, services: _Services) -> None:
     if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-        raise Unauthenticated("the join token is not this cluster's")
+        raise Unauthenticated("the join token is not valid for this cluster")
 
 
-async def admin_or_operator(request: Request, services: ServicesDep) -> None:
+async def admin_or_operator(request: Request, services: _Services) -> None:
     """Raises unless an admin or the owner of the data folder sends the request: its supervisor must be able to stop the
     cluster gracefully even after every password was changed."""
     if not services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         await current_admin(await current_user(await current_principal(request)))
 
 
-async def user_or_operator(request: Request, services: ServicesDep) -> Principal | None:
+async def user_or_operator(request: Request, services: _Services) -> Principal | None:
     """Returns the user, or None for the owner of the data folder."""
     if services.authenticator.is_operator(bearer(request.headers.get("authorization"))):
         return None
     return await current_user(await current_principal(request))
 
 
-async def log_reader(user: Annotated[Principal, Depends(current_user)], services: ServicesDep) -> Principal:
+async def log_reader(user: Annotated[Principal, Depends(current_user)], services: _Services) -> Principal:
     """Returns an admin, or with the setting ``master_logs: users`` any user."""
     if services.settings.master_logs == "admin" and not user.admin:
-        raise Forbidden("this needs an admin; the master's setting `master_logs: users` opens its log to every user")
+        raise Forbidden("this requires an admin, or the master's setting `master_logs: users`")
     return user
 
 

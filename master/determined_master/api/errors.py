@@ -1,6 +1,7 @@
 """Converts errors to responses: one format and one handler for every error of a request."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -69,10 +70,12 @@ def translate(error: Exception) -> ApiError:
     return unexpected(error)
 
 
-def install(app: FastAPI) -> None:
-    async def handle(request: Request, error: Exception) -> Response:
+def install(app: FastAPI, note_failure: Callable[[str], None]) -> None:
+    """Registers the handlers. ``note_failure`` is called with the text of an error of a full disk."""
+
+    async def handle(_request: Request, error: Exception) -> Response:
         if is_out_of_space(error):
-            request.app.state.services.storage.note_failure(str(error))
+            note_failure(str(error))
         return response_of(translate(error))
 
     # OSError is registered separately: after the handler of Exception the server logs a traceback.

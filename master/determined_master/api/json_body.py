@@ -20,9 +20,9 @@ def parse_json(data: bytes) -> object:
         if _SURROGATE_ESCAPE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise HTTPException(400, "the body holds a lone surrogate, which is not text") from error
+        raise HTTPException(400, "the body has a lone surrogate, which is not valid text") from error
     except RecursionError as error:
-        raise HTTPException(400, "the body is nested too deep") from error
+        raise HTTPException(400, "the body is nested too deeply") from error
     except ValueError as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
     return value

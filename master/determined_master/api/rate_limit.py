@@ -34,7 +34,7 @@ class RateLimit:
         """Raises TooManyRequests if the address has to wait."""
         times = self._wrong.get(address, ())
         if sum(now - at < WINDOW for at in times) >= MAX_FAILURES:
-            raise TooManyRequests(f"{MAX_FAILURES} wrong attempts from {address} in a minute; wait a minute")
+            raise TooManyRequests(f"{MAX_FAILURES} failed sign-ins from {address} in a minute; try again in a minute")
 
     def note_wrong(self, address: str, now: datetime) -> None:
         times = self._wrong.pop(address, None) or deque(maxlen=MAX_FAILURES)

@@ -125,7 +125,7 @@ class Order:
 
     def __post_init__(self) -> None:
         if self.column not in ("", "SORT_BY_UNSPECIFIED", "SORT_BY_SEARCHER_METRIC", *_SORT_COLUMNS):
-            raise NotImplementedYet(f"sorting by {self.column[:100]} is not offered")
+            raise NotImplementedYet(f"sorting by {self.column[:100]} is not supported")
 
 
 def of_experiment(experiment_id: int) -> ColumnElement[bool]:

@@ -60,7 +60,7 @@ def open_folder(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) ->
         with _opened_parent(folder_of(storage, uuid), roots) as parent:
             return _open_below(parent, uuid)
     except FileNotFoundError:
-        raise NotFound(f"the files of checkpoint {uuid} are not where they were written") from None
+        raise NotFound(f"the files of checkpoint {uuid} are missing") from None
 
 
 def refuse_out_of_reach(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> None:
@@ -110,9 +110,9 @@ def _storage_folder(storage: Mapping[str, Any]) -> Path:
     elif kind == "directory":
         folder = str(storage["container_path"])
     else:
-        raise OutOfReach(f"checkpoints in {kind} storage are not reached by this master")
+        raise OutOfReach(f"this master cannot access checkpoints in {kind} storage")
     if "\0" in folder:
-        raise OutOfReach(f"checkpoint_storage names {folder!r}, which cannot be the path of a folder")
+        raise OutOfReach(f"checkpoint_storage has an invalid path: {folder!r}")
     return Path(folder)
 
 
@@ -145,7 +145,7 @@ def _open_below(parent: int, name: str) -> int:
         return os.open(name, _NO_LINK, dir_fd=parent)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG):
-            raise OutOfReach(f"{name[:80]!r} is no folder of the path to a checkpoint, but a link or a file") from error
+            raise OutOfReach(f"{name[:80]!r} in the path of a checkpoint is a link or a file, not a folder") from error
         raise
 
 
@@ -157,7 +157,9 @@ def _refuse_foreign(parent: int, uuid: str) -> None:
     folder = _open_below(parent, uuid)
     try:
         if not any(_is_regular(folder, name) for name in (METADATA_FILE, HASHES_FILE)):
-            raise OutOfReach(f"the folder {uuid} holds no {METADATA_FILE}, so it may not be a checkpoint; it is left")
+            raise OutOfReach(
+                f"the folder {uuid} holds no {METADATA_FILE}, so it may not be a checkpoint; it was not deleted"
+            )
     finally:
         os.close(folder)
 

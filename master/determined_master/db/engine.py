@@ -12,6 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from determined_master.db import text_search
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
@@ -126,6 +127,7 @@ def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMA
     def _connect(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
         # Only the listener below begins transactions.
         connection.isolation_level = None
+        text_search.register(connection)
         cursor = connection.cursor()
         for pragma in pragmas + extra:
             cursor.execute(pragma)

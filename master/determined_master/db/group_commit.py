@@ -97,7 +97,7 @@ class GroupWriter:
         try:
             await self._commit(group)
         except Exception as error:
-            logger.exception("a group of %d reports could not be answered", len(group))
+            logger.exception("cannot write a group of %d reports", len(group))
             for waiting in group:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(error)

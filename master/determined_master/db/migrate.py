@@ -76,7 +76,7 @@ def bring_up(url: str, announce: Callable[[str], None] = lambda _text: None) -> 
     if done.returncode:
         said = done.stderr.strip().splitlines()
         reason = signal.Signals(-done.returncode).name if done.returncode < 0 else (said[-1] if said else "no reason")
-        raise MigrationFailed(f"{file or 'the database'} was not upgraded and is as it was: {reason}")
+        raise MigrationFailed(f"{file or 'the database'} was not upgraded and is unchanged: {reason}")
 
 
 def _revision(url: str) -> str | None:
@@ -94,8 +94,8 @@ def _check_known(revision: str | None, name: str, file: Path | None) -> None:
         return
     restore = f"; {sqlite_file.restore_advice(file, newest)}" if file is not None else ""
     raise MigrationFailed(
-        f"{name} is at revision {revision}, and this version of Detent knows revisions up to {newest}: install the "
-        f"version that wrote it, or a newer one{restore}"
+        f"{name} is at revision {revision}, and this version of Detent supports revisions up to {newest}: install "
+        f"the version that wrote it, or a newer one{restore}"
     )
 
 
@@ -125,7 +125,7 @@ def _no_new_violations(connection: Connection) -> Iterator[None]:
     yield
     tables = sorted({table for table, _parent in sqlite_file.foreign_key_violations(connection) - before})
     if tables:
-        raise MigrationFailed(f"rows would be left without their parents in {', '.join(tables)}")
+        raise MigrationFailed(f"foreign keys would be violated in {', '.join(tables)}")
 
 
 def _command() -> ModuleType:

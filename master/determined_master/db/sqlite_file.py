@@ -42,7 +42,7 @@ def revision_of_file(path: Path) -> str | None:
             if file.read(len(_HEADER)) != _HEADER:
                 raise DatabaseUnusable(f"{path} is not a database; {_advice(path)}")
     except OSError as error:
-        raise DatabaseUnusable(f"{path} cannot be read: {error.strerror}") from error
+        raise DatabaseUnusable(f"cannot read {path}: {error.strerror}") from error
     with _named_errors(path), _opened(path) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = (
@@ -50,8 +50,8 @@ def revision_of_file(path: Path) -> str | None:
         )
     if found is None and tables - {_VERSIONS}:
         raise DatabaseUnusable(
-            f"{path} has tables but no revision: it was made by another program, or an old version was interrupted "
-            f"while it made it; {_advice(path)}"
+            f"{path} has tables but no revision: it comes from another program, or its creation was interrupted; "
+            f"{_advice(path)}"
         )
     return None if found is None else str(found[0])
 
@@ -116,7 +116,7 @@ def explained(path: Path, error: BaseException) -> str:
     """Says in one line what an error of the database means, and what to do."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGE:
         return f"{path} is damaged ({error}); {_advice(path)}"
-    return f"{path} cannot be used: {error}"
+    return f"cannot use {path}: {error}"
 
 
 _VERSIONS = "alembic_version"

@@ -8,23 +8,23 @@ from determined.states import exit_phrase
 Payload = Mapping[str, Any]
 SYSTEM = "system"
 _MOVED = {
-    "ACTIVE": "activated",
-    "PAUSED": "paused",
-    "STOPPING_CANCELED": "asked to end",
-    "STOPPING_KILLED": "killed",
+    "ACTIVE": "was activated",
+    "PAUSED": "was paused",
+    "STOPPING_CANCELED": "was asked to stop",
+    "STOPPING_KILLED": "was killed",
     "STOPPING_COMPLETED": "is completing",
     "STOPPING_ERROR": "is failing",
     "COMPLETED": "completed",
     "CANCELED": "was canceled",
     "ERROR": "failed",
-    "DELETING": "asked to be deleted",
+    "DELETING": "is being deleted",
     "DELETED": "was deleted",
     "DELETE_FAILED": "could not be deleted",
 }
 _BY_PEOPLE = {
     "ACTIVE": "activated {what}",
     "PAUSED": "paused {what}",
-    "STOPPING_CANCELED": "asked {what} to end",
+    "STOPPING_CANCELED": "asked {what} to stop",
     "STOPPING_KILLED": "killed {what}",
     "DELETING": "deleted {what}",
 }
@@ -90,7 +90,8 @@ def _ended(_actor: str, target_id: str, payload: Payload) -> str:
 def _folders_left(_actor: str, target_id: str, payload: Payload) -> str:
     folders = payload.get("folders") or []
     first = f": {str(folders[0])[:300]}" if folders else ""
-    return f"experiment {target_id} was deleted, but files of {payload.get('count')} checkpoints were left{first}"
+    count = payload.get("count")
+    return f"experiment {target_id} was deleted, but files of {count} checkpoints could not be deleted{first}"
 
 
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
@@ -98,19 +99,23 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "changed"): _changed("experiment"),
     ("experiment", "folders_left"): _folders_left,
     ("user", "changed"): _changed("user"),
-    ("user", "created"): lambda actor, target, _: f"{actor} made user {target}",
+    ("user", "created"): lambda actor, target, _: f"{actor} created user {target}",
     ("user", "logged_in"): lambda actor, _target, _: f"{actor} logged in",
-    ("user", "link_made"): lambda actor, target, _: f"{actor} made a link that signs user {target} in",
+    ("user", "link_made"): lambda actor, target, _: f"{actor} created a sign-in link for user {target}",
     ("checkpoint", "reported"): lambda _actor, target, said: (
         f"trial {said.get('trial')} saved checkpoint {target} at step {said.get('steps')}"
     ),
     ("allocation", "requested"): lambda _actor, target, said: (
-        f"{attempt(target)} asked pool {said.get('pool')} for slots: {said.get('slots')}"
+        f"{attempt(target)} requested {said.get('slots')} slots of pool {said.get('pool')}"
     ),
     ("allocation", "placed"): _placed,
-    ("allocation", "ready"): lambda _actor, target, _: f"{attempt(target)} runs",
-    ("allocation", "preemption_requested"): lambda _actor, target, _: f"{attempt(target)} was asked to save and leave",
-    ("allocation", "preemption_acknowledged"): lambda _actor, target, _: f"{attempt(target)} saves and leaves",
+    ("allocation", "ready"): lambda _actor, target, _: f"{attempt(target)} is running",
+    ("allocation", "preemption_requested"): lambda _actor, target, _: (
+        f"{attempt(target)} was asked to save a checkpoint and exit"
+    ),
+    ("allocation", "preemption_acknowledged"): lambda _actor, target, _: (
+        f"{attempt(target)} saves a checkpoint and exits"
+    ),
     ("allocation", "kill_requested"): lambda _actor, target, said: (
         f"{attempt(target)} is being killed" + (f": {said['message']}" if said.get("message") else "")
     ),

@@ -42,9 +42,9 @@ class Selected:
         if listed is not None and ids:
             raise BadRequest("experimentIds and filters exclude each other")
         if len(ids) > MAX_EXPERIMENTS:
-            raise BadRequest(f"{len(ids)} experiments at once; {MAX_EXPERIMENTS} are the most")
+            raise BadRequest(f"{len(ids)} experiments are too many for one request (at most {MAX_EXPERIMENTS})")
         if not 0 <= project_id <= MAX_INT64:
-            raise BadRequest(f"{project_id} is no project")
+            raise BadRequest(f"there is no project {project_id}")
         self.ids = list(dict.fromkeys(ids))
         self._project_id = project_id
         self._expected_count = expected_count
@@ -59,8 +59,8 @@ class Selected:
         there = await self._there(database)
         if self._expected_count is not None and self._expected_count != len(there):
             raise SelectionChanged(
-                f"{self._expected_count} experiments were to be changed, and {len(there)} of those named are there; "
-                "nothing was done, look again"
+                f"expected {self._expected_count} experiments, but found {len(there)}; "
+                "nothing was changed, reload the list"
             )
         results: list[Result] = []
         faults: list[Exception] = []
@@ -88,11 +88,11 @@ class Selected:
                 await users.get_project(session, self._project_id)
             found = await listed(session)
             if len(found) > MAX_EXPERIMENTS:
-                raise BadRequest(f"the filter lists {len(found)} experiments; {MAX_EXPERIMENTS} are the most")
+                raise BadRequest(f"the filter matches {len(found)} experiments, more than {MAX_EXPERIMENTS}")
             if self._expected_count is not None and self._expected_count != len(found):
                 raise SelectionChanged(
-                    f"{self._expected_count} experiments were to be changed, and the filter lists {len(found)}; "
-                    "nothing was done, look again"
+                    f"expected {self._expected_count} experiments, but the filter matches {len(found)}; "
+                    "nothing was changed, reload the list"
                 )
             for experiment_id in found:
                 try:
@@ -119,7 +119,7 @@ def project_of(path: int, body: int) -> int:
     """Returns the project of path and body; 0 or -1 means any. The body may omit it."""
     path, body = max(0, path), max(0, body)
     if body and body != path:
-        raise BadRequest(f"the path says project {path}, the body project {body}")
+        raise BadRequest(f"the path names project {path}, but the body names project {body}")
     return path
 
 
@@ -127,5 +127,5 @@ def labels(words: Sequence[str]) -> list[str]:
     found = [word.strip() for word in words]
     for word in found:
         if not 0 < len(word) <= MAX_LABEL_LENGTH:
-            raise BadRequest(f"a label has 1 to {MAX_LABEL_LENGTH} characters, not {word[:60]!r}")
+            raise BadRequest(f"a label must have 1 to {MAX_LABEL_LENGTH} characters, not {word[:60]!r}")
     return found

@@ -278,7 +278,7 @@ def _in_state(expression: ColumnElement[str], operator: str, field: Field) -> Co
 
 def _refuse_order(column: str, operator: str) -> None:
     if operator != "=":
-        raise BadRequest(f"{column} holds words: {operator} is for numbers and times")
+        raise BadRequest(f"{column} has text values; {operator} needs numbers or times")
 
 
 def _compared(expression: ColumnElement[datetime], operator: str, dates: Dates) -> Condition:

@@ -18,7 +18,7 @@ def figure_of(field: Field, *, needed: bool) -> float | None:
         figure = math.nan
     if field.value in (None, "") or math.isnan(figure):
         if needed:
-            raise BadRequest(f"{field.column} {field.operator} needs a number, and {field.value!r} is none")
+            raise BadRequest(f"{field.column} {field.operator} needs a number, not {field.value!r}")
         return None
     return figure
 
@@ -49,7 +49,7 @@ class Dates:
     def of(cls, field: Field) -> "Dates":
         words = word_of(field).strip()
         if field.operator in ("contains", "notContains"):
-            raise BadRequest(f"{field.column} is a time: {field.operator} is for words")
+            raise BadRequest(f"{field.column} is a time; {field.operator} needs text")
         try:
             first = datetime.fromisoformat(words)
             first = (first if first.tzinfo else first.replace(tzinfo=UTC)).astimezone(UTC)
@@ -57,5 +57,5 @@ class Dates:
             return cls(first, first + whole_day if len(words) == _DAY else first)
         except (ValueError, OverflowError):
             raise BadRequest(
-                f"{field.column} {field.operator} needs a time like 2026-01-31T12:00:00Z, and {words[:60]!r} is none"
+                f"{field.column} {field.operator} needs a time such as 2026-01-31T12:00:00Z, not {words[:60]!r}"
             ) from None

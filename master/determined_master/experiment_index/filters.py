@@ -61,12 +61,12 @@ def parse(text: str | None) -> Filter:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the filter is no JSON: {error}") from None
+        raise BadRequest(f"the filter is not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise BadRequest("the filter has to be an object with filterGroup")
+        raise BadRequest("the filter must be an object with filterGroup")
     show_archived = given.get("showArchived")
     if show_archived is not None and not isinstance(show_archived, bool):
-        raise BadRequest("the filter's showArchived has to be true or false")
+        raise BadRequest("the filter's showArchived must be true or false")
     if given.get("filterGroup") is None:
         return Filter(EVERYTHING.group, bool(show_archived))
     group = _group(given["filterGroup"], "filterGroup", 1)
@@ -85,15 +85,15 @@ def fields(group: Group) -> Iterator[Field]:
 
 def _group(given: object, at: str, depth: int) -> Group:
     if not isinstance(given, dict) or given.get("kind", "group") != "group":
-        raise BadRequest(f'the filter: {at} has to be an object of kind "group"')
+        raise BadRequest(f'the filter: {at} must be an object of kind "group"')
     if depth > DEEPEST:
-        raise BadRequest(f"the filter is nested more than {DEEPEST} deep")
+        raise BadRequest(f"the filter is nested more than {DEEPEST} levels deep")
     conjunction = given.get("conjunction", "and")
     if conjunction not in ("and", "or"):
-        raise BadRequest(f'the filter: {at}.conjunction is {_shown(conjunction)}; it may be "and" or "or"')
+        raise BadRequest(f'the filter: {at}.conjunction is {_shown(conjunction)}; use "and" or "or"')
     children = given.get("children") or []
     if not isinstance(children, list):
-        raise BadRequest(f"the filter: {at}.children has to be a list")
+        raise BadRequest(f"the filter: {at}.children must be a list")
     return Group(conjunction, tuple(_child(c, f"{at}.children[{i}]", depth + 1) for i, c in enumerate(children)))
 
 
@@ -102,7 +102,7 @@ def _child(given: object, at: str, depth: int) -> Field | Group:
         return _group(given, at, depth)
     if isinstance(given, dict) and given.get("kind") == "field":
         return _field(given, at)
-    raise BadRequest(f'the filter: {at} has to be an object of kind "field" or "group"')
+    raise BadRequest(f'the filter: {at} must be an object of kind "field" or "group"')
 
 
 def _field(given: dict[str, Any], at: str) -> Field:
@@ -125,19 +125,19 @@ def _value(given: object, at: str) -> Scalar:
         try:
             figure = float(given)
         except OverflowError:
-            raise BadRequest(f"the filter: {at} is too large a number") from None
+            raise BadRequest(f"the filter: {at} is out of range") from None
         return "NaN" if math.isnan(figure) else figure
     if isinstance(given, str):
         if len(given) > MAX_VALUE_LENGTH:
             raise BadRequest(f"the filter: {at} is longer than {MAX_VALUE_LENGTH} characters")
         return _sound(given, at)
-    raise BadRequest(f"the filter: {at} has to be a word, a number, true or false")
+    raise BadRequest(f"the filter: {at} must be a string, a number, true or false")
 
 
 def _sound(text: str, at: str) -> str:
     """Raises BadRequest for lone surrogates and NULs, which databases cannot store."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise BadRequest(f"the filter: {at} has a character that no text can have")
+        raise BadRequest(f"the filter: {at} has an invalid character")
     return text
 
 
@@ -165,10 +165,10 @@ def parse_sort(text: str | None) -> list[SortKey]:
     while place < len(text):
         match = _SORT_PART.match(text, place)
         if match is None:
-            raise BadRequest(f"cannot sort by {text[place : place + 100]!r}: column=asc or column=desc is needed")
+            raise BadRequest(f"cannot sort by {text[place : place + 100]!r}: use column=asc or column=desc")
         if match[1] not in (by.column for by in found):
             found.append(SortKey(match[1], match[2] == "desc"))
         place = match.end()
     if len(found) > MAX_SORT_COLUMNS:
-        raise BadRequest(f"lists can be sorted by {MAX_SORT_COLUMNS} columns at most")
+        raise BadRequest(f"cannot sort by more than {MAX_SORT_COLUMNS} columns")
     return found

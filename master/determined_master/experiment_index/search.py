@@ -78,7 +78,7 @@ class Search:
         if unknown:
             raise await self._meant(by)
         if by in _BOUND_TO_ALL:
-            raise BadRequest(f"{by} is a time: hardly two experiments share one")
+            raise BadRequest(f"cannot group by {by}: it is a time")
         columns = [*self._filter.columns, by]
         found = await repository.groups(self._session, self._where(), columns, self._known[by], self._now)
         return [(number if word is None else word, count) for number, word, count in found]
@@ -124,5 +124,5 @@ def project_of(project_id: int | None) -> int:
     """Returns the project id; 0 means any."""
     number = project_id or 0
     if not 0 <= number <= MAX_INT64:
-        raise BadRequest(f"{number} is no project")
+        raise BadRequest(f"there is no project {number}")
     return number

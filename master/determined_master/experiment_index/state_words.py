@@ -41,5 +41,5 @@ def states_of(field: Field) -> frozenset[str]:
     if word in WORDS:
         return WORDS[word]
     near = nearest(word, WORDS)
-    hint = f'; did you mean "{near}"?' if near else f"; there are {', '.join(sorted(WORDS))}"
+    hint = f'; did you mean "{near}"?' if near else f"; valid states: {', '.join(sorted(WORDS))}"
     raise BadRequest(f"there is no state {word[:60]!r}{hint}")

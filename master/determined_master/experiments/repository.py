@@ -10,13 +10,14 @@ from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import ExperimentLabelRow, ExperimentRow
+from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.experiments.states import ALLOWED
 
 MAX_LABELS_A_STATEMENT = 1000
+MAX_IDS_A_STATEMENT = 10_000
 FIGURES = frozenset({"progress", "searcher_cursor", "searcher_snapshot", "best_trial_id", "best_metric"})
 """Columns that every metric report updates. Changes to them publish ``metrics:<id>`` instead of ``experiment:<id>``, so
 views of the state are not refetched."""
@@ -158,13 +159,31 @@ async def page(
     return (await session.scalars(query)).all(), total
 
 
-async def count_in_project(session: ReadSession, project_id: int) -> tuple[int, int]:
-    """Returns the number of all experiments, and of the ACTIVE ones."""
-    query = select(ExperimentRow.state, func.count()).where(
-        ExperimentRow.project_id == project_id, ExperimentRow.state != ExperimentState.DELETED
-    )
-    counted = {row[0]: row[1] for row in (await session.execute(query.group_by(ExperimentRow.state))).all()}
-    return sum(counted.values()), counted.get(ExperimentState.ACTIVE, 0)
+async def count_in_projects(session: ReadSession, project_ids: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Returns by project the number of all experiments, and of the ACTIVE ones; empty projects are absent."""
+    active = func.count().filter(ExperimentRow.state == ExperimentState.ACTIVE)
+    found: dict[int, tuple[int, int]] = {}
+    for batch in batched(list(project_ids), MAX_IDS_A_STATEMENT):
+        query = select(ExperimentRow.project_id, func.count(), active).where(
+            ExperimentRow.project_id.in_(batch), ExperimentRow.state != ExperimentState.DELETED
+        )
+        for project_id, total, of_them in await session.execute(query.group_by(ExperimentRow.project_id)):
+            found[project_id] = (total, of_them)
+    return found
+
+
+async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[int]) -> dict[int, int]:
+    """Returns the number of experiments by workspace; empty workspaces are absent."""
+    found: dict[int, int] = {}
+    for batch in batched(list(workspace_ids), MAX_IDS_A_STATEMENT):
+        query = (
+            select(ProjectRow.workspace_id, func.count())
+            .join(ExperimentRow, ExperimentRow.project_id == ProjectRow.id)
+            .where(ProjectRow.workspace_id.in_(batch), ExperimentRow.state != ExperimentState.DELETED)
+            .group_by(ProjectRow.workspace_id)
+        )
+        found.update((workspace_id, number) for workspace_id, number in await session.execute(query))
+    return found
 
 
 async def stopping_or_started(session: ReadSession) -> Sequence[int]:

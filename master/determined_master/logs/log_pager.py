@@ -123,8 +123,8 @@ async def _search(
         except OutOfTime:
             if seen is None:
                 raise BadRequest(
-                    "the regular expression takes too long on these lines: one with a repetition inside a repetition "
-                    "may take for ever; make it simpler, or search for a plain text"
+                    "the regular expression takes too long, which nested repetitions can cause; use a simpler one, "
+                    "or search for plain text"
                 ) from None
             return _Walk(await log_queries.by_ids(session, found), False, seen)
         found += [line_id for place, (line_id, _) in enumerate(lines) if place in places]

@@ -67,7 +67,7 @@ def _compiled(expression: str) -> Callable[[str], object]:
         reason = error.args[0] if error.args else ""
         said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise BadRequest(
-            f"the search text is no regular expression that can be searched for: {said}. Lookaround, such as (?=…), "
-            "and references to groups, such as \\1, are not offered, since they can take for ever"
+            f"the search text is not a supported regular expression: {said}. Lookaround, such as (?=…), "
+            "and references to groups, such as \\1, are not supported, because they can take exponential time"
         ) from None
     return search

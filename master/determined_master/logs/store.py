@@ -59,7 +59,7 @@ class LogStore:
         if batch.container_id is not None:
             committed = repository.stored_bytes(connection, batch.container_id, batch.agent_id)
             if committed is None:
-                return NotFound(f"container {batch.container_id} is not of agent {batch.agent_id}")
+                return NotFound(f"container {batch.container_id} does not belong to agent {batch.agent_id}")
             if committed != batch.start:
                 return committed
             repository.advance_offset(connection, batch.container_id, batch.end)

@@ -60,7 +60,7 @@ class Deletion:
         problems = await self._remove_checkpoints(experiment_id)
         if problems:
             text = _summary(problems)
-            logger.error("experiment %d could not be deleted: %s", experiment_id, text)
+            logger.error("cannot delete experiment %d: %s", experiment_id, text)
             async with self._database.write() as session:
                 row = await experiment_rows.get(session, experiment_id)
                 clock = self._services.clock
@@ -89,7 +89,7 @@ class Deletion:
 
     async def _record_left(self, session: WriteSession, experiment_id: int, left: Sequence[str]) -> None:
         """Records the folders that the master may not touch. Only the log lists all of them: their rows are deleted."""
-        logger.warning("experiment %d: folders were left: %s", experiment_id, "; ".join(left))
+        logger.warning("experiment %d: some folders could not be deleted: %s", experiment_id, "; ".join(left))
         await events.record(
             session,
             self._services.clock,

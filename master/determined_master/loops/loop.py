@@ -52,6 +52,6 @@ async def run(
 def _log(name: str, failures: int, error: Exception, wait: float) -> None:
     """Logs the traceback of the first of consecutive failures, then a line each time their number has doubled."""
     if failures == 1:
-        logger.error("loop %s failed; again in %.1f s", name, wait, exc_info=error)
+        logger.error("loop %s failed; trying again in %.1f s", name, wait, exc_info=error)
     elif failures & (failures - 1) == 0:
         logger.error("loop %s failed %d times in a row: %s", name, failures, error)

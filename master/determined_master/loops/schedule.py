@@ -26,7 +26,7 @@ class Schedule:
         self._items = Isolation("schedule", logger)
 
     async def tick(self) -> float | None:
-        if self._services.draining:
+        if self._services.draining.is_set():
             return None
         for pool in await self.views():
             await self._items.run("pool", pool.name, partial(self._place, pool))
@@ -88,7 +88,7 @@ class Schedule:
             async with self._database.write() as session:
                 await self._allocations.place(session, placement)
         except (Conflict, IntegrityError) as error:
-            logger.info("a placement was overtaken: %s", error)
+            logger.info("a placement is no longer valid: %s", error)
 
     async def _refuse_one(self, refusal: Refusal) -> None:
         async with self._database.write() as session:

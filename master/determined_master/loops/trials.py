@@ -75,7 +75,9 @@ class TrialLoop:
                     await work(batch)
                     continue
                 except Exception as error:
-                    logger.info("%d trials at once failed, they are tried one by one: %s", len(batch), error)
+                    logger.info(
+                        "processing %d trials together failed; processing them one by one: %s", len(batch), error
+                    )
             for trial_id in batch:
                 await self._items.run("trial", trial_id, partial(work, [trial_id]))
 

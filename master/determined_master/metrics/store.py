@@ -108,7 +108,7 @@ class MetricStore:
                 f"stale run: trial {report.trial_id} is at run {trial.run_id}, this report is of run {report.run_id}"
             )
         if "." in report.group or not report.group:
-            return BadRequest(f"metric group {report.group!r}: a name without a dot is needed")
+            return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
         reported = trial.reported.setdefault(report.group, _Reported(-1))
         if report.steps is None or not reported.is_new(report.steps):
             ingest_repository.insert_many(connection, fresh)
@@ -151,7 +151,7 @@ class MetricStore:
         other = sorted(k for k, v in reported.items() if k in existing.metrics and not _same(existing.metrics[k], v))
         if other:
             return BadRequest(
-                f"{report.group} metrics of step {report.steps} were reported before with another value for "
+                f"{report.group} metrics of step {report.steps} were already reported with another value for "
                 f"{', '.join(other)}; the first report is kept"
             )
         new = {k: v for k, v in reported.items() if k not in existing.metrics}

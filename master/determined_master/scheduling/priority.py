@@ -21,7 +21,7 @@ def plan(pool: PoolView) -> Plan:
             refusals.append(Refusal(request.allocation_id, _never(request, pool)))
             continue
         if request.slots > 0 and blocked_at is not None and request.priority > blocked_at:
-            waiting[request.allocation_id] = f"behind a waiting trial of better priority {blocked_at}"
+            waiting[request.allocation_id] = f"queued behind a trial of higher priority ({blocked_at})"
             continue
         parts = fit(request, pool.agents, free, room)
         if not parts and request.slots == 0:
@@ -49,7 +49,7 @@ def _never(request: RequestView, pool: PoolView) -> str:
         if len(pool.agents) == 1:
             have = f"the only agent of pool {pool.name!r} has {limit}"
     return (
-        f"asks for {request.slots} slots {asked}".rstrip()
+        f"needs {request.slots} slots {asked}".rstrip()
         + f", but {have}; lower resources.slots_per_trial to {limit} or less, or add agents"
     )
 
@@ -57,9 +57,9 @@ def _never(request: RequestView, pool: PoolView) -> str:
 def _why_without_slots(pool: PoolView) -> str:
     absent = sum(not a.placeable for a in pool.agents)
     if absent == len(pool.agents):
-        return f"every agent of pool {pool.name!r} is disabled or away"
-    text = f"every agent of pool {pool.name!r} runs as many containers without slots as the master allows "
-    return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or away" if absent else "")
+        return f"every agent of pool {pool.name!r} is disabled or disconnected"
+    text = f"every agent of pool {pool.name!r} runs the maximum number of containers without slots "
+    return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
 
 
 def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place: int) -> str:
@@ -72,5 +72,5 @@ def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place
     if place:
         text += f"; {place} ahead"
     if absent:
-        text += f"; {absent} agent{'s' if absent != 1 else ''} disabled or away"
+        text += f"; {absent} agent{'s' if absent != 1 else ''} disabled or disconnected"
     return text

@@ -39,14 +39,14 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
     task_id = _own_task(body, principal)
     steps = body.metadata.get("steps_completed")
     if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps <= MAX_INT64:
-        raise BadRequest("metadata.steps_completed is missing or no whole number")
+        raise BadRequest("metadata.steps_completed is missing or not an integer")
     size = sum(body.resources.values())
     if size > MAX_CHECKPOINT_BYTES:
         raise BadRequest(f"the sizes of the resources add up to more than {MAX_CHECKPOINT_BYTES} bytes")
     known = await checkpoint_rows.find(session, body.uuid)
     if known is not None:
         if known.task_id != task_id:
-            raise PreconditionFailed(f"checkpoint {body.uuid} is of another task")
+            raise PreconditionFailed(f"checkpoint {body.uuid} belongs to another task")
         return
     trial = await repository.get_by_task(session, task_id)
     await checkpoint_rows.add(
@@ -96,7 +96,7 @@ async def check_change(
     """Raises Forbidden unless a task changes its own checkpoint, or a user one that they may change."""
     if principal.is_task:
         if row.task_id != principal.task_id:
-            raise Forbidden("this task's token may not change another task's checkpoint")
+            raise Forbidden("this task token may not change a checkpoint of another task")
     elif not principal.admin:
         await authorization.check_change(session, principal, await _owner_of(session, row), f"checkpoint {row.uuid}")
 
@@ -104,7 +104,7 @@ async def check_change(
 async def _owner_of(session: ReadSession, row: CheckpointRow) -> int:
     trial = await repository.find_by_task(session, row.task_id)
     if trial is None:
-        raise Forbidden(f"the experiment of checkpoint {row.uuid} is deleted; only an admin may change what is left")
+        raise Forbidden(f"the experiment of checkpoint {row.uuid} is deleted; only an admin may change the checkpoint")
     return await repository.owner_of(session, trial.id)
 
 
@@ -131,9 +131,9 @@ async def mark_deleted(session: WriteSession, clock: Clock, row: CheckpointRow) 
 
 def _own_task(body: CheckpointReport, principal: Principal) -> str:
     if principal.task_id is None:
-        raise Forbidden("a checkpoint is reported by its trial's own task, with that task's token")
+        raise Forbidden("only the trial's own task may report a checkpoint, with its task token")
     if body.task_id and body.task_id != principal.task_id:
-        raise Forbidden("this task's token may not report another task's checkpoint")
+        raise Forbidden("this task token may not report a checkpoint of another task")
     if body.allocation_id and body.allocation_id != principal.allocation_id:
-        raise Forbidden("this task's token may not report a checkpoint of another allocation")
+        raise Forbidden("this task token may not report a checkpoint of another allocation")
     return principal.task_id

@@ -18,7 +18,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-
 _TRACEBACK = "Traceback (most recent call last)"
 _RANK_PREFIX = re.compile(r"^\[rank[= ]?\d+\]:? ?")
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?")
-_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank made a step for too long"}
+_CAUSES = {"out_of_memory": "out of memory", "hang": "no rank completed a step in time"}
 _NO_FAILURES = frozenset(
     {
         ExitReason.COMPLETED,
@@ -96,7 +96,7 @@ def sequel(outcome: TrialOutcome, reason: ExitReason, cause: str, *, attempt: in
         return f"{this} failed: {cause}"
     if reason.is_system_failure:
         when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
-        return f"{this} was lost: {cause}; it is started again{when}, which does not count as a restart"
+        return f"{this} was lost: {cause}; it restarts{when}, which does not count against max_restarts"
     return f"{this} failed: {cause}; attempt {attempt + 1} of {attempts} follows"
 
 

@@ -12,6 +12,7 @@ from determined.states import AllocationState, TrialState
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
+from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
@@ -52,6 +53,7 @@ class Stopped(NamedTuple):
     state: TrialState
 
 
+MAX_IDS_A_STATEMENT = 10_000
 FIGURES = frozenset({"progress", "steps_completed"})
 """Columns that every metric report updates; changes to them publish ``metrics:<id>``."""
 _LIVE = [s for s in TrialState if s.is_live]
@@ -181,13 +183,6 @@ async def most_telling(session: ReadSession, experiment_id: int, most: int) -> S
     return sorted((await session.scalars(query)).all(), key=lambda row: row.id)
 
 
-async def of_experiments(session: ReadSession, experiment_ids: Collection[int]) -> Sequence[TrialRow]:
-    """Omits columns that may be long: hyperparameters, metrics, metadata."""
-    query = select(TrialRow).where(TrialRow.experiment_id.in_(experiment_ids)).order_by(TrialRow.id)
-    light = defer(TrialRow.hparams), defer(TrialRow.summary_metrics), defer(TrialRow.run_metadata)
-    return (await session.scalars(query.options(*light))).all()
-
-
 async def without_metrics(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     query = select(TrialRow).where(TrialRow.id.in_(trial_ids)).options(defer(TrialRow.summary_metrics))
     return (await session.scalars(query)).all()
@@ -315,12 +310,15 @@ async def attempt_times(session: ReadSession, experiment_ids: Collection[int]) -
 
 async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
     """Returns trials by task; tasks that are not trials are left out."""
-    query = (
-        select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
-        .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
-        .where(TrialRow.task_id.in_(task_ids))
-    )
-    return {task: Named(trial, experiment, name) for task, trial, experiment, name in (await session.execute(query))}
+    found: dict[str, Named] = {}
+    for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
+        query = (
+            select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
+            .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+            .where(TrialRow.task_id.in_(batch))
+        )
+        found.update((task, Named(trial, of, name)) for task, trial, of, name in await session.execute(query))
+    return found
 
 
 async def ids_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[int]:

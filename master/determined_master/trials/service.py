@@ -138,8 +138,8 @@ class Trials:
             seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
             at = self._clock.now() + timedelta(seconds=seconds)
             text = (
-                f"preemption was requested ({why}): the attempt is to save a checkpoint and exit; it is killed if it "
-                f"still runs at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
+                f"preemption was requested ({why}): the attempt should save a checkpoint and exit; it is killed if it "
+                f"is still running at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
             )
             await logs.say(session, live.task_id, live.id, text, self._clock.now(), "INFO")
 

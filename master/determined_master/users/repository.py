@@ -99,22 +99,11 @@ async def drop_links_before(session: WriteSession, now: datetime) -> None:
     await session.execute(delete(SignInLinkRow).where(SignInLinkRow.expires_at <= now))
 
 
-async def workspaces(session: ReadSession) -> Sequence[WorkspaceRow]:
-    return (await session.scalars(select(WorkspaceRow).order_by(WorkspaceRow.id))).all()
-
-
 async def get_workspace(session: ReadSession, workspace_id: int) -> WorkspaceRow:
     row = await session.get(WorkspaceRow, workspace_id)
     if row is None:
         raise NotFound(f"workspace {workspace_id} not found")
     return row
-
-
-async def projects(session: ReadSession, workspace_id: int | None = None) -> Sequence[ProjectRow]:
-    query = select(ProjectRow).order_by(ProjectRow.id)
-    if workspace_id is not None:
-        query = query.where(ProjectRow.workspace_id == workspace_id)
-    return (await session.scalars(query)).all()
 
 
 async def get_project(session: ReadSession, project_id: int) -> ProjectRow:

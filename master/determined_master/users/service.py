@@ -67,7 +67,9 @@ class Users:
         async with self._database.write() as session:
             user_id = await repository.use_link(session, token_hash(token), self._clock.now())
             if user_id is None:
-                raise Unauthenticated("this link was used before or has expired; `det master open` makes a new one")
+                raise Unauthenticated(
+                    "this link was used before or has expired; create a new one with `det master open`"
+                )
             user = await repository.get(session, user_id)
             if not user.active:
                 raise Forbidden("user is not active")
@@ -114,7 +116,7 @@ class Users:
         password_hash = await self._hash(password, is_hashed=is_hashed)
         async with self._database.write() as session:
             if await repository.find_by_name(session, username):
-                raise Conflict(f"user {username!r} exists already")
+                raise Conflict(f"user {username!r} already exists")
             await _check_display_name(session, display_name, None)
             user = await repository.add(
                 session,
@@ -136,7 +138,7 @@ class Users:
         all."""
         own = actor.user_id == user_id
         if not actor.admin and (not own or set(changes) - {"display_name", "password", "is_hashed"}):
-            raise Forbidden("only an admin may change that; of oneself, one may change display name and password")
+            raise Forbidden("only an admin may change this; you may change your own display name and password")
         values = {k: v for k, v in changes.items() if k not in ("password", "is_hashed") and v is not None}
         if "username" in values:
             _check_username(values["username"])
@@ -149,7 +151,7 @@ class Users:
             user = await repository.get(session, user_id)
             namesake = await repository.find_by_name(session, values.get("username", user.username))
             if namesake is not None and namesake.id != user_id:
-                raise Conflict(f"user {namesake.username!r} exists already")
+                raise Conflict(f"user {namesake.username!r} already exists")
             await _check_display_name(session, values.get("display_name", ""), user_id)
             if user.admin and user.active and (values.get("admin") is False or values.get("active") is False):
                 await _check_other_admin(session, user_id)
@@ -210,7 +212,7 @@ async def _check_display_name(session: ReadSession, display_name: str, user_id: 
 
 def _check_username(username: str) -> None:
     if not username or len(username) > 255 or any(c.isspace() or not c.isprintable() for c in username):
-        raise BadRequest("a username has 1 to 255 printable characters and no spaces")
+        raise BadRequest("a username must have 1 to 255 printable characters and no spaces")
 
 
 def _check_strength(password: str) -> None:
@@ -222,4 +224,4 @@ def _check_strength(password: str) -> None:
 async def _check_other_admin(session: ReadSession, user_id: int) -> None:
     """Raises PreconditionFailed if no other user could manage the cluster."""
     if not any(each.admin and each.active for each in await repository.all_users(session) if each.id != user_id):
-        raise PreconditionFailed("this is the last active admin; make another user admin first")
+        raise PreconditionFailed("this is the last active admin; make another user an admin first")

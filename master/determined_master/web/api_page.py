@@ -34,7 +34,7 @@ def page(document: Mapping[str, Any], nonce: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<style nonce="{nonce}">{_STYLE}</style></head><body><h1>{title}</h1>'
-        f'<p><a href="openapi.json">The OpenAPI document</a> describes every parameter and answer.</p>{tables}'
+        f'<p><a href="openapi.json">The OpenAPI document</a> describes every parameter and response.</p>{tables}'
         "</body></html>"
     )
 

@@ -22,7 +22,7 @@ def refusal(method: str, headers: Mapping[str, str]) -> str | None:
     # Another site's page cannot add a custom header without a CORS preflight, which is not answered.
     if headers.get(PAGE_HEADER) == "1":
         return None
-    return "this request did not come from this master's own page; send a token, or the header X-Detent-Page: 1"
+    return "the request does not come from this master's own web page; send a token, or the header X-Detent-Page: 1"
 
 
 def is_same(origin: str, host: str) -> bool:

@@ -17,7 +17,7 @@ ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", 
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
 """The last four are paths of the older page, so that existing links work."""
 OLDER = "/det"
-NOT_BUILT = "No page is built here: `make webui` in the checkout builds it, and the wheel holds it.\n"
+NOT_BUILT = "The web page is not built. Build it with `make webui` in the checkout, or install the wheel.\n"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self' data: blob:; connect-src 'self'; "
     "font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"

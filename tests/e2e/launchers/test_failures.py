@@ -5,9 +5,9 @@ import signal
 import time
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, launched, workers
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 STEP = 25
@@ -44,7 +44,7 @@ def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
 
 
 SLEEPS = """
-import time
+import threading
 import torch
 import torch.distributed as dist
 from determined import core
@@ -53,7 +53,7 @@ dist.init_process_group("gloo")
 with core.init(distributed=core.DistributedContext.from_torch_distributed()) as context:
     for step in range(1, 5):
         if step == 3 and dist.get_rank() == 1:
-            time.sleep(3600)
+            threading.Event().wait()
         dist.all_reduce(torch.ones(1))
         if dist.get_rank() == 0:
             context.train.report_training_metrics(step, {"loss": 1.0})

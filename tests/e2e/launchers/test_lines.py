@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, command_lines, entered, launched, workers
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import Experiment, create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 MY_TRIAL = {"model_def.py": "from held import SpiralTrial as MyTrial\n"}
@@ -36,7 +36,7 @@ def launcher(experiment: Experiment, name: str) -> list[str]:
     return found[0]
 
 
-def test_the_horovod_line(gang, tmp_path):
+def test_a_horovod_line_passes_its_overrides_to_the_workers(gang, tmp_path):
     line = "python3 -m determined.launch.horovod --fusion-threshold-mb 1 --cycle-time-ms 2 -- --trial model_def:MyTrial"
     experiment = held(gang, tmp_path, line, layer="horovod")
     environ = environ_of(workers(experiment)[1])
@@ -45,7 +45,7 @@ def test_the_horovod_line(gang, tmp_path):
     done(experiment)
 
 
-def test_the_torch_distributed_line(gang, tmp_path):
+def test_a_torch_distributed_line_expands_variables_of_the_startup_hook(gang, tmp_path):
     """The store of the workers listens where the user says, on the chief."""
     line = (
         "python3 -m determined.launch.torch_distributed --rdzv_endpoint=$CUSTOM_RDZV_ADDR -- --trial model_def:MyTrial"
@@ -61,7 +61,7 @@ def test_the_torch_distributed_line(gang, tmp_path):
 
 
 @pytest.mark.parametrize("overrides", ["", "--master_port 31872 -- "])
-def test_the_deepspeed_line(gang, tmp_path, overrides):
+def test_a_deepspeed_line_runs_with_and_without_a_port(gang, tmp_path, overrides):
     line = f"python3 -m determined.launch.deepspeed {overrides}--trial model_def:MyTrial"
     experiment = held(gang, tmp_path, line, layer="deepspeed")
     ports = {environ_of(pid)["MASTER_PORT"] for pid in workers(experiment).values()}
@@ -78,7 +78,7 @@ exec "$@"
 
 
 @pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("2x1", 2)])
-def test_the_nested_line(gang, tmp_path, shape, slots):
+def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
     gang.shape(shape)
     line = "dlprof --mode=simple python3 -m determined.launch.autohorovod --trial model_def:MyTrial"
     files = {"dlprof": DLPROF, "startup_hook__sh": "chmod +x $PWD/dlprof\nexport PATH=$PWD:$PATH\n"}
@@ -90,7 +90,7 @@ def test_the_nested_line(gang, tmp_path, shape, slots):
 
 @pytest.mark.parametrize("legacy", [None, "horovod"])
 @pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("1x2", 2), ("2x1", 2)])
-def test_the_legacy_line(gang, tmp_path, shape, slots, legacy):
+def test_a_legacy_entrypoint_runs_under_the_chosen_layer(gang, tmp_path, shape, slots, legacy):
     gang.shape(shape)
     changes = {"legacy_launcher": legacy} if legacy else {}
     experiment = held(gang, tmp_path, "model_def:MyTrial", slots=slots, **changes)
@@ -126,7 +126,7 @@ OVERRIDES = {
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_overrides_arguments_and_hooks(gang, tmp_path, layer):
+def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path, layer):
     overrides, effect, name = OVERRIDES[layer]
     slots = gang.shape("2x1")
     argv = ["python3", "-m", f"determined.launch.{layer}", *overrides, "--", "tells.py", *ARGUMENTS]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layer", LAYERS)
-def test_the_same_as_the_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
+def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
     slots = gang.shape(shape)
     experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)
     experiment.running()

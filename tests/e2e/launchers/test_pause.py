@@ -1,15 +1,15 @@
 """Paused and activated under each layer on two machines: nothing lost or repeated, and the same bits at the end."""
 
 import pytest
-from tests.support.live_cluster import wait_until
 from tests.support.live_launchers import LAYERS, command_lines, launched
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_paused_on_two_machines(gang, same_as_bare, tmp_path, layer, moments):
+def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, same_as_bare, tmp_path, layer, moments):
     slots = gang.shape("2x1")
     # Fast ranks ask again after at most as many steps as they have made so far, so a later gate may be the last question.
     step = moments.randrange(3, 18)

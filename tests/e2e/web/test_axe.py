@@ -86,7 +86,7 @@ def looked_at(page: Page, what: str, found: list[str]) -> None:
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
 
-def test_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page):
+def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page):
     places = dict(PLACES)
     places |= {f"search {tab}": f"/experiments/{lived.search}/{tab}" for tab in EXPERIMENT_TABS}
     places |= {f"failed {tab}": f"/experiments/{lived.failed}/{tab}" for tab in ("overview", "hyperparameters", "logs")}
@@ -158,7 +158,7 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
 }
 
 
-def test_everything_that_opens(cluster: LiveCluster, lived: Lived, page: Page):
+def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, lived: Lived, page: Page):
     found: list[str] = []
     for what, (path, begin) in OPENINGS.items():
         page.goto(cluster.url + path.format(search=lived.search, failed=lived.failed))
@@ -168,7 +168,7 @@ def test_everything_that_opens(cluster: LiveCluster, lived: Lived, page: Page):
     assert found == [], "\n".join(found)
 
 
-def test_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived):
+def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived):
     found: list[str] = []
     stranger = Visit(browser, cluster.url)
     page = stranger.page("/sign-in")
@@ -190,7 +190,7 @@ def test_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived):
     assert found == [], "\n".join(found)
 
 
-def test_where_nothing_is_yet(browser: Browser, tmp_path: Path):
+def test_axe_finds_nothing_on_an_empty_cluster(browser: Browser, tmp_path: Path):
     found: list[str] = []
     with live_cluster(tmp_path, slots=0) as empty, visit(browser, empty) as made:
         page = made.page()

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.up import DetUp, det_up
 from tests.e2e.web.visits import Visit
-from tests.support.live_cluster import wait_until
 from tests.support.live_trials import Experiment
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 

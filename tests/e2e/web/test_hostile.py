@@ -13,7 +13,8 @@ from tests.e2e.web import runs
 from tests.e2e.web.payloads import PAYLOADS, TERMINAL, file_name, user_name
 from tests.e2e.web.visits import visit
 from tests.e2e.web.watching import Watch
-from tests.support.live_cluster import LiveCluster, wait_until
+from tests.support.live_cluster import LiveCluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 
@@ -90,7 +91,7 @@ def watched(browser: Browser, cluster: LiveCluster, hostile: Hostile) -> Iterato
         yield Watch(made)
 
 
-def test_nothing_runs(cluster: LiveCluster, hostile: Hostile, watched: Watch):
+def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     page = watched.visit.page()
     whole, trial = f"/experiments/{hostile.experiment}", f"/trials/{hostile.trial}"
     columns = "&col=".join(
@@ -127,7 +128,7 @@ def test_nothing_runs(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     watched.found_nothing()
 
 
-def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched: Watch):
+def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     page = watched.visit.page()
     page.get_by_role("gridcell").first.wait_for()
     for box in page.get_by_role("checkbox", name="Select experiment").all()[:3]:
@@ -179,7 +180,7 @@ def test_what_opens_runs_nothing(cluster: LiveCluster, hostile: Hostile, watched
     print(f"hostile: {INPUTS} inputs on {len(watched.places)} places, none ran")
 
 
-def test_a_line_of_ten_megabytes(hostile: Hostile, watched: Watch):
+def test_a_log_line_of_ten_megabytes_is_shown(hostile: Hostile, watched: Watch):
     page = watched.visit.page(f"/trials/{hostile.trial}/logs")
     line = page.get_by_test_id("log-line").filter(has_text="one line: ")
     expect(line).to_contain_text("10,000,010 characters")
@@ -192,7 +193,7 @@ def test_a_line_of_ten_megabytes(hostile: Hostile, watched: Watch):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_what_no_axis_can_show(hostile: Hostile, watched: Watch):
+def test_points_that_no_axis_can_show_are_counted_beside_the_curve(hostile: Hostile, watched: Watch):
     page = watched.visit.page(f"/trials/{hostile.trial}")
     card = page.get_by_role("region", name="odd", exact=True)
     expect(card).to_contain_text("3 points are not drawn as a line: 1 NaN, 1 +∞, 1 −∞.")
@@ -201,7 +202,7 @@ def test_what_no_axis_can_show(hostile: Hostile, watched: Watch):
     expect(page.get_by_role("img", name="__proto__: one line, 3 points to step 3")).to_be_visible()
 
 
-def test_two_thousand_metrics(hostile: Hostile, watched: Watch):
+def test_two_thousand_metrics_are_searchable_and_few_are_drawn(hostile: Hostile, watched: Watch):
     page = watched.visit.page(f"/trials/{hostile.trial}")
     find = page.get_by_role("searchbox", name="Find a metric")
     expect(find).to_have_attribute("placeholder", f"Find one of {MANY + len(PAYLOADS) + 2} metrics")

@@ -67,7 +67,7 @@ def on_line(page: Page, name: str) -> None:
     expect(page.locator("[data-cursor]")).to_contain_text(name)
 
 
-def test_places_help_and_palette(page: Page):
+def test_keys_open_places_help_and_the_palette(page: Page):
     keys(page, "g", "c")
     expect(page.get_by_role("heading", name="Cluster", exact=True)).to_be_visible()
     keys(page, "?")
@@ -92,7 +92,7 @@ def test_places_help_and_palette(page: Page):
     expect(page.get_by_role("grid", name="Experiments")).to_be_visible()
 
 
-def test_pause_and_activate(page: Page, held: Experiment):
+def test_keys_pause_and_activate_an_experiment(page: Page, held: Experiment):
     keys(page, "/")
     expect(page.get_by_role("combobox", name="Filter the experiments")).to_be_focused()
     page.keyboard.type('name = "by keys"')
@@ -121,7 +121,7 @@ def test_pause_and_activate(page: Page, held: Experiment):
     expect(page.get_by_role("grid", name="Experiments")).to_be_visible()
 
 
-def test_pause_from_the_list(page: Page, held: Experiment):
+def test_keys_pause_and_activate_from_the_list(page: Page, held: Experiment):
     held.running()
     keys(page, "/")
     page.keyboard.type('name = "by keys"')

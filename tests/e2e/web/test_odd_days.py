@@ -10,8 +10,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.e2e.web import runs
 from tests.e2e.web.prefix_proxy import prefix_proxy
 from tests.e2e.web.visits import Visit, link_for, password_of
-from tests.support.live_cluster import LiveCluster, wait_until
+from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 
@@ -75,7 +76,7 @@ def test_a_session_that_ends_between_two_clicks(cluster: LiveCluster, visitor: C
     expect(page.get_by_role("heading", name="live again")).to_be_visible()
 
 
-def test_two_people_at_once(cluster: LiveCluster, visitor: Come, held: Experiment):
+def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor: Come, held: Experiment):
     def master_says() -> str:
         return str(cluster.session.get(f"/detent/experiments/{held.id}/status")["state"]).removeprefix("STATE_").lower()
 
@@ -208,7 +209,7 @@ def test_a_change_made_elsewhere_is_there_at_once(cluster: LiveCluster, visitor:
     assert min(took) <= CONCURRENCY
 
 
-def test_behind_a_path(cluster: LiveCluster, browser: Browser, held: Experiment):
+def test_the_page_works_behind_a_path_prefix(cluster: LiveCluster, browser: Browser, held: Experiment):
     with prefix_proxy(cluster.port, "/some/prefix") as proxy:
         person = Visit(browser, f"{proxy.url}/some/prefix")
         page = person.context.new_page()

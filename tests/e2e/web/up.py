@@ -32,7 +32,9 @@ class DetUp(LiveCluster):
         assert ready.startswith("ready: "), ready + self.process.stderr.read()
         self.url = ready.split()[1]
         found = next(
-            re.match(r"open: (\S+) \(once, 10 minutes\)\n", line) for line in self.process.stderr if "open:" in line
+            re.match(r"open: (\S+) \(valid once, for 10 minutes\)\n", line)
+            for line in self.process.stderr
+            if "open:" in line
         )
         assert found is not None
         self.link = found[1]

@@ -17,7 +17,7 @@ def master():
         yield made
 
 
-def test_query_body_and_token(master):
+def test_a_request_carries_query_body_and_token(master):
     with Session(f"{master.url}/prefix", token="T") as session:
         session.post("/api/v1/a b", {"é": [1]}, query={"x": [1, 2], "none": None, "yes": True})
     _, path, query, body, headers = master.calls[0]
@@ -34,7 +34,7 @@ def test_query_body_and_token(master):
         (418, b"<html>", DeterminedError, "<html>"),
     ],
 )
-def test_errors(master, status, body, kind, text):
+def test_an_error_answer_raises_its_own_exception(master, status, body, kind, text):
     master.on("GET", "/x", (status, body))
     with Session(master.url) as session, pytest.raises(kind) as failed:
         session.get("/x")
@@ -42,7 +42,7 @@ def test_errors(master, status, body, kind, text):
     assert failed.value.status == status
 
 
-def test_what_may_be_repeated_is(master):
+def test_a_get_is_repeated_after_a_503_and_a_lost_connection(master):
     answers = iter([(503, {}), (0, None), (200, {"a": 1})])
     master.on("GET", "/x", lambda _: next(answers))
     waits = []
@@ -75,7 +75,7 @@ def test_a_refused_connection_is_retried_and_then_reported():
     assert len(waits) == 3
 
 
-def test_stream(master):
+def test_a_stream_gives_results_and_raises_its_error(master):
     lines = (
         b'{"result": {"n": 1}}\n{"result": {"n": 2}}\n{"error": {"httpCode": 404, "grpcCode": 5, "message": "gone"}}\n'
     )
@@ -87,13 +87,13 @@ def test_stream(master):
             next(items)
 
 
-def test_numbers():
+def test_infinity_and_nan_survive_the_wire_format():
     value = {"a": [float("inf"), -float("inf"), 1.0], "b": {"c": float("nan")}}
     assert str(from_wire(to_wire(value))) == str(value)
 
 
 @pytest.mark.torch
-def test_imports_stay_cheap():
+def test_importing_determined_loads_nothing_heavy():
     code = (
         "import sys, determined; "
         "heavy = {'torch', 'numpy', 'pydantic', 'httpx', 'http.client', 'determined.core', 'determined.pytorch'}; "

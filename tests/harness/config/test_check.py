@@ -41,7 +41,7 @@ def test_a_config_that_was_written_out_is_accepted_as_it_is() -> None:
     assert accepted(json.dumps(first)).to_json() == first
 
 
-def test_the_2022_dialect() -> None:
+def test_a_configuration_of_2022_is_accepted() -> None:
     config = accepted(
         """
 entrypoint: model_def:Trial
@@ -61,7 +61,7 @@ labels: {x: true, y: false}
     assert config["labels"] == ["x"]
 
 
-def test_unitless_length_and_argv_entrypoint() -> None:
+def test_a_length_without_unit_and_an_argv_entrypoint_are_accepted() -> None:
     config = accepted(
         "entrypoint: [python3, train.py, '--', é]\nsearcher: {name: random, metric: m, max_trials: 3, max_length: 7}"
     )
@@ -69,7 +69,7 @@ def test_unitless_length_and_argv_entrypoint() -> None:
     assert config.to_json()["entrypoint"] == ["python3", "train.py", "--", "é"]
 
 
-def test_null_means_unset() -> None:
+def test_a_null_field_gets_its_default() -> None:
     assert accepted(SMALL + "max_restarts: null\nresources: {slots_per_trial: null}").max_restarts == 5
 
 
@@ -102,7 +102,9 @@ def test_null_means_unset() -> None:
         ("log_policies: [{name: CUDA OOM}]", {}, "log_policies.0.pattern", None),
     ],
 )
-def test_merging(own: str, below: dict[str, Any], path: str, expected: object) -> None:
+def test_a_configuration_is_merged_over_its_defaults(
+    own: str, below: dict[str, Any], path: str, expected: object
+) -> None:
     value: Any = accepted(SMALL + own, below).to_json()
     for step in path.split("."):
         value = value[int(step)] if isinstance(value, list) else value[step]
@@ -126,13 +128,13 @@ def test_merge_keys_point_where_the_value_stands() -> None:
     assert [(each.line, each.code) for each in checked.diagnostics] == [(1, "E201")]
 
 
-def test_the_config_is_frozen() -> None:
+def test_an_accepted_configuration_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         accepted(SMALL).max_restarts = 2
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400), ("30", 30), ("null", None)])
-def test_launch(text: str, seconds: float | None) -> None:
+def test_launch_settings_are_parsed_and_written_out(text: str, seconds: float | None) -> None:
     config = accepted(SMALL + f"launch: {{hang_timeout: {text}}}")
     assert config.launch.hang_timeout == seconds
     assert accepted(json.dumps(config.to_json())).launch == config.launch
@@ -158,7 +160,7 @@ hyperparameters:
     assert check(text.replace("300", "46")).ok
 
 
-def test_after_many_errors_the_rest_is_not_looked_at() -> None:
+def test_after_many_errors_the_check_stops() -> None:
     found = check("".join(f"unknown{number}: 1\n" for number in range(5000))).diagnostics
     assert len(found) == MAX_ERRORS + 1
     assert any("there may be more" in each.message for each in found)

@@ -52,7 +52,7 @@ relaxed = settings(max_examples=200, deadline=None, suppress_health_check=[Healt
 
 @relaxed
 @given(st.text(max_size=200))
-def test_any_text(text: str) -> None:
+def test_any_text_gives_a_configuration_or_diagnostics(text: str) -> None:
     checked = check(text)
     assert checked.ok or checked.diagnostics
     checked.render()
@@ -60,7 +60,7 @@ def test_any_text(text: str) -> None:
 
 @relaxed
 @given(documents)
-def test_any_document(document: dict[str, object]) -> None:
+def test_any_document_gives_a_configuration_or_an_error(document: dict[str, object]) -> None:
     checked = check(yaml.dump({**BASE, **document}, allow_unicode=True), defaults=[MASTER])
     assert checked.ok == (not any(each.severity == "error" for each in checked.diagnostics))
     if checked.config is not None:
@@ -69,14 +69,14 @@ def test_any_document(document: dict[str, object]) -> None:
 
 @relaxed
 @given(documents, documents)
-def test_any_defaults(document: dict[str, object], below: dict[str, object]) -> None:
+def test_any_defaults_can_be_rendered(document: dict[str, object], below: dict[str, object]) -> None:
     checked = check(yaml.dump({**BASE, **document}), defaults=[below, MASTER])
     checked.render()
 
 
 @relaxed
 @given(st.sampled_from(sorted(CASES.glob("*.yaml"))), st.data())
-def test_cut_and_garbled_files(path: Path, data: st.DataObject) -> None:
+def test_cut_and_garbled_files_can_be_rendered(path: Path, data: st.DataObject) -> None:
     text = path.read_text()
     at = data.draw(st.integers(0, len(text)))
     check(text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 5)) :]).render()
@@ -84,7 +84,7 @@ def test_cut_and_garbled_files(path: Path, data: st.DataObject) -> None:
 
 @relaxed
 @given(st.text(max_size=40))
-def test_any_override(change: str) -> None:
+def test_any_override_is_applied_or_refused(change: str) -> None:
     try:
         override("resources: {slots_per_trial: 1}", [change])
     except ConfigError:

@@ -127,14 +127,14 @@ def test_nothing_of_a_secret_is_left_for_the_index():
         "MYSQL_PWD",
     ],
 )
-def test_names_of_secrets(name: str):
+def test_names_of_secrets_are_recognized(name: str):
     assert is_secret_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["PWD", "TOKENIZERS_PARALLELISM", "MAX_TOKENS", "AUTHOR", "PATH", "MONKEY", "KEYBOARD", "COMPASS"]
 )
-def test_names_of_no_secrets(name: str):
+def test_names_of_no_secrets_are_left_alone(name: str):
     assert not is_secret_name(name)
 
 

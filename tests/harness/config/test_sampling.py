@@ -54,14 +54,14 @@ def holds(hparam: dict[str, Any], value: Any, *, closed: bool) -> bool:
 
 
 @given(groups, st.integers(0, 2**32))
-def test_samples(hparams: dict[str, Any], seed: int) -> None:
+def test_samples_are_in_range_and_repeat_with_the_seed(hparams: dict[str, Any], seed: int) -> None:
     value = sample(hparams, random.Random(seed))
     assert holds(hparams, value, closed=False)
     assert sample(dict(reversed(hparams.items())), random.Random(seed)) == value
 
 
 @given(groups)
-def test_grids(hparams: dict[str, Any]) -> None:
+def test_a_grid_has_its_announced_size_and_only_valid_points(hparams: dict[str, Any]) -> None:
     points = grid(hparams)
     assert len(points) == grid_size(hparams) >= 1
     assert all(holds(hparams, point, closed=True) for point in points)

@@ -98,7 +98,7 @@ def kept_by_git(repository: Path) -> set[str]:
 
 
 @needs_git
-def test_equals_git_on_random_trees(tmp_path: Path) -> None:
+def test_ignore_patterns_match_as_git_does_on_random_trees(tmp_path: Path) -> None:
     rng = random.Random(20261121)
     repository = tmp_path / "tree"
     repository.mkdir()

@@ -50,10 +50,10 @@ def test_a_link_out_of_the_repository_is_an_error_that_names_what_to_do(reposito
     with pytest.raises(ContextError) as caught:
         pack(exp)
     lines = caught.value.message.splitlines()
-    assert lines[0] == f"{exp} holds 2 links that leave it, and the run would miss the target:"
+    assert lines[0] == f"{exp} holds 2 links that point out of it, so the task would not find the target:"
     ignore = exp / ".detignore"
-    assert lines[1] == f"  data [1] -> {tmp_path}/outside    leave it out by /data \\[1] in {ignore}"
-    assert lines[2] == f"  key -> {tmp_path}/outside/key    leave it out by /key in {ignore}"
+    assert lines[1] == f"  data [1] -> {tmp_path}/outside    exclude it with /data \\[1] in {ignore}"
+    assert lines[2] == f"  key -> {tmp_path}/outside/key    exclude it with /key in {ignore}"
     assert "--follow-links" in lines[3]
     ignore.write_text("/data \\[1]\n/key\n")
     assert unpacked(exp, tmp_path / "left") == ["train.py"]
@@ -65,7 +65,7 @@ def test_without_a_repository_each_link_that_leaves_is_an_error(tmp_path: Path) 
     (tmp_path / "ctx").mkdir()
     (tmp_path / "secret").write_text("s")
     (tmp_path / "ctx" / "out").symlink_to("../secret")
-    with pytest.raises(ContextError, match="a link that leaves it"):
+    with pytest.raises(ContextError, match="a link that points out of it"):
         pack(tmp_path / "ctx")
 
 
@@ -101,7 +101,7 @@ def test_a_submodule_is_a_repository_of_its_own(repository: Path) -> None:
         pack(repository / "exp")
 
 
-def test_loops_end(repository: Path, tmp_path: Path) -> None:
+def test_links_that_form_a_loop_are_skipped_and_named(repository: Path, tmp_path: Path) -> None:
     exp, shared = repository / "exp", repository / "shared"
     (exp / "shared").symlink_to("../shared")
     (exp / "top").symlink_to("..")  # holds the context itself
@@ -110,9 +110,9 @@ def test_loops_end(repository: Path, tmp_path: Path) -> None:
     (shared / "deep" / "up").symlink_to("..")
     packed = pack(exp)
     assert packed.skipped == [
-        "self: a link to nothing",
+        "self: a broken link",
         "top/.env: hidden, behind a link; --follow-links sends it",
-        "top/exp/self: a link to nothing",
+        "top/exp/self: a broken link",
     ]
     unpack(packed.data, tmp_path / "out")
     assert os.readlink(tmp_path / "out" / "shared" / "again") == "."
@@ -124,7 +124,7 @@ def test_patterns_and_the_size_limit_hold_for_what_is_followed(repository: Path,
     exp = repository / "exp"
     (exp / "shared").symlink_to("../shared")
     (repository / "shared" / "big.bin").write_bytes(b"x" * 1000)
-    with pytest.raises(ContextError, match=r"drop it by /shared/big\.bin"):
+    with pytest.raises(ContextError, match=r"exclude it with /shared/big\.bin"):
         pack(exp, limit=500)
     (exp / ".detignore").write_text("/shared/big.bin\n")
     assert pack(exp, limit=500).size < 500
@@ -140,7 +140,7 @@ def test_devices_and_pipes_behind_a_link_are_left_out(repository: Path) -> None:
     assert packed.followed == []
 
 
-def test_includes_follow_links_too(repository: Path, tmp_path: Path) -> None:
+def test_links_of_included_folders_are_followed_too(repository: Path, tmp_path: Path) -> None:
     (repository / "shared" / "exp").symlink_to("../exp")
     packed = pack(repository / "exp", [repository / "shared"])
     assert packed.followed == [f"shared/exp -> {repository}/exp"]

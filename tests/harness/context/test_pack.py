@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_always_ignored_whatever_is_said(folder: Path) -> None:
+def test_some_names_are_ignored_whatever_detignore_says(folder: Path) -> None:
     assert names(pack(folder).data) == ["empty", "model_def.py", "pkg", "pkg/a.py"]
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_sent_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
         listener.bind("sock")
         packed = pack(folder)
     assert packed.skipped == [
-        "dangling: a link to nothing",
+        "dangling: a broken link",
         "pipe: neither a file nor a folder (pipe)",
         "sock: neither a file nor a folder (socket)",
         "to_dropped: a link to dropped.log, which is not sent",
@@ -105,13 +105,13 @@ def test_too_large_names_the_five_biggest_and_their_lines(folder: Path) -> None:
     lines = caught.value.message.splitlines()
     assert lines[0] == "the context holds 723 bytes of files, more than the limit of 300; the biggest:"
     assert len(lines) == 6
-    assert lines[1].endswith(f"drop it by /big 6\\[x].bin in {folder / '.detignore'}")
+    assert lines[1].endswith(f"exclude it with /big 6\\[x].bin in {folder / '.detignore'}")
     with (folder / ".detignore").open("a") as out:
-        out.write("\n".join(line.split("drop it by ")[1].split(" in ")[0] for line in lines[1:]))
+        out.write("\n".join(line.split("exclude it with ")[1].split(" in ")[0] for line in lines[1:]))
     assert pack(folder, limit=300).size == 203
 
 
-def test_includes(folder: Path, tmp_path: Path) -> None:
+def test_included_files_and_folders_are_packed(folder: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     (shared / "sub").mkdir(parents=True)
     (shared / "sub" / "s.py").touch()
@@ -122,13 +122,13 @@ def test_includes(folder: Path, tmp_path: Path) -> None:
     found = names(pack(folder, [shared, tmp_path / "one.log"]).data)
     assert found[:5] == ["empty", "model_def.py", "one.log", "pkg", "pkg/a.py"]
     assert found[5:] == ["shared", "shared/s.log", "shared/sub", "shared/sub/s.py"]
-    with pytest.raises(ContextError, match="another pkg"):
+    with pytest.raises(ContextError, match="already has pkg"):
         pack(folder, [folder / "pkg"])
     with pytest.raises(ContextError, match="does not exist"):
         pack(folder, [tmp_path / "nothing"])
 
 
-def test_a_context_is_a_folder(tmp_path: Path) -> None:
+def test_a_context_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ContextError, match="is not a folder"):
         pack(tmp_path / "file")
@@ -136,7 +136,7 @@ def test_a_context_is_a_folder(tmp_path: Path) -> None:
         pack(tmp_path / "nothing")
 
 
-def test_a_detignore_that_cannot_be_read(folder: Path) -> None:
+def test_an_unreadable_detignore_is_an_error(folder: Path) -> None:
     (folder / ".detignore").write_bytes(b"\xff\xfe")
-    with pytest.raises(ContextError, match="cannot be read"):
+    with pytest.raises(ContextError, match="cannot read"):
         pack(folder)

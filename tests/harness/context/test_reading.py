@@ -58,7 +58,7 @@ def test_what_was_packed_is_read(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "a\0b"])
 def test_a_name_that_escapes_is_refused(tmp_path: Path, name: str):
-    with pytest.raises(ContextError, match="escapes"):
+    with pytest.raises(ContextError, match="outside of its folder"):
         read(stored(tmp_path, ("a", b"", None)), name)
 
 
@@ -76,7 +76,7 @@ def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes):
 def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archive_reader, "MAX_UNPACKED", 10_000)
     path = stored(tmp_path, ("a", b"\0" * 1_000_000, None))
-    with pytest.raises(ContextError, match="far more"):
+    with pytest.raises(ContextError, match="larger than the limit"):
         read(path, "b")
 
 

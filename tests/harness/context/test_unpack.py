@@ -50,7 +50,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
         [member("l", tarfile.SYMTYPE, "."), member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d/../..")],
     ],
 )
-def test_escapes_are_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+def test_archives_that_leave_their_folder_are_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
     target = tmp_path / "in" / "target"
     with pytest.raises(ContextError):
         unpack(archive(*members), target)
@@ -71,22 +71,22 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_bombs_are_defused(tmp_path: Path) -> None:
+def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
     bomb = archive(member("x"), content=b"\0" * 5_000_000)
     assert len(bomb) < 10_000
-    with pytest.raises(ContextError, match="far more"):
+    with pytest.raises(ContextError, match="larger than the limit"):
         unpack(bomb, tmp_path, limit=1_000_000)
-    with pytest.raises(ContextError, match="far more"):
+    with pytest.raises(ContextError, match="larger than the limit"):
         to_tgz(bomb, limit=1_000_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"rubbish", zstandard.ZstdCompressor().compress(b"rubbish" * 100)])
-def test_rubbish_is_named(tmp_path: Path, data: bytes) -> None:
+def test_bytes_that_are_no_archive_are_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ContextError):
         unpack(data, tmp_path / "t")
 
 
-def test_cut_archives_are_named(tmp_path: Path) -> None:
+def test_truncated_archives_are_refused(tmp_path: Path) -> None:
     data = archive(member("x"), content=bytes(range(256)) * 400)
     for cut in (10, len(data) // 2, len(data) - 5):
         with pytest.raises(ContextError):
@@ -136,6 +136,6 @@ def test_a_file_list_with_an_unsafe_or_invalid_entry_is_refused(files: list[Any]
         from_files(files)
 
 
-def test_lists_have_a_limit() -> None:
+def test_file_lists_have_a_size_limit() -> None:
     with pytest.raises(ContextError, match="more than"):
         from_files([v1("a", b"x" * 60), v1("b", b"x" * 60)], limit=100)

@@ -6,19 +6,10 @@ import os
 import threading
 
 import pytest
-from tests.support.fake_master import serving, task_environment
 
 import determined as det
 from determined import core
 from determined.errors import BadRequest
-
-
-@pytest.fixture
-def master(monkeypatch, tmp_path):
-    with serving() as made:
-        for name, value in task_environment(made, tmp_path).items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 def test_reports_arrive_in_order_with_the_allocation_token(master):
@@ -145,7 +136,7 @@ def test_invalid_hyperparameters_are_reported_and_leave_with_zero(master):
     assert master.bodies("/early_exit") == [{"reason": "EXITED_REASON_INVALID_HP"}]
 
 
-def test_cluster_info(master):
+def test_cluster_info_holds_the_facts_of_the_task(master):
     info = det.get_cluster_info()
     assert info is not None
     assert (info.trial.trial_id, info.trial.hparams, info.slot_ids) == (3, {"lr": 0.1}, [0])
@@ -181,7 +172,7 @@ def test_what_a_short_run_sampled_is_reported_at_its_end(master, monkeypatch):
     assert set(reported) == {"cpu", "memory"}
 
 
-def test_off_the_cluster(monkeypatch, tmp_path):
+def test_off_the_cluster_reports_and_checkpoints_work_locally(monkeypatch, tmp_path):
     monkeypatch.delenv("DET_MASTER", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert det.get_cluster_info() is None

@@ -50,7 +50,7 @@ def test_a_tensor_with_one_element_is_a_number():
     assert plain_value([torch.tensor(1.0), torch.tensor([2.0])]) == [1.0, 2.0]
 
 
-def test_truth_values_nan_and_larger_arrays():
+def test_truth_values_nan_and_larger_arrays_keep_their_form():
     assert plain_value(np.bool_(True)) is True
     assert plain_value(np.array([False])) is False
     assert plain_value(True) is True
@@ -63,7 +63,7 @@ def test_truth_values_nan_and_larger_arrays():
 
 def test_bytes_are_dropped_with_a_warning(caplog):
     assert plain({"raw": b"x", "loss": 1}) == {"loss": 1}
-    assert "'raw' is bytes" in caplog.text
+    assert "'raw' is not reported" in caplog.text
 
 
 @pytest.mark.parametrize(

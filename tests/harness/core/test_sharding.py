@@ -7,24 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import launchers
+from tests.support import rank_processes
 
 from determined.core._shard_merge import merge_metadata
 
-SCRIPT = str(Path(launchers.__file__).with_name("shard_scenarios.py"))
+SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
     """Scenario → what each of the four ranks got; rank 0 and 1 on one machine, 2 and 3 on the other."""
     folder = tmp_path_factory.mktemp("shards")
-    port = str(launchers.free_port())
+    port = str(rank_processes.free_port())
     children = []
     for rank in range(4):
         run_dir = folder / f"container-{rank // 2}"
         run_dir.mkdir(exist_ok=True)
         environ = {
-            **launchers.environment(),
+            **rank_processes.environment(),
             "RANK": str(rank),
             "WORLD_SIZE": "4",
             "LOCAL_RANK": str(rank % 2),
@@ -40,7 +40,7 @@ def every(tmp_path_factory):
         children.append(child)
     ranks = []
     for child in children:
-        text = launchers.finish(child)
+        text = rank_processes.finish(child)
         ranks.append(json.loads(next(line[3:] for line in text.splitlines() if line.startswith("OUT"))))
     assert not [name for name in os.listdir(folder / "store") if "partial" in name]
     return {name: [rank[name] for rank in ranks] for name in ranks[0]}
@@ -68,28 +68,28 @@ def test_each_brings_a_file_and_one_is_the_same_everywhere(every):
 @pytest.mark.parametrize(
     ("scenario", "text"),
     [
-        ("different_content", "under the same name: shared (ranks 0, 1, 2 and 3)"),
-        ("different_size", "under the same name: shared (ranks 0, 1, 2 and 3)"),
-        ("file_and_folder", "under the same name: a (ranks 0, 1, 2 and 3)"),
+        ("different_content", "for the same file name: shared (ranks 0, 1, 2 and 3)"),
+        ("different_size", "for the same file name: shared (ranks 0, 1, 2 and 3)"),
+        ("file_and_folder", "for the same file name: a (ranks 0, 1, 2 and 3)"),
     ],
 )
-def test_one_name_with_two_contents(every, scenario, text):
+def test_one_file_name_with_two_contents_is_an_error(every, scenario, text):
     for error in errors(every[scenario]):
-        assert error.startswith("RuntimeError: the checkpoint is not stored")
+        assert error.startswith("RuntimeError: the checkpoint was not stored")
         assert text in error
 
 
 def test_whoever_fails_is_named_everywhere(every):
     made = errors(every["one_fails"])
     assert made[1] == made[3] == "ZeroDivisionError: by rank"
-    expected = "RuntimeError: the checkpoint is not stored: ranks 1 and 3 failed: ZeroDivisionError: by rank"
+    expected = "RuntimeError: the checkpoint was not stored: ranks 1 and 3 failed: ZeroDivisionError: by rank"
     assert made[0] == made[2] == expected
 
 
-def test_metadata(every):
+def test_conflicting_or_invalid_metadata_fails_for_every_rank(every):
     assert (
         errors(every["metadata_conflict"])
-        == ["ValueError: workers give different metadata for note.seed: 1 (rank 0) and 2 (rank 3)"] * 4
+        == ["ValueError: workers have different metadata for note.seed: 1 (rank 0) and 2 (rank 3)"] * 4
     )
     odd = errors(every["metadata_not_json"])
     assert odd[1].startswith("TypeError")
@@ -97,14 +97,14 @@ def test_metadata(every):
     assert all("steps_completed" in error for error in errors(every["no_steps"]))
 
 
-def test_upload(every):
+def test_each_rank_uploads_its_files_or_all_fail(every):
     assert results(every["uploaded"]) == [{f"rank-{rank}.bin": f"rank-{rank}" for rank in range(3)}] * 4
     assert results(every["uploaded_from_one_folder"]) == [{"zero": "0", "one": "1"}] * 4
     assert all("weights (ranks 0 and 2)" in error for error in errors(every["same_numbers_on_two_machines"]))
     made = errors(every["upload_from_nowhere"])
     assert made[2].startswith("FileNotFoundError")
     assert all("rank 2 failed: FileNotFoundError" in made[rank] for rank in (0, 1, 3))
-    assert all("no worker has a folder" in error for error in errors(every["upload_nothing"]))
+    assert all("no worker gave a folder" in error for error in errors(every["upload_nothing"]))
 
 
 def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
@@ -114,11 +114,11 @@ def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
     made = [rank["error"] for rank in every["report_fails"]]
     assert made[0] == "ConnectionError: the master said no"
     assert made[1] == (
-        "RuntimeError: the checkpoint is stored and not reported: rank 0 failed: ConnectionError: the master said no"
+        "RuntimeError: the checkpoint was stored but not reported: rank 0 failed: ConnectionError: the master said no"
     )
 
 
-def test_download_modes(every):
+def test_each_download_mode_fetches_the_files_of_its_machine_or_rank(every):
     for rank, (shared, alone) in enumerate(results(every["downloads"])):
         machine = rank // 2
         # what any worker of the machine wants, and nothing of the other machine's
@@ -126,7 +126,7 @@ def test_download_modes(every):
         assert alone == [f"rank-{rank}.bin"]
 
 
-def test_restore_modes(every):
+def test_each_restore_mode_gives_the_files_of_its_machine_or_rank(every):
     made = results(every["restores"])
     for rank, (shared, seen) in enumerate(made):
         machine = rank // 2
@@ -143,7 +143,7 @@ def test_what_fails_for_one_worker_of_a_machine_fails_for_all_of_it(every):
     made = [rank.get("error") for rank in every["a_selector_fails"]]
     assert made[:2] == [None, None]
     assert made[3].startswith("KeyError")
-    assert made[2].startswith("RuntimeError: the checkpoint is not read: rank 3 failed: KeyError")
+    assert made[2].startswith("RuntimeError: the checkpoint was not restored: rank 3 failed: KeyError")
     assert all("NoSharedDownload" in rank["error"] for rank in every["folders_differ"])
 
 

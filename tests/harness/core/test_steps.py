@@ -55,7 +55,7 @@ def test_steps_are_counted_off_the_cluster(file):
 
 
 @pytest.mark.parametrize("path", [None, "/nowhere/rank-0"])
-def test_without_a_file_nothing_happens(monkeypatch, path):
+def test_without_a_step_file_nothing_is_counted(monkeypatch, path):
     monkeypatch.delenv("DET_STEP_FILE", raising=False)
     if path:
         monkeypatch.setenv("DET_STEP_FILE", path)
@@ -64,7 +64,7 @@ def test_without_a_file_nothing_happens(monkeypatch, path):
         assert not context.preempt.should_preempt()
 
 
-def test_a_mark_is_cheap(file):
+def test_counting_a_step_takes_microseconds(file):
     """A microsecond or two in truth; the bound leaves room for a busy machine and none for a flush."""
     _steps.use({"DET_STEP_FILE": str(file)})
     begin = time.perf_counter()

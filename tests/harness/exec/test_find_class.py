@@ -65,7 +65,7 @@ def test_a_file_is_importable_under_the_name_it_got(here):
     assert trial_class.find("deep/inside/model.py:Mine") is found
 
 
-def test_a_file_outside_of_this_folder(here, monkeypatch):
+def test_a_trial_class_is_found_by_an_absolute_path(here, monkeypatch):
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
     assert trial_class.find(f"{here}/deep/inside/model.py:Mine").value == 7
@@ -79,7 +79,7 @@ def test_a_file_outside_of_this_folder(here, monkeypatch):
         ("nowhere/x.py:Mine", "there is no file nowhere/x.py in {here}"),
         ("plain:Other", "plain has no class Other; it has Mine"),
         ("plain.py:Mine.Inner", "plain.py has no class Mine.Inner; it has Mine"),
-        ("plain.py:", "names no trial class"),
+        ("plain.py:", "does not name a trial class"),
     ],
 )
 def test_a_missing_trial_class_is_reported_with_a_hint(here, spec, text):
@@ -105,11 +105,11 @@ def refusal(caplog, *words):
 
 
 @pytest.mark.parametrize("name", ["torch", "deepspeed", "horovod"])
-def test_a_framework_that_is_not_installed(here, caplog, name):
+def test_a_missing_framework_is_named_with_the_extra_to_install(here, caplog, name):
     (here / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
     said = refusal(caplog, "needs:Mine")
     extra = {"torch": "pytorch"}.get(name, name)
-    assert f"no {name}" in said
+    assert f"{name} is not installed" in said
     assert f"detent-cluster[{extra}]" in said
     assert "environment.image" in said
 
@@ -122,11 +122,11 @@ class Engine(pytorch.deepspeed.DeepSpeedTrial): pass
 
 
 @pytest.mark.torch
-def test_kinds_and_layers(here, caplog, monkeypatch):
+def test_a_class_that_cannot_be_trained_here_is_refused_with_the_layer_to_use(here, caplog, monkeypatch):
     (here / "kinds.py").write_text(KINDS)
     for name in ("USE_TORCH_DISTRIBUTED", "USE_HOROVOD", "USE_DEEPSPEED"):
         monkeypatch.delenv(name, raising=False)
-    assert "neither a PyTorchTrial nor a DeepSpeedTrial" in refusal(caplog, "plain:Mine")
+    assert "not a subclass of PyTorchTrial or DeepSpeedTrial" in refusal(caplog, "plain:Mine")
     assert "is a function, not a trial class" in refusal(caplog, "plain:function")
     assert (
         refusal(caplog, "kinds:Engine")

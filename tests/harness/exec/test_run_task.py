@@ -26,7 +26,7 @@ TWO = RendezvousFacts(("127.0.0.1",), 0, (2,))
         (["a:b"], ONE, ["a:b"]),
     ],
 )
-def test_entrypoints(entrypoint, peers, argv):
+def test_each_kind_of_entrypoint_gives_its_command(entrypoint, peers, argv):
     assert build(entrypoint, peers, "py") == argv
 
 
@@ -35,11 +35,13 @@ def test_entrypoints(entrypoint, peers, argv):
     [
         (sys.executable, None, "torch_distributed", ""),
         (sys.executable, "horovod", "horovod", ""),
-        ("/no/such/python", "horovod", "torch_distributed", "has no horovod; torch_distributed is taken"),
-        (sys.executable, "process", "torch_distributed", "process is for one slot"),
+        ("/no/such/python", "horovod", "torch_distributed", "does not have horovod; using torch_distributed"),
+        (sys.executable, "process", "torch_distributed", "process supports one slot only"),
     ],
 )
-def test_the_legacy_launcher(capsys, python, wanted, layer, said):
+def test_the_legacy_launcher_setting_chooses_the_layer(capsys, tmp_path, monkeypatch, python, wanted, layer, said):
+    (tmp_path / "horovod").mkdir()  # enough for a Python to find a package of this name
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     argv = build("m:T", TWO, python, wanted)
     assert argv == [python, "-m", f"determined.launch.{layer}", "--", "--trial", "m:T"]
     assert said in capsys.readouterr().out
@@ -47,7 +49,7 @@ def test_the_legacy_launcher(capsys, python, wanted, layer, said):
 
 
 @pytest.mark.parametrize("entrypoint", [None, "", " ", []])
-def test_no_entrypoint(entrypoint):
+def test_a_missing_entrypoint_is_an_error(entrypoint):
     with pytest.raises(DeterminedError, match="no entrypoint"):
         build(entrypoint, ONE, "py")
 
@@ -84,7 +86,7 @@ def test_the_boot_step_writes_the_rendezvous_and_runs_the_entrypoint(master, tmp
 
 
 @pytest.mark.parametrize(("entrypoint", "text"), [(["nosuch", "x"], "cannot start 'nosuch'"), ("nosuch x", "nosuch")])
-def test_a_program_that_does_not_exist(master, tmp_path, entrypoint, text):
+def test_a_program_that_does_not_exist_is_named(master, tmp_path, entrypoint, text):
     done = boot(master, tmp_path, entrypoint)
     assert done.returncode == 127
     lines = (done.stdout + done.stderr).splitlines()
@@ -92,7 +94,7 @@ def test_a_program_that_does_not_exist(master, tmp_path, entrypoint, text):
     assert text in lines[0]
 
 
-def test_storage_that_cannot_be_written(master, tmp_path):
+def test_storage_that_cannot_be_written_is_named(master, tmp_path):
     (tmp_path / "file").write_text("")
     config = {"checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "file")}}
     done = boot(master, tmp_path, ["true"], DET_EXPERIMENT_CONFIG=json.dumps(config))
@@ -101,7 +103,7 @@ def test_storage_that_cannot_be_written(master, tmp_path):
 
 
 @pytest.mark.torch
-def test_a_trial_class_that_cannot_be_imported(master, tmp_path):
+def test_a_trial_class_that_cannot_be_imported_is_named(master, tmp_path):
     (tmp_path / "model_def.py").write_text("import nosuchmodule\n")
     done = boot(master, tmp_path, "model_def:T", DET_TASK_PYTHON=sys.executable)
     assert done.returncode == 1

@@ -32,7 +32,7 @@ def test_only_the_launch_layers_of_a_shell_line_are_rewritten(entrypoint: str, e
     assert make(entrypoint, python="PY", test_mode=False).argv == ("sh", "-c", expected)
 
 
-def test_lists_stay_lists() -> None:
+def test_an_entrypoint_list_stays_a_list_without_its_layers() -> None:
     words = [
         "nice",
         "python3",

@@ -45,7 +45,7 @@ print(json.dumps({"env": {k: v for k, v in os.environ.items() if k.startswith("D
 """
 
 
-def test_what_the_child_finds(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_local_task_gets_its_arguments_and_variables(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     layer = "python3 -m determined.launch.torch_distributed python3 train.py 'a b' --"
     assert run(context, SHOW, layer) == 0
     captured = capfd.readouterr()
@@ -65,8 +65,8 @@ def test_what_the_child_finds(context: Path, capfd: pytest.CaptureFixture[str]) 
     assert os.path.basename(found["cwd"]) == "context"
     assert len(found["path"]) == 1
     assert f"hyperparameters: {json.dumps(hparams)}" in captured.err
-    assert "launch layer left out here: torch_distributed" in captured.err
-    assert "slots_per_trial is 8; here one process stands for them" in captured.err
+    assert "run without the launch layer: torch_distributed" in captured.err
+    assert "slots_per_trial is 8; a local run uses one process" in captured.err
     assert captured.err.endswith("test passed\n")
     assert run(context, SHOW) == 0
     assert json.loads(json.loads(capfd.readouterr().out)["env"]["DET_HPARAMS"]) == hparams
@@ -78,36 +78,42 @@ def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pyt
     err = capfd.readouterr().err
     assert 'File "ctx/train.py", line 3, in f' in err
     assert err.splitlines()[-2].startswith("ctx/train.py:3: json.decoder.JSONDecodeError: ")
-    assert err.splitlines()[-1] == "test failed: it left with exit code 1"
+    assert err.splitlines()[-1] == "test failed: it exited with code 1"
 
 
 @pytest.mark.parametrize(
     ("script", "entrypoint", "verdict"),
     [
-        ("import sys; sys.exit(3)", "python3 train.py", "test failed: it left with exit code 3"),
-        ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was ended by signal 9"),
-        ("", "python3 nothing.py", "test failed: it left with exit code 2"),
-        ("", "[./nothing]", "the entrypoint cannot be started: ./nothing"),
+        ("import sys; sys.exit(3)", "python3 train.py", "test failed: it exited with code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "[python3, train.py]", "test failed: it was killed by signal 9"),
+        ("", "python3 nothing.py", "test failed: it exited with code 2"),
+        ("", "[./nothing]", "cannot start the entrypoint: ./nothing"),
         ("", "nothing:Trial", "there is no module nothing in"),
         ("", "train:Trial", "train has no class Trial"),
     ],
 )
-def test_failures(context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str) -> None:
+def test_a_failed_local_run_exits_with_1_and_a_verdict(
+    context: Path, capfd: pytest.CaptureFixture[str], script: str, entrypoint: str, verdict: str
+) -> None:
     assert run(context, script, entrypoint) == 1
     assert verdict in capfd.readouterr().err
 
 
 @pytest.mark.torch
-def test_the_launchers_example(capfd: pytest.CaptureFixture[str]) -> None:
-    """One batch of each kind of trial, a DeepSpeedTrial among them."""
+@pytest.mark.parametrize("name", ["torch_distributed", "core_api"])  # horovod's trial is torch_distributed's
+def test_the_launchers_example_passes_a_batch_without_its_launcher(
+    capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """tests/e2e/launchers/test_example_launchers.py does the same with a DeepSpeedTrial."""
     folder = Path(__file__).parents[3] / "examples" / "launchers"
-    for name in ("torch_distributed", "deepspeed", "core_api"):  # horovod's trial is torch_distributed's
-        text = (folder / f"{name}.yaml").read_text()
-        assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
-        assert capfd.readouterr().err.splitlines()[-1] == "test passed"
+    text = (folder / f"{name}.yaml").read_text()
+    assert run_local(text, name=f"{name}.yaml", context=folder, test_mode=True) == 0
+    assert capfd.readouterr().err.splitlines()[-1] == "test passed"
 
 
-def test_without_test_mode(context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_local_run_without_test_mode_stores_checkpoints(
+    context: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert run(context, SHOW, test_mode=False) == 0
     captured = capfd.readouterr()
     environ = json.loads(captured.out)["env"]
@@ -124,17 +130,17 @@ def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.
     assert run(context, "open('secret.txt')") == 1
     err = capfd.readouterr().err
     assert "ctx/train.py:1: FileNotFoundError" in err
-    assert "startup-hook.sh is not run on this machine" in err
+    assert "startup-hook.sh is not run in a local run" in err
 
 
-def test_bad_input_starts_nothing(context: Path) -> None:
+def test_an_invalid_configuration_or_folder_starts_no_local_run(context: Path) -> None:
     with pytest.raises(ConfigError):
         run_local("entrypoint: 3", name="c.yaml", context=context, test_mode=True)
     with pytest.raises(ContextError):
         run_local(CONFIG.format(entrypoint="a"), name="c", context=context / "none", test_mode=True)
 
 
-def test_which_python(tmp_path: Path) -> None:
+def test_the_python_of_a_local_run_is_chosen_in_order(tmp_path: Path) -> None:
     for name in ("one", "two"):
         program = tmp_path / name / "bin" / "python"
         program.parent.mkdir(parents=True)
@@ -148,11 +154,13 @@ def test_which_python(tmp_path: Path) -> None:
     assert choose(None, None, {}) == sys.executable
     with pytest.raises(ConfigError, match="no such program"):
         choose("no-such-python", None, {})
-    with pytest.raises(ConfigError, match="holds no Python"):
+    with pytest.raises(ConfigError, match="is not a Python environment"):
         choose(None, f"venv:{tmp_path}", {})
 
 
-def test_a_configuration_too_long_for_a_variable(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_too_long_for_a_variable_reaches_a_local_run_in_a_file(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     script = (
         "from determined import pytorch as p; s = p._setup.Setup.make(None, None); print(len(s.config['data']['x']))"
     )

@@ -71,11 +71,11 @@ def test_validation_data_is_taken_a_batch_a_call():
     stream = next(data.epoch(0))
     for _ in range(3):
         next(stream)
-    with pytest.raises(RuntimeError, match="more than one batch a call"):
+    with pytest.raises(RuntimeError, match="more than one batch per call"):
         next(stream)
 
 
-def test_averaged_metrics():
+def test_metrics_of_micro_batches_are_averaged():
     import torch
 
     made = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
@@ -83,7 +83,7 @@ def test_averaged_metrics():
     assert averaged([torch.tensor(1.0), torch.tensor(3.0)])["loss"].item() == 2.0
 
 
-def test_configuration(tmp_path):
+def test_the_deepspeed_configuration_is_read_and_overwritten(tmp_path):
     base = tmp_path / "ds.json"
     base.write_text(json.dumps({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1}}}))
     hparams = {"deepspeed_config": str(base), "overwrite_deepspeed_args": {"optimizer": {"params": {"lr": 2}}}}
@@ -98,7 +98,7 @@ def test_configuration(tmp_path):
         deepspeed.get_ds_config_from_hparams({})
 
 
-def test_the_context(context):
+def test_the_context_checks_engines_and_hyperparameters(context):
     with pytest.raises(RuntimeError, match="no engine is wrapped"):
         context.get_num_micro_batches_per_slot()
     with pytest.raises(TypeError, match=r"deepspeed\.initialize"):
@@ -109,8 +109,8 @@ def test_the_context(context):
         context.get_hparam("x")
 
 
-def test_what_is_not_offered_says_so(context):
-    with pytest.raises(NotImplementedError, match="not offered yet"):
+def test_unsupported_engine_features_are_refused(context):
+    with pytest.raises(NotImplementedError, match="not supported yet"):
         context.set_mpu(object())
     pipeline = FakeEngine()
     pipeline.is_pipe_parallel = True
@@ -136,7 +136,7 @@ class Trial(deepspeed.DeepSpeedTrial):
 
 
 @pytest.mark.parametrize("automatic", [True, False])
-def test_calls_a_batch(context, automatic):
+def test_train_batch_is_called_once_for_each_micro_batch_unless_disabled(context, automatic):
     context.wrap_model_engine(FakeEngine())
     if not automatic:
         context.disable_auto_grad_accumulation()

@@ -27,7 +27,7 @@ PART_OF_IT = "step(); import torch._dynamo.config as c; print(c.__name__, torch.
     ("then", "printed"),
     [(TRAINS, "[0.0, 0.0] False"), (COMPILES, "2.0 True"), (PART_OF_IT, "torch._dynamo.config True")],
 )
-def test_it_is_loaded_where_it_is_wanted(then: str, printed: str) -> None:
+def test_the_compiler_is_loaded_only_when_it_is_used(then: str, printed: str) -> None:
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(IDLE_COMPILER)}
     done = subprocess.run([sys.executable, "-c", STEP + then], env=environ, capture_output=True, text=True, timeout=120)
     assert (done.stdout.strip(), done.stderr) == (printed, "")

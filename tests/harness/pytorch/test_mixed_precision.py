@@ -130,7 +130,7 @@ class BothScalers(Linear):
 
 
 def test_use_amp_beside_a_scaler_of_the_trial_is_an_error(tmp_path):
-    with pytest.raises(RuntimeError, match="use one of the two"):
+    with pytest.raises(RuntimeError, match="use only one of the two"):
         attempt(BothScalers, tmp_path, fit=FIT)
 
 

@@ -73,7 +73,7 @@ def test_a_trained_trial_is_loaded_from_its_checkpoint(off_the_cluster):
 def test_a_length_is_counted_in_batches_epochs_or_records():
     kinds = (pytorch.Batch, pytorch.Epoch, pytorch.Record)
     assert all(issubclass(kind, pytorch.TrainUnit) and kind(3).number == 3 for kind in kinds)
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="not be negative"):
         pytorch.Record(-1)
     with pytest.raises(ValueError, match="one number"):
         _ = pytorch.Epoch([1, 2]).number

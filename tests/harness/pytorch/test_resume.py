@@ -93,7 +93,7 @@ def test_steps_stand_once_in_a_straight_run(tmp_path):
 
 
 @pytest.mark.parametrize("moment", range(1, 33))
-def test_left_at_any_question(tmp_path, moment):
+def test_a_trial_left_at_any_preemption_check_resumes_the_same(tmp_path, moment):
     """The questions fall inside epochs, at their ends, inside accumulations and between batches of validation."""
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     same(run, [moment])
@@ -111,7 +111,7 @@ def test_a_trial_that_is_preempted_many_times_trains_the_same(tmp_path):
     assert len(parts) == 9
 
 
-def test_left_twice_inside_the_same_validation(tmp_path):
+def test_a_trial_left_twice_inside_the_same_validation_resumes_the_same(tmp_path):
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     # three questions of the validation at 0, four steps, then inside the validation at 5
     _, parts = same(run, [3 + 4 + 2, 1, 2])
@@ -135,7 +135,7 @@ def test_worker_count_does_not_matter(tmp_path, moments):
     assert straight.weights == plain.weights
 
 
-def test_killed_after_a_checkpoint(tmp_path):
+def test_a_trial_killed_after_a_checkpoint_repeats_the_same_steps(tmp_path):
     """The steps beyond the checkpoint come again with the same values."""
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     straight = run()
@@ -155,7 +155,7 @@ def foreign():
 
 
 @pytest.mark.parametrize("moments", [[3], [8], [10], [11], [20], [33, 4], [5, 1, 9, 2]])
-def test_foreign_model(tmp_path, capsys, moments):
+def test_a_model_written_for_determined_resumes_the_same(tmp_path, capsys, moments):
     config = yaml.safe_load((FOREIGN / "config.yaml").read_text())
     hparams = config["hyperparameters"]
     trial_class = foreign()

@@ -14,7 +14,7 @@ def test_shares_of_all_slots_make_the_whole():
     shares = [list(samplers.DistributedSampler(range(11), num_workers=3, rank=rank)) for rank in range(3)]
     assert sorted(itertools.chain(*shares)) == list(range(11))
     assert [len(samplers.DistributedSampler(range(11), 3, rank)) for rank in range(3)] == [4, 4, 3]
-    with pytest.raises(ValueError, match="below num_workers"):
+    with pytest.raises(ValueError, match="less than num_workers"):
         samplers.DistributedSampler(range(3), 3, 3)
 
 
@@ -33,7 +33,7 @@ def test_a_shuffle_depends_on_seed_and_pass_alone():
     assert sorted(passes[0]) == list(range(20))
 
 
-def test_batches_stay_whole():
+def test_batch_samplers_never_split_a_batch():
     batches = BatchSampler(range(8), batch_size=2, drop_last=False)
     assert list(samplers.DistributedBatchSampler(batches, 2, 1)) == [[2, 3], [6, 7]]
     assert list(samplers.SkipBatchSampler(batches, 3)) == [[6, 7]]

@@ -1,13 +1,12 @@
 """A checkpoint on a full disk waits until there is space."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.support.live_cluster import wait_until
-from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.small_disk import SmallDisk, disk_fixture
+from tests.support.waiting import wait_until
 
 from determined.storage import directory
 from determined.storage.directory import DirectoryStorage
@@ -15,10 +14,7 @@ from determined.storage.directory import DirectoryStorage
 SIZE = 3 << 20
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", "8m") as made:
-        yield made
+disk = disk_fixture("8m")
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +52,7 @@ def test_an_upload_that_fills_the_disk_is_made_again(disk: SmallDisk, tmp_path: 
     other.write_bytes(bytes(6 << 20))
     thread = threading.Thread(target=storage.upload, args=(tmp_path, uuid, ["weights"], nothing))
     thread.start()
-    wait_until(lambda: "stored again" in caplog.text, what="a warning")
+    wait_until(lambda: "is stored when there is space again" in caplog.text, what="a warning")
     other.unlink()
     thread.join(20)
     assert storage.resources(uuid) == {"weights": SIZE}

@@ -40,7 +40,7 @@ def store(storage, uuid=U1, **files):
             (path / name).write_text(text)
 
 
-def test_round_trip(made, tmp_path):
+def test_uploaded_files_are_listed_and_downloaded_unchanged(made, tmp_path):
     storage, root, _ = made
     source = tmp_path / "source"
     (source / "sub").mkdir(parents=True)
@@ -60,7 +60,7 @@ def test_round_trip(made, tmp_path):
     assert os.listdir(root) == []
 
 
-def test_nothing_is_seen_before_the_end(made):
+def test_a_checkpoint_is_invisible_until_it_is_complete(made):
     storage, root, _ = made
     with storage.store_path(U1, nothing) as path:
         (path / "a").write_text("a")
@@ -85,14 +85,14 @@ def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
     assert os.listdir(root) == [GOOD]
 
 
-def test_a_users_own_error_passes(made):
+def test_an_error_of_the_user_is_raised_unchanged(made):
     storage, root, _ = made
     with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, nothing):
         os.stat("/nowhere/mine")
     assert os.listdir(root) == []
 
 
-def test_a_checkpoint_that_is_not_there(made):
+def test_a_missing_checkpoint_is_an_error(made):
     storage, _, shown = made
     with pytest.raises(StorageError, match=f"{BAD} is not in") as failed, storage.restore_path(BAD):
         pass
@@ -105,7 +105,7 @@ def test_only_a_uuid_names_a_checkpoint(made, name):
     storage, root, _ = made
     store(storage, a="1")
     for act in (storage.delete, storage.resources, lambda uuid: store(storage, uuid)):
-        with pytest.raises(StorageError, match="is not the id of a checkpoint"):
+        with pytest.raises(StorageError, match="is not a checkpoint ID"):
             act(name)
     assert os.listdir(root) == [U1]
     assert os.listdir(root.parent) == [root.name]
@@ -117,7 +117,7 @@ def test_a_probe_leaves_no_file(made):
     assert os.listdir(root) == []
 
 
-def test_probe_where_nothing_can_be_written(tmp_path):
+def test_a_probe_of_an_unwritable_folder_names_it(tmp_path):
     (tmp_path / "file").write_text("")
     storage = from_config({"type": "directory", "container_path": str(tmp_path / "file")}, {})
     with pytest.raises(StorageError, match="cannot write in checkpoint storage"):
@@ -127,5 +127,5 @@ def test_probe_where_nothing_can_be_written(tmp_path):
 def test_storage_path_may_not_leave_its_host_path(tmp_path):
     with pytest.raises(StorageError, match="leaves host_path"):
         from_config({"type": "shared_fs", "host_path": "/h", "storage_path": "../x"}, {"DET_SHARED_FS": str(tmp_path)})
-    with pytest.raises(StorageError, match="not offered"):
+    with pytest.raises(StorageError, match="not supported"):
         from_config({"type": "s3", "bucket": "b"}, {})

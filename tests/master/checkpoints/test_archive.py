@@ -31,7 +31,7 @@ def unpacked(chunks: Chunks, folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("chunks", [tar_chunks, zip_chunks])
-def test_files_and_folders_and_nothing_else(tmp_path: Path, chunks: Chunks):
+def test_an_archive_holds_files_and_folders_and_nothing_else(tmp_path: Path, chunks: Chunks):
     folder = tmp_path / "checkpoint"
     (folder / "code" / "empty").mkdir(parents=True)
     (folder / "code" / "ü.py").write_text("x")

@@ -69,7 +69,7 @@ def test_a_root_may_itself_be_a_link(tmp_path: Path, root: Path):
 @pytest.mark.parametrize("name", ["", ".", "..", "blobs", "../outside", UUID + "/..", UUID.replace("-", "")])
 def test_only_a_uuid_names_a_folder(root: Path, outside: Path, name: str):
     store_checkpoint(root, "blobs")
-    refuses(directory(root), root, name, why="is not the id of a checkpoint")
+    refuses(directory(root), root, name, why="is not a checkpoint ID")
     assert os.listdir(root) == ["blobs"]
     assert outside.exists()
 
@@ -95,7 +95,7 @@ def test_what_is_gone_is_no_error(root: Path):
     assert storage.remove(directory(root), UUID, [root]) is None
     assert storage.remove(directory(root / "never" / "made"), UUID, [root]) is None
     storage.refuse_out_of_reach(directory(root), UUID, [root])
-    with pytest.raises(NotFound, match="not where they were written"):
+    with pytest.raises(NotFound, match="are missing"):
         storage.open_folder(directory(root), UUID, [root])
 
 

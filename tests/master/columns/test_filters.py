@@ -71,7 +71,7 @@ def test_anything_else_is_a_filter_or_refused(text: str):
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a":' * 50_000, '{"filterGroup": {"kind": "group", "children": 1}}', '"' + "x" * 300_000]
 )
-def test_monsters_are_refused(text: str):
+def test_filters_that_are_too_large_or_malformed_are_refused(text: str):
     with pytest.raises(BadRequest):
         filters.parse(text)
 

@@ -61,7 +61,7 @@ def test_metrics_keep_their_group_and_every_statistic():
         ("a\0b", "ab"),
     ],
 )
-def test_cells(value: Any, shown: Any):
+def test_a_value_is_stored_and_shown_as_its_cell(value: Any, shown: Any):
     taken = scalar(value, lists=True)
     assert taken is not None
     assert cell(taken) == shown
@@ -78,7 +78,7 @@ def test_a_trial_cannot_fill_the_database_with_names():
     assert len(of_experiment({}, {"lr": 1}, {"training": metrics})) == MAX_NAMES
 
 
-def test_types_only_widen():
+def test_the_type_of_a_column_only_widens():
     assert Value(1.0).type == "number"
     assert Value(1.0, "true").type == "boolean"
     assert Value(text="NaN").type == "number"
@@ -91,7 +91,7 @@ def trial(number: int, metric: float | None) -> OfTrial:
     return OfTrial(number, metric, 0, 0, False)
 
 
-def test_whose_values_are_shown():
+def test_a_search_shows_the_values_of_its_best_trial():
     one, two, three = trial(1, 0.5), trial(2, 0.1), trial(3, None)
     best = sources([one, two, three], smaller_is_better=True)
     assert (best.shown, best.metrics) == (two, two)

@@ -35,7 +35,7 @@ export function problemOf(status: number, body: unknown): Problem {
     const text =
       typeof error === "object" && error !== null && "error" in error && typeof error.error === "string"
         ? error.error
-        : "the master refused without a reason";
+        : "the master gave no reason";
     const diagnostics =
       "diagnostics" in body && Array.isArray(body.diagnostics) ? (body.diagnostics as Diagnostic[]) : [];
     return new Problem(status, text, diagnostics);

@@ -21,8 +21,8 @@ export function StorageNote() {
         <strong>{isMaster ? master : "The disk of the checkpoint storage is full"}</strong> (
         {full.map(space).join("; ")}).{" "}
         {isMaster
-          ? "Trials wait and go on when it takes writes again. Until then nothing can be created or changed."
-          : "Trials wait before they store a checkpoint; they go on when there is space again."}
+          ? "Trials wait and continue when the disk can be written again. Until then, nothing can be created or changed."
+          : "Trials wait before they store a checkpoint, and continue when there is space again."}
       </span>
     </div>
   );

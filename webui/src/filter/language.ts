@@ -74,7 +74,7 @@ export function parseFilter(source: string, now: number = Date.now()): Filter | 
   const rest = parser.peek();
   if (rest.kind !== "end")
     throw new FilterProblem(
-      rest.kind === "close" ? "this parenthesis was never opened" : `“${rest.value}” was not expected here`,
+      rest.kind === "close" ? "this parenthesis has no opening parenthesis" : `“${rest.value}” was not expected here`,
       rest.at,
     );
   return filter;

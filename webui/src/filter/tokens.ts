@@ -43,7 +43,7 @@ export function tokens(source: string): Token[] {
         while (at < source.length && WORD.test(source[at]!)) at += 1;
         found.push({ kind: "word", value: source.slice(start, at), at: start });
       } else {
-        throw new FilterProblem(`“${char}” has no meaning here`, at);
+        throw new FilterProblem(`“${char}” is not expected here`, at);
       }
     }
   }

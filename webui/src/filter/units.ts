@@ -35,7 +35,7 @@ function amountOf({ value, at }: Token, units: Record<string, number>): number |
   if (number === "") return null;
   if (Object.hasOwn(units, name)) return Number(number) * units[name]!;
   throw new FilterProblem(
-    `there is no unit “${name}”; did you mean “${nearest(name, Object.keys(units))}”?`,
+    `unknown unit “${name}”; did you mean “${nearest(name, Object.keys(units))}”?`,
     at + number.length,
   );
 }

@@ -1,10 +1,10 @@
 const PHRASES: Record<string, string> = {
-  preempted: "saved a checkpoint and left",
+  preempted: "saved a checkpoint and exited",
   user_canceled: "canceled by a user",
   errored: "failed",
-  system: "failure of the system",
+  system: "system failure",
   invalid_hp: "invalid hyperparameters",
-  impossible: "can never be placed",
+  impossible: "cannot be scheduled",
   searcher_stopped: "stopped by the search",
 };
 

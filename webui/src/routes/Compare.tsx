@@ -51,7 +51,7 @@ export function Component() {
   return (
     <main>
       <h1>Compare {compared.length} runs</h1>
-      {missing > 0 && <p className={typography.warning}>{missing} of them are gone or have no trial yet.</p>}
+      {missing > 0 && <p className={typography.warning}>{missing} of them were deleted or have no trial yet.</p>}
       {compared.length > DISPLAY_LIMIT && (
         <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
       )}

@@ -56,7 +56,7 @@ export function Component() {
             />
             {!isTimeZone(zone) && (
               <span className={typography.problem}>
-                No such time zone; local, UTC and names like Europe/Paris are known.
+                Unknown time zone. Use local, UTC or a name such as Europe/Paris.
               </span>
             )}
           </label>
@@ -65,13 +65,13 @@ export function Component() {
               <option key={name} value={name} />
             ))}
           </datalist>
-          <p className={typography.hint}>Kept in this browser.</p>
+          <p className={typography.hint}>Stored in this browser.</p>
         </section>
         <section className={layout.card} aria-label="This cluster">
           <h2>This cluster</h2>
           <dl className={typography.facts}>
             <dt>Name</dt>
-            <dd>{session.clusterName || "none given"}</dd>
+            <dd>{session.clusterName || "no name"}</dd>
             <dt>Version</dt>
             <dd>{session.version}</dd>
             <dt>Page</dt>

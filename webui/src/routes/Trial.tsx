@@ -80,7 +80,11 @@ function TrialPage({ first }: { first: Trial }) {
   const own = status?.trials.find((each) => each.trialId === id);
   const base = `/experiments/${experimentId}/trials/${id}`;
   const why = (verb: "pause" | "activate") =>
-    status ? (status.can[verb] ? undefined : (status.why[verb] ?? "not now")) : "not known yet";
+    status
+      ? status.can[verb]
+        ? undefined
+        : (status.why[verb] ?? "not possible in this state")
+      : "the state is loading";
   useActions([
     { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => steer("pause") },
     {
@@ -103,7 +107,7 @@ function TrialPage({ first }: { first: Trial }) {
       run: () => void navigate(`/experiments/${experimentId}`),
     },
   ]);
-  const failed = error && <Failure error={error} gone={`Trial ${id} is gone`} />;
+  const failed = error && <Failure error={error} gone={`Trial ${id} was deleted`} />;
   // What is known stays; only a trial that is gone takes its page along.
   if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
   if (!location.pathname.startsWith(base))

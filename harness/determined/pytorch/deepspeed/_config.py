@@ -48,5 +48,5 @@ def get_ds_config_from_hparams(
         ValueError: the hyperparameters have no ``config_key``.
     """
     if config_key not in hparams:
-        raise ValueError(f"hyperparameters need {config_key}, the path of a DeepSpeed configuration")
+        raise ValueError(f"the hyperparameter {config_key} is missing: the path of a DeepSpeed configuration")
     return overwrite_deepspeed_config(hparams[config_key], hparams.get(overwrite_key) or {})

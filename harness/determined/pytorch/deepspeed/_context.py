@@ -11,6 +11,7 @@ class DeepSpeedTrialContext(TrialContext):
     :func:`determined.pytorch.deepspeed.init` makes it.
     """
 
+    models: list[Any]  # engines; deepspeed has no types
     _one_call = False
 
     def wrap_model_engine(self, model: Any) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
@@ -24,12 +25,10 @@ class DeepSpeedTrialContext(TrialContext):
             NotImplementedError: the engine is pipeline parallel.
         """
         if not hasattr(model, "gradient_accumulation_steps"):
-            raise TypeError(
-                f"wrap_model_engine takes what deepspeed.initialize returns first, not {type(model).__name__}"
-            )
+            raise TypeError(f"wrap_model_engine needs the engine from deepspeed.initialize, not {type(model).__name__}")
         if getattr(model, "is_pipe_parallel", False) or type(model).__name__ == "PipelineEngine":
             raise NotImplementedError(
-                "pipeline parallel engines are not offered yet; train with ZeRO, or without a PipelineModule"
+                "pipeline parallel engines are not supported yet; train with ZeRO, or without a PipelineModule"
             )
         self.models.append(model)
         return model
@@ -40,7 +39,7 @@ class DeepSpeedTrialContext(TrialContext):
         Args:
             mpu: ignored.
         """
-        raise NotImplementedError("model parallel units (set_mpu) are not offered yet; every slot is data parallel")
+        raise NotImplementedError("model parallel units (set_mpu) are not supported yet; all slots are data parallel")
 
     @property
     def use_pipeline_parallel(self) -> bool:

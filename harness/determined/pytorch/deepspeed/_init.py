@@ -58,6 +58,6 @@ def _connect(engine_maker: Any, peers: core.DistributedContext, device: torch.de
         # deepspeed needs a process group even for one process, and would ask MPI for it
         environment.put({"LOCAL_RANK": "0"})
         backend = "nccl" if device.type == "cuda" else "gloo"
-        store = torch.distributed.HashStore()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateImportUsage]
+        store = torch.distributed.HashStore()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateImportUsage]  # torch exports it conditionally
         torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
     engine_maker.init_distributed()

@@ -66,8 +66,8 @@ class EngineKeeper(Checkpointer):
         self._engine_context = context
 
     def _store(self, mine: bytes) -> str:
-        for number, engine in enumerate(self._context.models):
-            done = int(getattr(engine, "micro_steps", 0)) % int(engine.gradient_accumulation_steps())  # type: ignore[operator]
+        for number, engine in enumerate(self._engine_context.models):
+            done = int(getattr(engine, "micro_steps", 0)) % int(engine.gradient_accumulation_steps())
             if done:
                 raise RuntimeError(
                     f"engine {number} is {done} micro batches into a batch, whose gradients a checkpoint would lose: "
@@ -77,7 +77,7 @@ class EngineKeeper(Checkpointer):
         checkpoint = self._state.common_parts()
         for callback in self._callbacks:
             callback.on_checkpoint_save_start(checkpoint)
-        with self._context._core.checkpoint.store_path(self._metadata(), shard=True) as (path, uuid):
+        with self._core.checkpoint.store_path(self._metadata(), shard=True) as (path, uuid):
             self._engine_trial.save(self._engine_context, path)
             _rank_file(path, rank).write_bytes(mine)
             if rank == 0:

@@ -87,5 +87,5 @@ class _Pass(Stream):
 
     def __next__(self) -> Any:  # noqa: ANN401  # deepspeed has no types, and only the trial knows its batches
         if self.taken >= len(self._data):
-            raise RuntimeError("evaluate_batch took more than one batch a call, and the validation data is at its end")
+            raise RuntimeError("evaluate_batch takes more than one batch per call, and the validation data has ended")
         return super().__next__()

@@ -41,8 +41,8 @@ class EngineWork:
         self.context = context
         self._training: TrainingData | None = None
         context.experimental.auto_to_device = False  # the trial reads its batches itself
-        counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}  # type: ignore[operator]
-        if len(counts) > 1 and not context._one_call:
+        counts = {int(engine.gradient_accumulation_steps()) for engine in context.models}
+        if len(counts) > 1 and not context._one_call:  # noqa: SLF001  # hidden from trials, not from the trainer
             raise ValueError(
                 f"the engines differ in gradient_accumulation_steps ({sorted(counts)}): "
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
@@ -57,11 +57,12 @@ class EngineWork:
         return ValidationData(batches(self.context, loader, VALIDATION_DATA, repeat=False))
 
     def global_batch_size(self) -> int | None:
-        return int(self.context._engine().train_batch_size())
+        return int(self.context._engine().train_batch_size())  # noqa: SLF001  # hidden from trials, not from the trainer
 
     def train_batch(self) -> Callable[[Any, int, int], Any]:
         one = self.trial.train_batch
-        count = 1 if self.context._one_call else self.context.get_num_micro_batches_per_slot()
+        is_one_call = self.context._one_call  # noqa: SLF001  # hidden from trials, not from the trainer
+        count = 1 if is_one_call else self.context.get_num_micro_batches_per_slot()
         if count == 1:
             return one
 

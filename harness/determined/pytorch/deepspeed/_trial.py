@@ -55,7 +55,7 @@ class DeepSpeedTrial(Trial):
             path: this slot's own folder.
         """
         for number, engine in enumerate(context.models):
-            engine.save_checkpoint(str(path), tag=f"model{number}", save_latest=False)  # type: ignore[operator]
+            engine.save_checkpoint(str(path), tag=f"model{number}", save_latest=False)
 
     def load(self, context: DeepSpeedTrialContext, path: Path) -> None:
         """Reads the files that :meth:`save` wrote; runs on every slot.
@@ -73,8 +73,8 @@ def load_engines(context: DeepSpeedTrialContext, path: Path, *, weights_only: bo
     The default of ``DeepSpeedTrial.load``.
     """
     for number, engine in enumerate(context.models):
-        loaded, _ = engine.load_checkpoint(str(path), tag=f"model{number}", load_module_only=weights_only)  # type: ignore[operator]
+        loaded, _ = engine.load_checkpoint(str(path), tag=f"model{number}", load_module_only=weights_only)
         if loaded is None:
             raise RuntimeError(
-                f"the checkpoint has no files of engine {number}; did a trial with fewer engines make it?"
+                f"the checkpoint has no files of engine {number}; it may come from a trial with fewer engines"
             )

@@ -127,7 +127,7 @@ def _place(before: str) -> tuple[datetime, str] | None:
         return None
     micros, _, uuid = before.partition("-")
     if not micros.isdecimal() or not 0 < len(micros) <= 16:
-        raise BadRequest("before is not what an earlier page named as next")
+        raise BadRequest("before must be the value of next from an earlier page")
     return from_micros(int(micros)), uuid
 
 

@@ -236,5 +236,5 @@ def _between(start: datetime | None, end: datetime | None, now: datetime) -> tup
     last = utc(end) or now
     first = utc(start) or last - DISPLAYED_PERIOD
     if first >= last:
-        raise BadRequest("from is not before to")
+        raise BadRequest("from must be before to")
     return first, last

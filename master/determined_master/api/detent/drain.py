@@ -7,10 +7,11 @@ from fastapi import APIRouter, Depends
 
 from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Read, ServicesDep, admin_or_operator
+from determined_master.allocations.service import Allocations
+from determined_master.api.dependencies import AllocationsDep, DatabaseDep, DrainingDep, Read, admin_or_operator
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
-from determined_master.services import Services
+from determined_master.db.session import Database
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
@@ -22,11 +23,11 @@ class DrainBody(Wire):
 
 
 @router.post("/drain", dependencies=[Depends(admin_or_operator)])
-async def drain(body: DrainBody, services: ServicesDep) -> Empty:
+async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, allocations: AllocationsDep) -> Empty:
     """Drains the cluster: experiments keep their states, and their trials resume at the next start. Lasts until this
     master ends."""
-    services.draining = True
-    async with services.database.read() as session:
+    draining.set()
+    async with database.read() as session:
         live = [
             row.id
             for row in await allocation_rows.live_without_spec(session)
@@ -35,22 +36,22 @@ async def drain(body: DrainBody, services: ServicesDep) -> Empty:
     problems: list[Exception] = []
     for allocation_id in live:
         try:
-            await _end(services, allocation_id, kill=body.kill)
+            await _end(database, allocations, allocation_id, kill=body.kill)
         except Exception as error:  # the others are preempted all the same, and the caller gets the error
-            logger.exception("allocation %s could not be asked to end", allocation_id)
+            logger.exception("cannot ask allocation %s to stop", allocation_id)
             problems.append(error)
     if problems:
         raise problems[0]
     return Empty()
 
 
-async def _end(services: Services, allocation_id: str, *, kill: bool) -> None:
-    async with services.database.write() as session:
+async def _end(database: Database, allocations: Allocations, allocation_id: str, *, kill: bool) -> None:
+    async with database.write() as session:
         row = await allocation_rows.get(session, allocation_id)
         if row.state is AllocationState.PENDING:
             return
-        end = services.allocations.kill if kill else services.allocations.terminate
-        await end(session, row, why="the cluster is being stopped; it goes on at the next start")
+        end = allocations.kill if kill else allocations.terminate
+        await end(session, row, why="the cluster is shutting down; the trial resumes at the next start")
 
 
 @router.get("/drain", dependencies=[Depends(admin_or_operator)])

@@ -17,7 +17,7 @@ from determined_master.offloading import MAX_INLINE_CHARACTERS
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
 
 NO_ENTRYPOINT = Diagnostic(
-    "error", "E202", "the configuration needs an entrypoint", "entrypoint", 1, 1, "entrypoint: python3 train.py"
+    "error", "E202", "the configuration has no entrypoint", "entrypoint", 1, 1, "entrypoint: python3 train.py"
 )
 
 

@@ -35,7 +35,7 @@ async def get_experiment_status(
     """Returns the live trials and the newest of the others if the experiment has many."""
     row = await repository.get(session, experiment_id)
     owner = (await user_rows.get(session, row.user_id)).username
-    why = f"it belongs to {owner}; only {owner} or an admin may"
+    why = f"only {owner} (the owner) or an admin may do this"
     foreign = "" if authorization.may_change(principal, row.user_id) else why
     undeletable = "" if authorization.may_delete(principal, row.user_id) else why
     verbs = status_queries.verbs_of(row, foreign, undeletable)

@@ -8,15 +8,15 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, LineCountsDep, MatchersDep, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, DatabaseDep, LineCountsDep, MatchersDep, Read
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
+from determined_master.db.session import Database
 from determined_master.logs import log_queries, repository
 from determined_master.logs.log_pager import Asked, page
 from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.repository import Selection
-from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
 
 DOWNLOAD_PAGE = 500
@@ -91,10 +91,10 @@ async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, log_cou
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: RowId, _principal: Anyone, session: Read, services: ServicesDep) -> StreamingResponse:
+async def log_download(trial_id: RowId, _principal: Anyone, session: Read, database: DatabaseDep) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
-        _texts(services, row.task_id),
+        _texts(database, row.task_id),
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="trial-{trial_id}.log"'},
     )
@@ -108,11 +108,11 @@ async def log_line(line_id: RowId, _principal: Anyone, session: Read) -> WholeLi
     return WholeLine(line=line_of(found))
 
 
-async def _texts(services: Services, task_id: str) -> AsyncIterator[bytes]:
+async def _texts(database: Database, task_id: str) -> AsyncIterator[bytes]:
     """Yields the log in pages, each from a session of its own: no session lives as long as the download."""
     after = 0
     while True:
-        async with services.database.read() as session:
+        async with database.read() as session:
             lines = await repository.page(session, task_id, Selection(), after_id=after, most=DOWNLOAD_PAGE)
         if not lines:
             return

@@ -7,13 +7,14 @@ from determined.errors import BadRequest, Forbidden
 from determined_master.api import session_cookie
 from determined_master.api.dependencies import (
     Anyone,
+    AuthenticatorDep,
     ClockDep,
     NoLogin,
     Read,
-    ServicesDep,
     SettingsDep,
     User,
     UserOrOperator,
+    UsersDep,
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.rate_limit import limited_sign_in
@@ -21,8 +22,8 @@ from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.users import user as shown
 from determined_master.db.models import UserRow
-from determined_master.services import Services
-from determined_master.users import repository as users
+from determined_master.users import repository as user_rows
+from determined_master.users.service import Users
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["page"])
 
@@ -31,37 +32,50 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @router.post("/sign-in/links")
 async def make_sign_in_link(
-    body: schemas.SignInLinkBody, request: Request, user: UserOrOperator, services: ServicesDep
+    body: schemas.SignInLinkBody, request: Request, user: UserOrOperator, users: UsersDep
 ) -> schemas.SignInLink:
     """Creates a one-time link: users for themselves, the owner of the data folder on this machine for any user."""
     if user is None:
         _from_this_machine(request)
         if not body.username:
-            raise BadRequest("username is missing: whom is the link to sign in?")
-        username, actor = body.username, "the data folder's owner"
+            raise BadRequest("username is missing")
+        username, actor = body.username, "the owner of the data folder"
     else:
         if body.username not in (None, user.username):
-            raise Forbidden("a link can be made for oneself alone")
+            raise Forbidden("you can create a sign-in link only for yourself")
         username = actor = user.username
-    token, expires_at = await services.users.make_link(username, actor)
+    token, expires_at = await users.make_link(username, actor)
     return schemas.SignInLink(path=f"/sign-in#{token}", expires_at=expires_at)
 
 
 @router.post("/sign-in", dependencies=[NoLogin])
 async def sign_in(
-    body: schemas.SignInBody, request: Request, response: Response, services: ServicesDep
+    body: schemas.SignInBody,
+    request: Request,
+    response: Response,
+    authenticator: AuthenticatorDep,
+    clock: ClockDep,
+    settings: SettingsDep,
+    users: UsersDep,
 ) -> schemas.SignInAnswer:
-    with limited_sign_in(request, services.clock.now()):
-        token, row = await _open(services, body)
-    session_cookie.give(response, request, services, token, name=services.authenticator.cookie)
+    with limited_sign_in(request, clock.now()):
+        token, row = await _open(users, body)
+    session_cookie.give(response, request, settings, token, name=authenticator.cookie)
     return schemas.SignInAnswer(user=shown(row))
 
 
 @router.post("/sign-out")
-async def sign_out(user: User, request: Request, response: Response, services: ServicesDep) -> Empty:
+async def sign_out(
+    user: User,
+    request: Request,
+    response: Response,
+    authenticator: AuthenticatorDep,
+    settings: SettingsDep,
+    users: UsersDep,
+) -> Empty:
     """Signs out; the session's streams end."""
-    await services.users.logout(user)
-    session_cookie.take(response, request, services)
+    await users.logout(user)
+    session_cookie.take(response, request, settings, authenticator)
     return Empty()
 
 
@@ -71,7 +85,7 @@ async def get_session(
 ) -> schemas.PageSession:
     page = request.app.state.page_files.page
     return schemas.PageSession(
-        user=shown(await users.get(session, principal.user_id)),
+        user=shown(await user_rows.get(session, principal.user_id)),
         version=__version__,
         build=page.build if page else "",
         cluster_name=settings.cluster_name,
@@ -79,12 +93,12 @@ async def get_session(
     )
 
 
-async def _open(services: Services, body: schemas.SignInBody) -> tuple[str, UserRow]:
+async def _open(users: Users, body: schemas.SignInBody) -> tuple[str, UserRow]:
     if body.token:
-        return await services.users.login_by_link(body.token)
+        return await users.login_by_link(body.token)
     if not body.username:
-        raise BadRequest("token is missing, or username and password")
-    return await services.users.login(body.username, body.password or "", is_hashed=False)
+        raise BadRequest("give a token, or a username and a password")
+    return await users.login(body.username, body.password or "", is_hashed=False)
 
 
 def _from_this_machine(request: Request) -> None:
@@ -93,4 +107,4 @@ def _from_this_machine(request: Request) -> None:
     client = request.client.host if request.client else ""
     server = (request.scope.get("server") or ("",))[0]
     if client not in LOOPBACK and client != server:
-        raise Forbidden("the data folder's token makes links on the master's own machine alone")
+        raise Forbidden("the data folder's token can create links only on the master's own machine")

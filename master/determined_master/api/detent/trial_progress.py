@@ -56,7 +56,7 @@ async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progre
     live = await allocation_rows.live_of_task(session, row.task_id)
     waiting: str | None = (live.waiting or None) if live is not None else None
     if live is None and row.retry_at is not None and row.state is TrialState.ACTIVE:
-        waiting = f"backs off after {row.system_failures} failures of the system in a row"
+        waiting = f"backing off after {row.system_failures} system failures in a row"
     return Progress(
         state=display_state(row.state, [live.state] if live is not None else []),
         progress=row.progress,

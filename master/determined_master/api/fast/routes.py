@@ -14,14 +14,17 @@ from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import response_of, translate
 from determined_master.api.schemas.enums import plain_level
-from determined_master.authentication import TASK_HEADER, bearer
+from determined_master.authentication import TASK_HEADER, Authenticator, bearer
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
+from determined_master.db.group_commit import GroupWriter
+from determined_master.db.session import Database
 from determined_master.json_numbers import inward
-from determined_master.logs.store import Line, Lines
+from determined_master.logs.store import Line, Lines, LogStore
 from determined_master.metrics.report import Report
+from determined_master.metrics.store import MetricStore
 from determined_master.principal import Principal
-from determined_master.services import Services
 from determined_master.trials import repository as trial_rows
+from determined_master.trials.access import TrialAccess
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -87,86 +90,98 @@ _METRICS = msgspec.json.Decoder(MetricsBody)
 _LOGS = msgspec.json.Decoder(LogsBody)
 
 
-async def report_metrics(request: Request) -> Response:
-    services: Services = request.app.state.services
-    try:
-        trial_id = _trial_id(request.path_params["trial_id"])
-        await _may_report(request, services, trial_id)
-        body = await decode(request, _METRICS)
-        report = _report(trial_id, body)
-        # The bytes are searched first: almost no report contains a NUL.
-        if b"\\u0000" in await request.body():
-            names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
-            report = replace(names, batch_metrics=visible(report.batch_metrics))
-        await services.writer.write(services.metrics, report)
-    except Exception as error:
-        return response_of(translate(error))
-    return Response(_EMPTY, media_type="application/json")
+class FastRoutes:
+    """Handlers of the hot posts."""
 
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        access: TrialAccess,
+        database: Database,
+        writer: GroupWriter,
+        metrics: MetricStore,
+        logs: LogStore,
+    ) -> None:
+        self._authenticator = authenticator
+        self._access = access
+        self._database = database
+        self._writer = writer
+        self._metrics = metrics
+        self._logs = logs
 
-async def post_logs(request: Request) -> Response:
-    services: Services = request.app.state.services
-    try:
-        principal = await services.authenticator.principal(request.headers, request.cookies)
-        body = await decode(request, _LOGS)
-        by_task: dict[str, list[Line]] = {}
-        for raw in body.logs:
-            line = _line(raw)
-            by_task.setdefault(line.task_id, []).append(line)
-        await _may_log(services, principal, by_task)
-        for task_id, lines in by_task.items():
-            await services.writer.write(services.logs, Lines(task_id, lines))
-    except Exception as error:
-        return response_of(translate(error))
-    return Response(_EMPTY, media_type="application/json")
+    async def report_metrics(self, request: Request) -> Response:
+        try:
+            trial_id = _trial_id(request.path_params["trial_id"])
+            await self._may_report(request, trial_id)
+            body = await decode(request, _METRICS)
+            report = _report(trial_id, body)
+            # The bytes are searched first: almost no report contains a NUL.
+            if b"\\u0000" in await request.body():
+                names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
+                report = replace(names, batch_metrics=visible(report.batch_metrics))
+            await self._writer.write(self._metrics, report)
+        except Exception as error:
+            return response_of(translate(error))
+        return Response(_EMPTY, media_type="application/json")
 
+    async def post_logs(self, request: Request) -> Response:
+        try:
+            principal = await self._authenticator.principal(request.headers, request.cookies)
+            body = await decode(request, _LOGS)
+            by_task: dict[str, list[Line]] = {}
+            for raw in body.logs:
+                line = _line(raw)
+                by_task.setdefault(line.task_id, []).append(line)
+            await self._may_log(principal, by_task)
+            for task_id, lines in by_task.items():
+                await self._writer.write(self._logs, Lines(task_id, lines))
+        except Exception as error:
+            return response_of(translate(error))
+        return Response(_EMPTY, media_type="application/json")
 
-async def post_output(request: Request) -> Response:
-    """Stores an agent's lines with their byte range."""
-    services: Services = request.app.state.services
-    try:
-        if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
-            raise Unauthenticated("the join token is not this cluster's")
-        batch = OutputBatch.model_validate_json(await request.body())
-        committed = await services.writer.write(services.logs, _lines(request.path_params["agent_id"], batch))
-    except ValueError as error:
-        return response_of(BadRequest(f"the batch cannot be read: {error}"))
-    except Exception as error:
-        return response_of(translate(error))
-    return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
+    async def post_output(self, request: Request) -> Response:
+        """Stores an agent's lines with their byte range."""
+        try:
+            if not self._authenticator.is_agent(bearer(request.headers.get("authorization"))):
+                raise Unauthenticated("the join token is not valid for this cluster")
+            batch = OutputBatch.model_validate_json(await request.body())
+            committed = await self._writer.write(self._logs, _lines(request.path_params["agent_id"], batch))
+        except ValueError as error:
+            return response_of(BadRequest(f"invalid batch: {error}"))
+        except Exception as error:
+            return response_of(translate(error))
+        return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
+
+    async def _may_report(self, request: Request, trial_id: int) -> None:
+        """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
+        token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
+        principal = self._authenticator.known_task(token) if token else None
+        if principal is None:
+            principal = await self._authenticator.principal(request.headers, request.cookies)
+        if principal.is_task and await self._access.trial_of(principal) != trial_id:
+            raise Forbidden(f"this task token may not report for trial {trial_id}")
+        if not principal.is_task:
+            async with self._database.read() as session:
+                await self._access.check_trial(session, principal, trial_id)
+
+    async def _may_log(self, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
+        """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
+        if principal.is_task:
+            if by_task.keys() - {principal.task_id}:
+                raise Forbidden("this task token may not write the log of another task")
+            named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
+            if named - {principal.allocation_id}:
+                raise Forbidden("this task token may not write the log of another allocation")
+            return
+        async with self._database.read() as session:
+            for task_id in by_task:
+                await self._access.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
 
 
 def _trial_id(digits: str) -> int:
     if len(digits) > len(str(MAX_INT64)) or int(digits) > MAX_INT64:
         raise NotFound(f"trial {digits[:60]} not found")
     return int(digits)
-
-
-async def _may_report(request: Request, services: Services, trial_id: int) -> None:
-    """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
-    token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
-    principal = services.authenticator.known_task(token) if token else None
-    if principal is None:
-        principal = await services.authenticator.principal(request.headers, request.cookies)
-    if principal.is_task and await services.trial_of(principal) != trial_id:
-        raise Forbidden(f"this task's token may not report for trial {trial_id}")
-    if not principal.is_task:
-        async with services.database.read() as session:
-            await services.check_trial(session, principal, trial_id)
-
-
-async def _may_log(services: Services, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
-    """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
-    if principal.is_task:
-        if by_task.keys() - {principal.task_id}:
-            raise Forbidden("this task's token may not write another task's log")
-        named = {line.allocation_id for lines in by_task.values() for line in lines if line.allocation_id}
-        if named - {principal.allocation_id}:
-            raise Forbidden("this task's token may not write the log of another allocation")
-        return
-    async with services.database.read() as session:
-        for task_id in by_task:
-            await services.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
 
 
 @overload
@@ -258,7 +273,7 @@ def _time(text: str | None) -> datetime:
         raise BadRequest(f"not an RFC 3339 time: {text[:60]!r}") from error
     value = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not EARLIEST <= value <= LATEST:
-        raise BadRequest(f"a time lies between {EARLIEST:%Y} and {LATEST:%Y}, not at {text[:60]!r}")
+        raise BadRequest(f"a time must be between {EARLIEST:%Y} and {LATEST:%Y}, not {text[:60]!r}")
     return value
 
 
@@ -268,7 +283,7 @@ async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"the body cannot be read: {error}") from error
+        raise BadRequest(f"invalid body: {error}") from error
 
 
 def either(snake: V | None, camel: V | None) -> V | None:

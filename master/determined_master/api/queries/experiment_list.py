@@ -16,7 +16,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository
 from determined_master.experiments.repository import Selection
-from determined_master.users import repository as users
+from determined_master.users import list_queries as users
 
 MAX_ID = 2**62
 """Larger than any id; a bound may be moved by one."""
@@ -68,12 +68,10 @@ async def find(
 ) -> tuple[Sequence[ExperimentRow], Pagination]:
     owners: set[int] | None = None
     if filters.users or filters.user_ids:
-        owners = set(filters.user_ids)
-        if filters.users:
-            owners |= {u.id for u in await users.all_users(session) if u.username in filters.users}
+        owners = {*filters.user_ids, *await users.ids_of_names(session, filters.users)}
     by = _SORT.get(filters.sort_by or "SORT_BY_ID")
     if by is None:
-        raise BadRequest(f"cannot sort by {filters.sort_by}; {', '.join(sorted(_SORT))} are possible")
+        raise BadRequest(f"cannot sort by {filters.sort_by}; valid columns: {', '.join(sorted(_SORT))}")
     wanted = Selection(
         archived=filters.archived,
         name=filters.name,

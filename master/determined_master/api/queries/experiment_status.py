@@ -44,7 +44,7 @@ def leaving(live: Collection[AllocationRow]) -> str:
     asked = [each for each in live if each.kill_requested_at is None and each.ready_at is not None]
     if any(each.preempt_acked_at is None for each in asked):
         return "waiting for checkpoint"
-    return "saved, leaving" if asked else "waiting for the container to end"
+    return "saved, exiting" if asked else "waiting for the container to end"
 
 
 def text_of(
@@ -117,7 +117,7 @@ def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str 
         return live.waiting or None
     if row.state is TrialState.ACTIVE and row.retry_at is not None and row.retry_at > now:
         seconds = (row.retry_at - now).total_seconds()
-        return f"backs off after {row.system_failures} failures of the system in a row; again in {seconds:.0f} s"
+        return f"backing off after {row.system_failures} system failures in a row; again in {seconds:.0f} s"
     return None
 
 
@@ -131,7 +131,7 @@ def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None, 
     if shown == "STATE_QUEUED" and waiting:
         return f"queued: {waiting}"
     if live is not None and (live.preempt_requested_at or live.kill_requested_at):
-        return f"{live.message or 'asked to leave its slots'}: {leaving([live])}"
+        return f"{live.message or 'asked to release its slots'}: {leaving([live])}"
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 
 
@@ -203,7 +203,7 @@ def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tu
     is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
     ended = f"it has ended ({state.value})" if state.is_terminal else None
     stopping = "it is being stopped" if state.is_stopping else None
-    lives = None if state.is_terminal else f"it is {state.value}; only one that has ended can be"
+    lives = None if state.is_terminal else f"it is {state.value}; only an experiment that has ended can be"
     why = RefusedVerbs(
         pause=foreign or ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
         activate=foreign or ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),

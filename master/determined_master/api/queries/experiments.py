@@ -1,6 +1,5 @@
-"""Loads experiments with their trials and users, in one query per kind."""
+"""Loads experiments with the totals of their trials, in one query per kind."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -8,15 +7,16 @@ from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
 from determined.config import masking
-from determined.states import AllocationState, ExperimentState, TrialState
+from determined.states import ExperimentState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
-from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
 from determined_master.offloading import MAX_INLINE_CHARACTERS
-from determined_master.trials import repository as trial_rows
-from determined_master.users import repository as users
+from determined_master.trials import totals_queries
+from determined_master.trials.totals_queries import TrialTotals
+from determined_master.users import list_queries as user_lists
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -25,28 +25,21 @@ _limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
 
 
 async def show(session: ReadSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
-    ids = [row.id for row in rows]
-    trials: dict[int, list[TrialRow]] = defaultdict(list)
-    for trial in await trial_rows.of_experiments(session, ids):
-        trials[trial.experiment_id].append(trial)
-    names = {user.id: user.username for user in await users.all_users(session)}
-    shown = await displayed(session, rows, trials)
-    failures = await _failures(session, trials)
+    totals = await totals_queries.totals(session, [row.id for row in rows])
+    names = await user_lists.usernames(session, {row.user_id for row in rows})
+    shown = await displayed(session, rows)
+    failures = await _failures(session, totals)
     return [
         schemas.experiment(
-            row, names[row.user_id], trials[row.id], shown[row.id], await masked(row), failures.get(row.id)
+            row, names[row.user_id], totals[row.id], shown[row.id], await masked(row), failures.get(row.id)
         )
         for row in rows
     ]
 
 
-async def _failures(session: ReadSession, trials: Mapping[int, Sequence[TrialRow]]) -> dict[int, str]:
+async def _failures(session: ReadSession, totals: Mapping[int, TrialTotals]) -> dict[int, str]:
     """Returns why the first failed trial of each experiment failed."""
-    tasks: dict[str, int] = {}
-    for experiment_id, found in trials.items():
-        first = next((trial for trial in found if trial.state is TrialState.ERROR), None)
-        if first is not None:
-            tasks[first.task_id] = experiment_id
+    tasks = {of.first_failed_task: i for i, of in totals.items() if of.first_failed_task is not None}
     failed = await allocation_rows.newest_failures(session, list(tasks))
     return {tasks[task_id]: row.failure for task_id, row in failed.items() if row.failure is not None}
 
@@ -72,12 +65,8 @@ async def _sized(row: ExperimentRow, work: Callable[[*Ts], R], *arguments: *Ts) 
     return await to_thread.run_sync(work, *arguments, limiter=limiter)
 
 
-async def displayed(
-    session: ReadSession, rows: Sequence[ExperimentRow], trials: dict[int, list[TrialRow]]
-) -> dict[int, str]:
+async def displayed(session: ReadSession, rows: Sequence[ExperimentRow]) -> dict[int, str]:
     """Returns the displayed state of each experiment by its id."""
-    owner = {t.task_id: row.id for row in rows if row.state in _MAY_HOLD_SLOTS for t in trials[row.id]}
-    live: dict[int, list[AllocationState]] = defaultdict(list)
-    for allocation in await allocation_rows.live_of_tasks(session, list(owner)):
-        live[owner[allocation.task_id]].append(allocation.state)
-    return {row.id: display_state(row.state, live[row.id]) for row in rows}
+    holding = [row.id for row in rows if row.state in _MAY_HOLD_SLOTS]
+    live = await totals_queries.live_allocation_states(session, holding)
+    return {row.id: display_state(row.state, live.get(row.id, ())) for row in rows}

@@ -77,7 +77,7 @@ async def _matching(matchers: Matchers, expression: str, rows: Sequence[LogRow])
         try:
             places = await match.matching([row.log for row in rows])
         except OutOfTime:
-            raise BadRequest("the regular expression takes too long on these lines; make it simpler") from None
+            raise BadRequest("the regular expression takes too long; use a simpler one") from None
     return [row for place, row in enumerate(rows) if place in places]
 
 

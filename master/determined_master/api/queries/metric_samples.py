@@ -37,7 +37,7 @@ def group_of(group: str, metric_type: str) -> str:
     """Returns the group; a metric's type is the older name for it."""
     found = group or _GROUPS.get(metric_type, "")
     if not found:
-        raise BadRequest("group or metricType is needed")
+        raise BadRequest("give group or metricType")
     return found
 
 

@@ -75,7 +75,7 @@ def _held(state: TrialState, one: Attempt, at: datetime) -> tuple[SegmentKind, s
     if state.is_stopping:
         return "stopping", ""
     if one.leaving is not None and one.leaving <= at:
-        return "stopping", one.message or "asked to leave its slots"
+        return "stopping", one.message or "asked to release its slots"
     if one.ready is not None and one.ready <= at:
         return "running", ""
     if one.placed is not None and one.placed <= at:

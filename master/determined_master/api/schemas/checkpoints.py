@@ -17,7 +17,7 @@ def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
     try:
         msgspec.json.encode(metadata)
     except (OverflowError, RecursionError, UnicodeError) as error:
-        raise ValueError(f"metadata cannot be stored: {error}") from error
+        raise ValueError(f"invalid metadata: {error}") from error
     return metadata
 
 

@@ -32,7 +32,7 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
         if word == "UNSPECIFIED":
             continue
         if word not in kind.__members__:
-            raise BadRequest(f"no such state: {value}")
+            raise BadRequest(f"unknown state: {value}; valid states: {', '.join(kind.__members__)}")
         found.append(kind[word])
     return found
 
@@ -40,7 +40,7 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
 def is_descending(order_by: str | None) -> bool:
     """Parses an order. Raises BadRequest for an unknown one."""
     if order_by not in (None, "", "ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC"):
-        raise BadRequest(f"no such order: {order_by[:100]}; ORDER_BY_ASC and ORDER_BY_DESC are")
+        raise BadRequest(f"unknown order: {order_by[:100]}; use ORDER_BY_ASC or ORDER_BY_DESC")
     return order_by == "ORDER_BY_DESC"
 
 
@@ -55,7 +55,7 @@ def asked_level(level: str) -> str:
     """Like ``plain_level``, for a filter. Raises BadRequest for an unknown level."""
     found = plain_level(level)
     if not found and level not in ("", "LOG_LEVEL_UNSPECIFIED"):
-        raise BadRequest(f"no such level: {level[:100]}; {', '.join(LOG_LEVELS)} are")
+        raise BadRequest(f"unknown level: {level[:100]}; valid levels: {', '.join(LOG_LEVELS)}")
     return found
 
 

@@ -1,6 +1,5 @@
 """Wire models of experiments."""
 
-from collections.abc import Collection
 from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
@@ -9,8 +8,9 @@ from determined.config.masking import masked, masked_text
 from determined_master.api.schemas.base import BoundedInt, Int64, Json, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.db.base import MAX_INT64
-from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.models import ExperimentRow
 from determined_master.experiments.commands.edit import ExperimentChanges
+from determined_master.trials.totals_queries import TrialTotals
 
 
 class Experiment(Wire):
@@ -168,13 +168,12 @@ def masked_config(config: dict[str, Any], original: str) -> MaskedConfig:
 def experiment(
     row: ExperimentRow,
     username: str,
-    trials: Collection[TrialRow],
+    totals: TrialTotals,
     shown: str,
     without_secrets: MaskedConfig,
     failure: str | None = None,
 ) -> Experiment:
     """Returns the wire model. ``shown`` is the displayed state, ``failure`` why its first failed trial failed."""
-    best = best_trial(row, trials)
     ended = row.end_time
     return Experiment(
         id=row.id or 0,
@@ -185,16 +184,16 @@ def experiment(
         config=without_secrets.config,
         original_config=without_secrets.original,
         job_id=row.job_id,
-        num_trials=len(trials),
+        num_trials=len(totals.trial_ids),
         project_id=row.project_id,
         project_owner_id=1,
         searcher_type=row.searcher_type,
         start_time=row.start_time,
         username=username,
-        best_trial_id=best.id if best else None,
-        best_trial_searcher_metric=best.searcher_metric_value if best else None,
-        checkpoint_count=sum(t.checkpoint_count for t in trials),
-        checkpoint_size=sum(t.checkpoint_size for t in trials),
+        best_trial_id=totals.best_trial_id,
+        best_trial_searcher_metric=totals.best_metric,
+        checkpoint_count=totals.checkpoint_count,
+        checkpoint_size=totals.checkpoint_size,
         description=row.description,
         display_name=username,
         duration=int((ended - row.start_time).total_seconds()) if ended else None,
@@ -208,12 +207,6 @@ def experiment(
         progress=row.progress,
         resource_pool=row.pool,
         searcher_metric=row.searcher_metric,
-        trial_ids=[t.id for t in trials],
+        trial_ids=totals.trial_ids,
         user_id=row.user_id,
     )
-
-
-def best_trial(row: ExperimentRow, trials: Collection[TrialRow]) -> TrialRow | None:
-    ranked = [t for t in trials if t.searcher_metric_value is not None]
-    sign = 1 if row.smaller_is_better else -1
-    return min(ranked, key=lambda t: (sign * (t.searcher_metric_value or 0.0), t.id), default=None)

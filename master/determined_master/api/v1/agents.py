@@ -8,8 +8,9 @@ from fastapi import APIRouter, Query
 
 from determined.errors import NotFound
 from determined_master.agents import repository
+from determined_master.agents.service import Agents
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Admin, AgentsDep, Anyone, DatabaseDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
 from determined_master.api.schemas import agents as schemas
@@ -17,8 +18,7 @@ from determined_master.api.schemas.base import BoundedInt
 from determined_master.api.schemas.enums import is_descending
 from determined_master.api.sorting import column_of
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.db.session import ReadSession
-from determined_master.services import Services
+from determined_master.db.session import Database, ReadSession
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["agents"])
 
@@ -52,17 +52,17 @@ async def get_agent(agent_id: str, _principal: Anyone, session: Read) -> schemas
 
 
 @router.post("/agents/{agent_id}/enable")
-async def enable_agent(agent_id: str, admin: Admin, services: ServicesDep) -> schemas.AgentAnswer:
-    await services.agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
-    return await _answer(services, agent_id)
+async def enable_agent(agent_id: str, admin: Admin, agents: AgentsDep, database: DatabaseDep) -> schemas.AgentAnswer:
+    await agents.set_enabled(agent_id, enabled=True, drain=False, principal=admin)
+    return await _answer(database, agent_id)
 
 
 @router.post("/agents/{agent_id}/disable")
 async def disable_agent(
-    agent_id: str, body: schemas.DisableBody, admin: Admin, services: ServicesDep
+    agent_id: str, body: schemas.DisableBody, admin: Admin, agents: AgentsDep, database: DatabaseDep
 ) -> schemas.AgentAnswer:
-    await services.agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
-    return await _answer(services, agent_id)
+    await agents.set_enabled(agent_id, enabled=False, drain=body.drain, principal=admin)
+    return await _answer(database, agent_id)
 
 
 @router.get("/agents/{agent_id}/slots")
@@ -76,27 +76,29 @@ async def get_slot(agent_id: str, slot_id: str, _principal: Anyone, session: Rea
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
-async def enable_slot(agent_id: str, slot_id: str, admin: Admin, services: ServicesDep) -> schemas.SlotAnswer:
-    return await _set_slot(services, agent_id, slot_id, admin, enabled=True, drain=False)
+async def enable_slot(
+    agent_id: str, slot_id: str, admin: Admin, agents: AgentsDep, database: DatabaseDep
+) -> schemas.SlotAnswer:
+    return await _set_slot(agents, database, agent_id, slot_id, admin, enabled=True, drain=False)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/disable")
 async def disable_slot(
-    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, services: ServicesDep
+    agent_id: str, slot_id: str, body: schemas.DisableBody, admin: Admin, agents: AgentsDep, database: DatabaseDep
 ) -> schemas.SlotAnswer:
-    return await _set_slot(services, agent_id, slot_id, admin, enabled=False, drain=body.drain)
+    return await _set_slot(agents, database, agent_id, slot_id, admin, enabled=False, drain=body.drain)
 
 
 async def _set_slot(
-    services: Services, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
+    agents: Agents, database: Database, agent_id: str, slot_id: str, admin: Admin, *, enabled: bool, drain: bool
 ) -> schemas.SlotAnswer:
     name = _slot_name(slot_id)
-    await services.agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
-    return schemas.SlotAnswer(slot=_slot((await _answer(services, agent_id)).agent, name))
+    await agents.set_slot_enabled(agent_id, int(name), enabled=enabled, drain=drain, principal=admin)
+    return schemas.SlotAnswer(slot=_slot((await _answer(database, agent_id)).agent, name))
 
 
-async def _answer(services: Services, agent_id: str) -> schemas.AgentAnswer:
-    async with services.database.read() as session:
+async def _answer(database: Database, agent_id: str) -> schemas.AgentAnswer:
+    async with database.read() as session:
         return schemas.AgentAnswer(agent=await _one(session, agent_id))
 
 

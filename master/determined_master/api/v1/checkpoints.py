@@ -19,7 +19,6 @@ from determined_master.api.dependencies import (
     DatabaseDep,
     Owner,
     Read,
-    ServicesDep,
     SettingsDep,
     Task,
     TaskOrOwner,
@@ -34,13 +33,13 @@ from determined_master.api.schemas.enums import is_descending, states
 from determined_master.checkpoints import archive, repository, storage
 from determined_master.checkpoints.repository import Order
 from determined_master.db.models import CheckpointRow, ExperimentRow
-from determined_master.db.session import ReadSession
+from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.principal import Principal
-from determined_master.services import Services
 from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
+from determined_master.users.authorization import Authorization
 
 logger = logging.getLogger(__name__)
 router = APIRouter(route_class=JsonRoute, tags=["checkpoints"])
@@ -110,18 +109,25 @@ async def of_trial(
 
 
 @router.delete("/api/v1/checkpoints")
-async def delete(body: schemas.DeleteBody, user: Owner, services: ServicesDep) -> Empty:
+async def delete(
+    body: schemas.DeleteBody,
+    user: Owner,
+    authorization: AuthorizationDep,
+    clock: ClockDep,
+    database: DatabaseDep,
+    settings: SettingsDep,
+) -> Empty:
     """Marks all or none as deleted; their files are removed after the commit. Can be repeated if files remained."""
-    roots = storage.allowed_roots(services.settings)
-    places = await _places(services, list(dict.fromkeys(body.checkpoint_uuids)), user)
+    roots = storage.allowed_roots(settings)
+    places = await _places(database, authorization, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
         if where is not None:
             await storage.in_thread(storage.refuse_out_of_reach, where, uuid, roots)
-    async with services.database.write() as session:
+    async with database.write() as session:
         for uuid in places:
             row = await repository.get(session, uuid)
-            await trial_checkpoints.check_delete(session, services.authorization, row, user)
-            await trial_checkpoints.mark_deleted(session, services.clock, row)
+            await trial_checkpoints.check_delete(session, authorization, row, user)
+            await trial_checkpoints.mark_deleted(session, clock, row)
     failures = [await _remove(where, uuid, roots) for uuid, where in places.items() if where is not None]
     if any(failures):
         raise ApiError("; ".join(filter(None, failures)))
@@ -160,13 +166,15 @@ async def download(
     return await archive.respond(opened, request.headers.get("accept", ""))
 
 
-async def _places(services: Services, uuids: list[str], user: Principal) -> dict[str, dict[str, Any] | None]:
+async def _places(
+    database: Database, authorization: Authorization, uuids: list[str], user: Principal
+) -> dict[str, dict[str, Any] | None]:
     """Returns the storage of each checkpoint; None if its trial is gone, then no file is touched."""
     found: dict[str, dict[str, Any] | None] = {}
-    async with services.database.read() as session:
+    async with database.read() as session:
         for uuid in uuids:
             row = await repository.get(session, uuid)
-            await trial_checkpoints.check_delete(session, services.authorization, row, user)
+            await trial_checkpoints.check_delete(session, authorization, row, user)
             trial = await trial_rows.find_by_task(session, row.task_id)
             found[uuid] = await trial_rows.storage_of(session, trial) if trial else None
     return found
@@ -177,8 +185,8 @@ async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...])
     try:
         why = await storage.in_thread(storage.remove, where, uuid, roots)
     except OSError as error:
-        why = f"its files could not be removed ({error.strerror}); delete it again to try again"
-        logger.warning("the files of checkpoint %s could not be removed", uuid, exc_info=error)
+        why = f"its files could not be removed ({error.strerror}); delete the checkpoint again to retry"
+        logger.warning("cannot remove the files of checkpoint %s", uuid, exc_info=error)
     return why and f"checkpoint {uuid} is marked as deleted, but {why}"
 
 

@@ -13,12 +13,24 @@ from determined import __version__
 from determined.config.masking import masked
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Admin, Anyone, LogReader, NoLogin, Read, ServicesDep, SettingsDep
+from determined_master.api.dependencies import (
+    Admin,
+    Anyone,
+    IdentityDep,
+    LogReader,
+    NoLogin,
+    NotificationsDep,
+    OwnLogDep,
+    Read,
+    SettingsDep,
+    StorageHealthDep,
+)
 from determined_master.api.pagination import page
 from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
-from determined_master.services import Services
+from determined_master.logging import OwnLog
+from determined_master.notifications import Notifications
 
 router = APIRouter(tags=["cluster"])
 
@@ -53,24 +65,23 @@ class PoolsAnswer(Wire):
 
 
 @router.get("/info", dependencies=[NoLogin])
-async def info(services: ServicesDep) -> dict[str, Any]:
+async def info(identity: IdentityDep, settings: SettingsDep) -> dict[str, Any]:
     """Returns information about the master. Needs no sign-in. ``sso_providers`` is left out on purpose: its presence
     means another product to clients."""
     return {
         "version": WIRE_VERSION,
         "detent_version": __version__,
-        "master_id": services.master_id,
-        "cluster_id": services.cluster_id,
-        "cluster_name": services.settings.cluster_name,
+        "master_id": identity.master_id,
+        "cluster_id": identity.cluster_id,
+        "cluster_name": settings.cluster_name,
         "telemetry": {"enabled": False, "otel_enabled": False, "otel_endpoint": ""},
     }
 
 
 @router.get("/health", dependencies=[NoLogin])
-async def health(session: Read, services: ServicesDep, response: Response) -> dict[str, Any]:
+async def health(session: Read, storage: StorageHealthDep, response: Response) -> dict[str, Any]:
     """Answers 503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
     await repository.ask(session)
-    storage = services.storage
     if not storage.is_writable:
         response.status_code = 503
     return {
@@ -82,18 +93,17 @@ async def health(session: Read, services: ServicesDep, response: Response) -> di
 
 
 @router.get("/api/v1/master", dependencies=[NoLogin])
-async def get_master(services: ServicesDep) -> MasterAnswer:
+async def get_master(identity: IdentityDep, settings: SettingsDep) -> MasterAnswer:
     return MasterAnswer(
-        master_id=services.master_id,
-        cluster_id=services.cluster_id,
-        cluster_name=services.settings.cluster_name,
+        master_id=identity.master_id,
+        cluster_id=identity.cluster_id,
+        cluster_name=settings.cluster_name,
         detent_version=__version__,
     )
 
 
 @router.get("/api/v1/master/config")
-async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
-    settings = services.settings
+async def get_config(_admin: Admin, settings: SettingsDep) -> ConfigAnswer:
     return ConfigAnswer(
         config={
             "host": settings.host,
@@ -115,9 +125,15 @@ async def get_config(_admin: Admin, services: ServicesDep) -> ConfigAnswer:
 
 @router.get("/api/v1/master/logs")
 async def get_logs(
-    _reader: LogReader, services: ServicesDep, offset: BoundedInt = 0, limit: BoundedInt = 0, follow: bool = False
+    _reader: LogReader,
+    own_log: OwnLogDep,
+    notifications: NotificationsDep,
+    offset: BoundedInt = 0,
+    limit: BoundedInt = 0,
+    follow: bool = False,
 ) -> StreamingResponse:
-    return StreamingResponse(_log_lines(services, offset, limit, follow), media_type="application/json")
+    lines = _log_lines(own_log, notifications, offset, limit, follow)
+    return StreamingResponse(lines, media_type="application/json")
 
 
 @router.get("/api/v1/resource-pools")
@@ -147,11 +163,13 @@ async def get_pools(
     return PoolsAnswer(resource_pools=shown, pagination=pagination)
 
 
-async def _log_lines(services: Services, offset: int, limit: int, follow: bool) -> AsyncIterator[bytes]:
+async def _log_lines(
+    own_log: OwnLog, notifications: Notifications, offset: int, limit: int, follow: bool
+) -> AsyncIterator[bytes]:
     last = offset - 1
     sent = 0
     while True:
-        for number, at, level, message in list(services.own_log):
+        for number, at, level, message in list(own_log):
             if number <= last or (limit > 0 and sent >= limit):
                 continue
             last = number
@@ -163,7 +181,7 @@ async def _log_lines(services: Services, offset: int, limit: int, follow: bool) 
                 "level": log_level(level),
             }
             yield json.dumps({"result": {"logEntry": entry}}).encode() + b"\n"
-        if not follow or services.notifications.closing or (limit > 0 and sent >= limit):
+        if not follow or notifications.closing or (limit > 0 and sent >= limit):
             return
         await asyncio.sleep(0.5)
 

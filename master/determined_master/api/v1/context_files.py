@@ -13,11 +13,11 @@ from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
 from determined.context.path_safety import TooManyMembers
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, Read, ServicesDep
+from determined_master.api.dependencies import Anyone, BlobsDep, Read, UnpackerDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import RowId, Time, Wire
+from determined_master.blobs import Blobs
 from determined_master.experiments import repository
-from determined_master.services import Services
 
 router = APIRouter(route_class=JsonRoute, tags=["files"])
 MAX_TEXT_BYTES = 1_000_000
@@ -64,9 +64,9 @@ class ContextFile(Wire):
 
 @router.get("/api/v1/experiments/{experiment_id}/file_tree", response_model=FileTree)
 async def file_tree(
-    experiment_id: RowId, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, _principal: Anyone, session: Read, blobs: BlobsDep, unpacker: UnpackerDep
 ) -> FileTree | Response:
-    archive = await _archive(session, services, experiment_id)
+    archive = await _archive(session, blobs, experiment_id)
     if archive is None:
         return FileTree(files=[])
     try:
@@ -74,7 +74,7 @@ async def file_tree(
     except TooManyMembers:
         pass
     try:
-        text = await services.unpacker.run(_tree_json, archive)
+        text = await unpacker.run(_tree_json, archive)
     except ContextError as error:
         raise BadRequest(error.message) from None
     return Response(text, media_type="application/json")
@@ -82,18 +82,18 @@ async def file_tree(
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
 async def model_def_file(
-    experiment_id: RowId, body: FileBody, _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, body: FileBody, _principal: Anyone, session: Read, blobs: BlobsDep
 ) -> FileAnswer:
-    archive = await _archive(session, services, experiment_id)
+    archive = await _archive(session, blobs, experiment_id)
     data, _size = await asyncio.to_thread(_content, archive, body.path, None)
     return FileAnswer(file=await asyncio.to_thread(lambda: base64.b64encode(data).decode()))
 
 
 @router.get("/detent/experiments/{experiment_id}/file")
 async def context_file(
-    experiment_id: RowId, path: Annotated[str, Query()], _principal: Anyone, session: Read, services: ServicesDep
+    experiment_id: RowId, path: Annotated[str, Query()], _principal: Anyone, session: Read, blobs: BlobsDep
 ) -> ContextFile:
-    archive = await _archive(session, services, experiment_id)
+    archive = await _archive(session, blobs, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)
     binary = not is_text(data)
     # A character that is split by the limit is dropped.
@@ -101,9 +101,9 @@ async def context_file(
     return ContextFile(path=path, text=text, size=size, binary=binary, truncated=size > len(data))
 
 
-async def _archive(session: Read, services: Services, experiment_id: int) -> Path | None:
+async def _archive(session: Read, blobs: Blobs, experiment_id: int) -> Path | None:
     digest = (await repository.get(session, experiment_id)).context_hash
-    return None if digest is None else services.blobs.path(digest)
+    return None if digest is None else blobs.path(digest)
 
 
 def _content(archive: Path | None, path: str, most: int | None) -> tuple[bytes, int]:

@@ -12,14 +12,16 @@ from pydantic import ValidationError
 
 from determined.context import from_files
 from determined.errors import BadRequest, ContextError
-from determined_master.api.dependencies import ServicesDep, User
+from determined_master.api.dependencies import BlobsDep, CreatorDep, DatabaseDep, OffloaderDep, SettingsDep, User
 from determined_master.api.json_body import JsonRoute, parse_json
 from determined_master.api.queries.experiments import masked, show
 from determined_master.api.request_normalizer import camel
 from determined_master.api.schemas import experiments as schemas
 from determined_master.blobs import Blobs
 from determined_master.experiments.commands.create import Submission
-from determined_master.services import Services
+from determined_master.offloading import Offloader
+from determined_master.settings import Settings
+from determined_master.trials.totals_queries import TrialTotals
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 SPOOL_ABOVE = 1_000_000
@@ -29,10 +31,18 @@ _BODY = {"required": True, "content": {"application/json": {"schema": schemas.cr
 
 
 @router.post("/experiments", openapi_extra={"requestBody": _BODY})
-async def create_experiment(request: Request, user: User, services: ServicesDep) -> schemas.CreateAnswer:
+async def create_experiment(
+    request: Request,
+    user: User,
+    blobs: BlobsDep,
+    creator: CreatorDep,
+    database: DatabaseDep,
+    offloader: OffloaderDep,
+    settings: SettingsDep,
+) -> schemas.CreateAnswer:
     """``modelDefinition``: the official client's list of files; ``contextHash``: a context that was uploaded before."""
     try:
-        body = schemas.CreateBody.model_validate(await _read(request, services))
+        body = schemas.CreateBody.model_validate(await _read(request, blobs, offloader, settings))
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
     submission = Submission(
@@ -46,20 +56,20 @@ async def create_experiment(request: Request, user: User, services: ServicesDep)
         template=body.template or None,
         unmanaged=bool(body.unmanaged),
     )
-    row = await services.creator.submit(submission, user)
+    row = await creator.submit(submission, user)
     if submission.validate_only:
         without_secrets = await masked(row)
         return schemas.CreateAnswer(
-            experiment=schemas.experiment(row, user.username, [], row.state.value, without_secrets),
+            experiment=schemas.experiment(row, user.username, TrialTotals([]), row.state.value, without_secrets),
             config=without_secrets.config,
         )
-    async with services.database.read() as session:
+    async with database.read() as session:
         shown = (await show(session, [row]))[0]
     return schemas.CreateAnswer(experiment=shown, config=shown.config)
 
 
-async def _read(request: Request, services: Services) -> dict[str, Any]:
-    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(services.settings.data))  # noqa: SIM115
+async def _read(request: Request, blobs: Blobs, offloader: Offloader, settings: Settings) -> dict[str, Any]:
+    spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(settings.data))  # noqa: SIM115
     size = 0
     with spooled:
         async for chunk in request.stream():
@@ -72,10 +82,10 @@ async def _read(request: Request, services: Services) -> dict[str, Any]:
                 spooled.write(chunk)
         if size <= SPOOL_ABOVE:
             spooled.seek(0)
-            return _digest(spooled.read(), services.blobs.folder, services.settings.context_limit)
+            return _digest(spooled.read(), blobs.folder, settings.context_limit)
         spooled.flush()
         path = f"/proc/{os.getpid()}/fd/{spooled.fileno()}"
-        return await services.offload(_digest_file, path, services.blobs.folder, services.settings.context_limit)
+        return await offloader.run(_digest_file, path, blobs.folder, settings.context_limit)
 
 
 def _digest_file(path: str, blobs: Path, limit: int) -> dict[str, Any]:

@@ -12,20 +12,19 @@ from determined_master.api.dependencies import (
     ClockDep,
     DatabaseDep,
     LifecycleDep,
+    ModelDefsDep,
     Owner,
     Read,
-    ServicesDep,
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import experiment_list
 from determined_master.api.queries import experiments as experiment_queries
-from determined_master.api.queries.model_def import as_tgz
 from determined_master.api.schemas import experiments as schemas
 from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import states
 from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
-from determined_master.trials import repository as trial_rows
+from determined_master.trials import totals_queries
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"])
 
@@ -134,17 +133,19 @@ async def remove_label(
 
 
 @router.get("/experiments/{experiment_id}/model_def")
-async def model_def(experiment_id: RowId, _principal: Anyone, services: ServicesDep) -> schemas.ModelDefAnswer:
+async def model_def(
+    experiment_id: RowId, _principal: Anyone, database: DatabaseDep, model_defs: ModelDefsDep
+) -> schemas.ModelDefAnswer:
     # No session is open while the context is read: many readers would take all connections from others.
-    async with services.database.read() as session:
+    async with database.read() as session:
         row = await repository.get(session, experiment_id)
-    return schemas.ModelDefAnswer(b64_tgz=await as_tgz(services, row.context_hash))
+    return schemas.ModelDefAnswer(b64_tgz=await model_defs.as_tgz(row.context_hash))
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
 async def best_metric(experiment_id: RowId, _principal: Anyone, session: Read) -> schemas.BestMetricAnswer:
-    row = await repository.get(session, experiment_id)
-    best = schemas.best_trial(row, await trial_rows.of_experiment(session, experiment_id))
-    if best is None:
+    await repository.get(session, experiment_id)
+    best = (await totals_queries.totals(session, [experiment_id]))[experiment_id]
+    if best.best_metric is None:
         raise NotFound(f"experiment {experiment_id} has no validation yet")
-    return schemas.BestMetricAnswer(metric=best.searcher_metric_value)
+    return schemas.BestMetricAnswer(metric=best.best_metric)

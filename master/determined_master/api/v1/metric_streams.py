@@ -85,7 +85,7 @@ async def compare_trials(asked: Annotated[CompareQuery, Query()], _principal: An
     for metric in asked.metric_ids:
         group, dot, name = metric.partition(".")
         if not dot:
-            raise BadRequest(f"metricIds: {metric!r}: <group>.<name> is needed")
+            raise BadRequest(f"metricIds: {metric!r}: use the form <group>.<name>")
         names.append((group, name))
     names = list(dict.fromkeys(names))
     trials = [await trial_rows.get(session, trial_id) for trial_id in dict.fromkeys(asked.trial_ids)]

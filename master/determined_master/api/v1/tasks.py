@@ -1,5 +1,6 @@
 """Tasks: every trial is the task of its allocations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -8,11 +9,10 @@ from determined.errors import Forbidden
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, ServicesDep, TaskOrUser
-from determined_master.api.queries.model_def import as_tgz
+from determined_master.api.dependencies import Anyone, DatabaseDep, ModelDefsDep, Read, TaskOrUser
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
-from determined_master.db.models import AllocationRow
+from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
@@ -82,14 +82,16 @@ async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswe
 
 
 @router.get("/api/v1/tasks/{task_id}/context_directory")
-async def context_directory(task_id: str, principal: TaskOrUser, services: ServicesDep) -> ContextAnswer:
+async def context_directory(
+    task_id: str, principal: TaskOrUser, database: DatabaseDep, model_defs: ModelDefsDep
+) -> ContextAnswer:
     if principal.is_task and principal.task_id != task_id:
-        raise Forbidden("this task's token may not read another task's context")
+        raise Forbidden("this task token may not read the context of another task")
     # No session is open while the context is read, as in model_def.
-    async with services.database.read() as session:
+    async with database.read() as session:
         trial = await repository.get_by_task(session, task_id)
         experiment = await experiment_rows.get(session, trial.experiment_id)
-    return ContextAnswer(b64_tgz=await as_tgz(services, experiment.context_hash))
+    return ContextAnswer(b64_tgz=await model_defs.as_tgz(experiment.context_hash))
 
 
 def _allocation(row: AllocationRow) -> Allocation:
@@ -107,17 +109,26 @@ def _allocation(row: AllocationRow) -> Allocation:
 
 
 async def _summaries(session: ReadSession) -> dict[str, Any]:
-    devices = {(s.agent_id, s.slot_id): device(s).model_dump() for s in await agent_rows.slots(session)}
-    return {a.id: await _summary(session, a, devices) for a in await allocation_rows.live(session)}
+    """Returns the live allocations by id; all are read in four statements."""
+    rows = await allocation_rows.live_without_spec(session)
+    containers = await allocation_rows.containers_of_live(session)
+    names = await repository.names_of_tasks(session, {row.task_id for row in rows})
+    agent_ids = {container.agent_id for found in containers.values() for container in found}
+    slots = await agent_rows.slots(session, agent_ids=agent_ids)
+    devices = {(slot.agent_id, slot.slot_id): device(slot).model_dump() for slot in slots}
+    return {row.id: _summary(row, names.get(row.task_id), containers.get(row.id, []), devices) for row in rows}
 
 
-async def _summary(session: ReadSession, row: AllocationRow, devices: dict[tuple[str, int], Any]) -> dict[str, Any]:
-    trial = await repository.find_by_task(session, row.task_id)
-    containers = await allocation_rows.containers_of(session, row.id)
+def _summary(
+    row: AllocationRow,
+    trial: repository.Named | None,
+    containers: Sequence[ContainerRow],
+    devices: dict[tuple[str, int], Any],
+) -> dict[str, Any]:
     return {
         "task_id": row.task_id,
         "allocation_id": row.id,
-        "name": f"Trial {trial.id} (Experiment {trial.experiment_id})" if trial else row.task_id,
+        "name": f"Trial {trial.trial_id} (Experiment {trial.experiment_id})" if trial else row.task_id,
         "registered_time": rfc3339(row.created_at),
         "resource_pool": row.pool,
         "slots_needed": row.slots,

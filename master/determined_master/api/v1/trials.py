@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from determined.errors import BadRequest
 from determined.states import TrialState
 from determined_master import notifications
-from determined_master.api.dependencies import Anyone, Owner, Read, ServicesDep, TaskOrOwner, Write
+from determined_master.api.dependencies import Anyone, Owner, Read, TaskOrOwner, TrialAccessDep, TrialsDep, Write
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window, page
 from determined_master.api.queries import trials as trial_queries
@@ -91,18 +91,18 @@ async def get_workloads(
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill_trial(trial_id: RowId, user: Owner, session: Write, services: ServicesDep) -> Empty:
-    await services.check_trial(session, user, trial_id)
+async def kill_trial(trial_id: RowId, user: Owner, session: Write, access: TrialAccessDep, trials: TrialsDep) -> Empty:
+    await access.check_trial(session, user, trial_id)
     row = await repository.get(session, trial_id)
-    await services.trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
+    await trials.stop(session, row, TrialState.STOPPING_KILLED, user.username)
     return Empty()
 
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
 ) -> Empty:
-    await services.check_trial(session, principal, trial_id)
+    await access.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
     return Empty()
@@ -110,9 +110,9 @@ async def report_progress(
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
 ) -> Empty:
-    await services.check_trial(session, principal, trial_id)
+    await access.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, runner_state=body.state[:64])
     return Empty()
@@ -120,9 +120,9 @@ async def report_runner_state(
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
 ) -> Empty:
-    await services.check_trial(session, principal, trial_id)
+    await access.check_trial(session, principal, trial_id)
     if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
         raise BadRequest(f"a trial cannot report {body.reason}")
     await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
@@ -132,9 +132,9 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, services: ServicesDep
+    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, access: TrialAccessDep
 ) -> schemas.RunStartAnswer:
-    await services.check_trial(session, principal, body.run_id)
+    await access.check_trial(session, principal, body.run_id)
     await repository.get(session, body.run_id)
     return schemas.RunStartAnswer()
 
@@ -146,9 +146,9 @@ async def get_metadata(trial_id: RowId, _principal: Anyone, session: Read) -> sc
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, services: ServicesDep
+    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
 ) -> schemas.MetadataAnswer:
-    await services.check_trial(session, principal, trial_id)
+    await access.check_trial(session, principal, trial_id)
     row = await repository.get(session, trial_id)
     await repository.change(session, row, run_metadata=body.metadata)
     return schemas.MetadataAnswer(metadata=body.metadata)

@@ -32,7 +32,7 @@ class UnsupportedOperations(BaseRoute):
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response: Response = response_of(NotImplementedYet(f"this master does not offer {scope['operation']} yet"))
+        response: Response = response_of(NotImplementedYet(f"this master does not support {scope['operation']} yet"))
         await response(scope, receive, send)
 
 

@@ -27,10 +27,10 @@ async def post_user_settings(body: schemas.UserSettings, user: User, session: Wr
     for setting in body.settings:
         for name, text in setting.model_dump(by_alias=True).items():
             if len(text.encode()) > MAX_BYTES or "\0" in text:
-                raise BadRequest(f"a setting's {name} has at most {MAX_BYTES} bytes, and no zeroes")
+                raise BadRequest(f"a setting's {name} has at most {MAX_BYTES} bytes and no NUL characters")
         await repository.put_setting(session, user.user_id, setting.storage_path, setting.key, setting.value)
     if await repository.count_settings(session, user.user_id) > MAX_SETTINGS:
-        raise PreconditionFailed(f"{MAX_SETTINGS} settings are the most that are kept for a user")
+        raise PreconditionFailed(f"a user can have at most {MAX_SETTINGS} settings")
     return Empty()
 
 

@@ -1,32 +1,36 @@
 """Sign-in, sign-out and users."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from determined_master.api import session_cookie
-from determined_master.api.dependencies import Admin, Anyone, NoLogin, Read, Self, ServicesDep, UsersDep
+from determined_master.api.dependencies import Admin, Anyone, ClockDep, NoLogin, Read, Self, SettingsDep, UsersDep
 from determined_master.api.json_body import JsonRoute
-from determined_master.api.pagination import page
+from determined_master.api.pagination import Window
 from determined_master.api.rate_limit import limited_sign_in
 from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
-from determined_master.api.sorting import refuse_given, sort
+from determined_master.api.schemas.enums import is_descending
+from determined_master.api.sorting import column_of, refuse_given
 from determined_master.authentication import COOKIE
-from determined_master.db.models import UserRow
-from determined_master.users import repository
+from determined_master.users import list_queries, repository
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])
 
 
 @router.post("/auth/login", dependencies=[NoLogin])
 async def login(
-    body: schemas.LoginBody, services: ServicesDep, request: Request, response: Response
+    body: schemas.LoginBody,
+    request: Request,
+    response: Response,
+    clock: ClockDep,
+    settings: SettingsDep,
+    users: UsersDep,
 ) -> schemas.LoginAnswer:
-    with limited_sign_in(request, services.clock.now()):
-        token, row = await services.users.login(body.username, body.password, is_hashed=body.is_hashed)
-    session_cookie.give(response, request, services, token, name=COOKIE)
+    with limited_sign_in(request, clock.now()):
+        token, row = await users.login(body.username, body.password, is_hashed=body.is_hashed)
+    session_cookie.give(response, request, settings, token, name=COOKIE)
     return schemas.LoginAnswer(token=token, user=schemas.user(row))
 
 
@@ -60,16 +64,15 @@ async def list_users(
     limit: BoundedInt = 0,
 ) -> schemas.UsersAnswer:
     refuse_given(roleIdAssignedDirectlyToUser=role_id)
-    rows = [
-        row
-        for row in await repository.all_users(session)
-        if (active is None or row.active == active)
-        and (admin is None or row.admin == admin)
-        and name.lower() in f"{row.username} {row.display_name}".lower()
-    ]
-    sort(rows, sort_by, order_by, _SORT)
-    shown, pagination = page(rows, offset, limit)
-    return schemas.UsersAnswer(users=[schemas.user(row) for row in shown], pagination=pagination)
+    by: list_queries.UserOrder = column_of(sort_by, _ORDERS, "id")
+    wanted = list_queries.UserFilter(active, admin, name)
+    total = await list_queries.count_users(session, wanted)
+    window = Window.of(offset, limit, total)
+    rows = await list_queries.page_of_users(
+        session, wanted, by=by, descending=is_descending(order_by), offset=window.offset, limit=window.limit
+    )
+    pagination = window.pagination(total, len(rows), limit)
+    return schemas.UsersAnswer(users=[schemas.user(row) for row in rows], pagination=pagination)
 
 
 @router.post("/users")
@@ -103,13 +106,13 @@ async def change_user(user_id: RowId, body: schemas.PatchUserBody, user: Self, u
     return schemas.UserAnswer(user=schemas.user(await users.change(user, user_id, changes)))
 
 
-_SORT: dict[str, Callable[[UserRow], Any]] = {
-    "SORT_BY_DISPLAY_NAME": lambda row: (row.display_name, row.id),
-    "SORT_BY_USER_NAME": lambda row: (row.username, row.id),
-    "SORT_BY_NAME": lambda row: (row.display_name or row.username, row.id),
-    "SORT_BY_ADMIN": lambda row: (row.admin, row.id),
-    "SORT_BY_ACTIVE": lambda row: (row.active, row.id),
-    "SORT_BY_REMOTE": lambda row: (row.remote, row.id),
-    "SORT_BY_MODIFIED_TIME": lambda row: (row.modified_at, row.id),
-    "SORT_BY_LAST_AUTH_TIME": lambda row: (row.last_auth_at.timestamp() if row.last_auth_at else 0.0, row.id),
+_ORDERS: dict[str, list_queries.UserOrder] = {
+    "SORT_BY_DISPLAY_NAME": "display_name",
+    "SORT_BY_USER_NAME": "username",
+    "SORT_BY_NAME": "name",
+    "SORT_BY_ADMIN": "admin",
+    "SORT_BY_ACTIVE": "active",
+    "SORT_BY_REMOTE": "remote",
+    "SORT_BY_MODIFIED_TIME": "modified_at",
+    "SORT_BY_LAST_AUTH_TIME": "last_auth_at",
 }

@@ -78,16 +78,16 @@ class Creator:
 
     async def submit(self, submission: Submission, principal: Principal) -> ExperimentRow:
         if submission.template:
-            raise BadRequest("templates are not offered yet; put the fields into the configuration itself")
+            raise BadRequest("templates are not supported yet; put the fields into the configuration")
         if submission.unmanaged:
-            raise BadRequest("unmanaged experiments are not offered yet")
+            raise BadRequest("unmanaged experiments are not supported yet")
         submission = await self._unmasked(submission, principal)
         found = await self.check(submission.config, submission.config_name)
         if found.config is None:
             raise InvalidConfig(found.checked)
         config = found.config
         if not config.get("entrypoint"):
-            raise BadRequest("the configuration needs an entrypoint")
+            raise BadRequest("the configuration has no entrypoint")
         _fill(config, self._settings)
         await self._check_parent(submission)
         if submission.validate_only:
@@ -149,7 +149,7 @@ class Creator:
         if submission.context_hash:
             size = self._blobs.size(submission.context_hash)
             if size is None:
-                raise NotFound(f"context {submission.context_hash} is not here; send it again")
+                raise NotFound(f"the master does not have context {submission.context_hash}; send it again")
             return submission.context_hash, size
         if submission.parent_id:
             parent = await repository.get(session, submission.parent_id)

@@ -44,7 +44,7 @@ async def patch(
         name, labels = changes.get("name"), changes.get("labels")
         if name is not None:
             if not name.strip():
-                raise BadRequest("a name cannot be empty")
+                raise BadRequest("a name must not be empty")
             values["name"] = name
         if "description" in changes:
             values["description"] = changes["description"] or ""
@@ -59,7 +59,7 @@ async def patch(
             priority = resources.get("priority")
             if priority is not None:
                 if not 1 <= priority <= 99:
-                    raise BadRequest("a priority is between 1 and 99")
+                    raise BadRequest("a priority must be between 1 and 99")
                 values["priority"] = priority
         storage = changes.get("checkpoint_storage")
         if storage is not None:

@@ -72,7 +72,7 @@ class Lifecycle:
             row = await self._changeable(session, experiment_id, principal)
             if not row.state.is_terminal:
                 raise PreconditionFailed(
-                    f"experiment {row.id} is {row.state.value}; only one that has ended can be archived"
+                    f"experiment {row.id} is {row.state.value}; only an experiment that has ended can be archived"
                 )
             if row.archived != archived:
                 await repository.change(session, row, archived=archived)

@@ -8,7 +8,7 @@ import styles from "./Failure.module.css";
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
   if (error instanceof Problem && error.isMissing) {
     return (
-      <EmptyState title={gone ?? "Not here"}>It was deleted, or the address is mistyped: {error.message}.</EmptyState>
+      <EmptyState title={gone ?? "Not found"}>It was deleted, or the address is wrong: {error.message}.</EmptyState>
     );
   }
   return (

@@ -27,6 +27,9 @@ export async function picture(plot: uPlot, title: string, lines: readonly ChartL
     ctx.fillText(each.label, 34 * ratio, top);
   });
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser made no picture"))), "image/png"),
+    canvas.toBlob(
+      (blob) => (blob ? resolve(blob) : reject(new Error("the browser could not create the picture"))),
+      "image/png",
+    ),
   );
 }

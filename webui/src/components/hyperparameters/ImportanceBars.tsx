@@ -32,7 +32,7 @@ export function ImportanceBars({ points, names, metric }: Props) {
   if (found.length === 0) {
     return (
       <p className={typography.hint}>
-        {MIN_TRIALS} trials with a figure are needed; there are{" "}
+        {MIN_TRIALS} trials with a value are needed; there are{" "}
         {points.filter((point) => Number.isFinite(point.metric)).length}.
       </p>
     );
@@ -40,7 +40,7 @@ export function ImportanceBars({ points, names, metric }: Props) {
   return (
     <table className={layout.table}>
       <caption className={typography.hint}>
-        How much worse {escapeControl(metric)} is foretold without knowing it, as a part of the whole.
+        How much worse {escapeControl(metric)} is predicted without the hyperparameter, as a share of the total.
       </caption>
       <tbody>
         {found.map(({ name, share }) => (

@@ -163,7 +163,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
               ? `Nothing found up to line ${grouped(log.stopped)}, where it was stopped`
               : extent && extent.count > 0
                 ? "No line matches"
-                : "Nothing was written yet"
+                : "The log is empty"
           }
           command={`det trial logs ${trialId} -f`}
         />

@@ -87,7 +87,7 @@ describe("a machine", () => {
 
   it("asks as well before a slot in use is switched off,", async () => {
     const master = await card();
-    await press("Switch slot 0 of gpu-1 off");
+    await press("Disable slot 0 of gpu-1");
     expect(master.of(DISABLE_SLOT)).toEqual([]);
     await press("Disable");
     expect(master.of(DISABLE_SLOT).map(({ body }) => body)).toEqual([{ drain: false }]);
@@ -95,7 +95,7 @@ describe("a machine", () => {
 
   it("switches a free slot off at the first click", async () => {
     const master = await card({ slots: [{ ...AGENT.slots[0]!, held: null }] });
-    await press("Switch slot 0 of gpu-1 off");
+    await press("Disable slot 0 of gpu-1");
     expect(master.of(DISABLE_SLOT)).toHaveLength(1);
   });
 });

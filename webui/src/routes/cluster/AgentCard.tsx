@@ -53,7 +53,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
               why={why}
               busy={busy}
               onClick={() => change({ enabled: false, drain: true })}
-              title="Starts nothing new; running trials go on"
+              title="Starts no new trials; running trials continue"
             >
               Drain
             </Button>
@@ -62,7 +62,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
               why={why}
               busy={busy}
               onClick={() => setDisabling(true)}
-              title="Starts nothing new and kills running trials"
+              title="Starts no new trials and kills running ones"
             >
               Disable…
             </Button>
@@ -94,7 +94,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
   );
 }
 
-const SLOT_CLASSES = { "in use": styles.inUse, gone: styles.gone, free: styles.free, off: styles.off };
+const SLOT_CLASSES = { "in use": styles.inUse, offline: styles.gone, free: styles.free, disabled: styles.off };
 
 interface SlotProps {
   agent: OverviewAgent;
@@ -107,7 +107,7 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
   const now = useNow();
   const { held } = slot;
   const [disabling, setDisabling] = useState(false);
-  const word = held ? "in use" : !agent.connected ? "gone" : slot.enabled && agent.enabled ? "free" : "off";
+  const word = held ? "in use" : !agent.connected ? "offline" : slot.enabled && agent.enabled ? "free" : "disabled";
   return (
     <li className={clsx(styles.slot, SLOT_CLASSES[word])} data-slot={slot.id}>
       <div className={layout.row}>
@@ -118,14 +118,14 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
         <Button
           kind="quiet"
           why={why}
-          aria-label={`Switch slot ${slot.id} of ${agent.id} ${slot.enabled ? "off" : "on"}`}
+          aria-label={`${slot.enabled ? "Disable" : "Enable"} slot ${slot.id} of ${agent.id}`}
           onClick={() =>
             slot.enabled && held
               ? setDisabling(true)
               : change({ slotId: slot.id, enabled: !slot.enabled, drain: false })
           }
         >
-          {slot.enabled ? "off" : "on"}
+          {slot.enabled ? "Disable" : "Enable"}
         </Button>
       </div>
       {held ? (

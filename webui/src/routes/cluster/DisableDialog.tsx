@@ -26,7 +26,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
       alternative={{ title: "Drain instead", run: drain }}
     >
       {trials.length === 0 ? (
-        <p>No trial holds a slot here. A task without slots is killed.</p>
+        <p>No trial uses a slot here. Tasks without slots are killed.</p>
       ) : (
         <>
           <p>
@@ -42,7 +42,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
           </ul>
         </>
       )}
-      <p>Drain lets running trials finish and starts nothing new.</p>
+      <p>Drain lets running trials finish and starts no new ones.</p>
     </Confirmation>
   );
 }

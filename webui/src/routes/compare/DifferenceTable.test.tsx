@@ -60,7 +60,7 @@ describe("what differs", () => {
 
   it("may be nothing; a run can be left out", async () => {
     const { drop, runs } = table({ a: 1 }, { a: 1 });
-    expect(screen.getByText("Nothing differs in hyperparameters.")).toBeVisible();
+    expect(screen.getByText("No differences in hyperparameters.")).toBeVisible();
     await user.click(screen.getByRole("button", { name: /run 2, trial 2/ }));
     expect(drop).toHaveBeenCalledWith(runs[1]);
   });

@@ -79,7 +79,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
           </tbody>
         </table>
       </div>
-      {shown.length === 0 && <p className={typography.hint}>Nothing differs in {what}.</p>}
+      {shown.length === 0 && <p className={typography.hint}>No differences in {what}.</p>}
     </section>
   );
 }

@@ -43,7 +43,7 @@ async function type(from: string, to: string) {
 
 const button = (name: string) => screen.getByRole("button", { name });
 const remarks = () =>
-  within(screen.getByRole("list", { name: "Remarks" }))
+  within(screen.getByRole("list", { name: "Problems" }))
     .queryAllByRole("listitem")
     .map((each) => each.textContent);
 

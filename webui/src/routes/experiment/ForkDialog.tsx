@@ -78,7 +78,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       ) : (
         <>
           <YamlEditor label="Configuration" value={text} onChange={edit} check={check} />
-          <ul className={styles.remarks} aria-label="Remarks" aria-live="polite">
+          <ul className={styles.remarks} aria-label="Problems" aria-live="polite">
             {found.map((each, index) => (
               <li key={index} className={each.severity === "error" ? typography.problem : typography.hint}>
                 line {each.line}:{each.column} {each.severity} [{each.code}] {escapeControl(each.message)}
@@ -108,6 +108,6 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
 
 function refusalOf(error: Error): string {
   return error instanceof Problem && error.diagnostics.length > 0
-    ? "The master found these when it was sent:\n" + error.message
+    ? "The master found these when it was submitted:\n" + error.message
     : messageOf(error);
 }

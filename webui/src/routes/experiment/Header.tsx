@@ -53,7 +53,8 @@ export function Header({ experiment, status }: Props) {
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
   const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : steer(verb));
-  const why = (verb: keyof ExperimentStatus["can"]) => (status.can[verb] ? undefined : (status.why[verb] ?? "not now"));
+  const why = (verb: keyof ExperimentStatus["can"]) =>
+    status.can[verb] ? undefined : (status.why[verb] ?? "not possible in this state");
   useActions([
     ...STEERING.map(({ verb, title, keys }) => ({
       id: verb,

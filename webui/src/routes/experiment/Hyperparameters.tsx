@@ -95,10 +95,10 @@ export default function Hyperparameters({ experiment }: TabProps) {
 /** A single run, or a search whose trials have not reported yet: the values themselves. */
 function Same({ hparams }: { hparams: Record<string, unknown> }) {
   const values = Object.entries(flatten(hparams));
-  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
+  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration has none.</EmptyState>;
   return (
     <section className={layout.card} aria-label="Hyperparameters">
-      <p className={typography.hint}>All trials have the same values, or none has reported a figure yet.</p>
+      <p className={typography.hint}>All trials have the same values, or none has reported a metric yet.</p>
       <table className={layout.table}>
         <tbody>
           {values.map(([name, value]) => (

@@ -21,7 +21,7 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
   const now = useNow();
   const { data: timeline, error } = useQuery(timelineQuery(id));
   const lost = timeline ? unsavedWork(status.trials, timeline.marks) : null;
-  const stopping = status.can.cancel ? undefined : (status.why.cancel ?? "not now");
+  const stopping = status.can.cancel ? undefined : (status.why.cancel ?? "not possible in this state");
   return (
     <Confirmation
       open

@@ -26,12 +26,12 @@ export default function Notes({ experiment }: TabProps) {
         aria-label="Notes"
         rows={14}
         value={typed}
-        placeholder="What was tried here, and what came of it."
+        placeholder="What did you try, and what was the result?"
         onChange={({ target }) => setDraft(() => (target.value === experiment.notes ? null : target.value))}
         onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && save()}
       />
       <div className={layout.row}>
-        <Button kind="primary" why={changed ? undefined : "nothing was changed"} onClick={save}>
+        <Button kind="primary" why={changed ? undefined : "no changes to save"} onClick={save}>
           Save
         </Button>
         {changed && <span className={typography.soft}>not saved yet</span>}

@@ -91,7 +91,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
                   <th>State</th>
                   <th className={layout.numberCell}>Steps</th>
                   <th className={layout.numberCell}>Restarts</th>
-                  <th>What it does</th>
+                  <th>Activity</th>
                 </tr>
               </thead>
               <tbody>

@@ -122,7 +122,7 @@ export default function Trials({ experiment }: TabProps) {
       </div>
       {rows.length > DISPLAY_LIMIT && (
         <p className={typography.hint}>
-          The first {DISPLAY_LIMIT} of {rows.length}; the list of experiments and the plots show all.
+          The first {DISPLAY_LIMIT} of {rows.length} trials.
         </p>
       )}
     </section>

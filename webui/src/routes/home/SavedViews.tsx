@@ -45,7 +45,7 @@ function Views() {
   return (
     <>
       {views.length === 0 && (
-        <p className={typography.hint}>Save the filter, order, columns and groups of now under a name.</p>
+        <p className={typography.hint}>Save the current filter, order, columns and groups under a name.</p>
       )}
       <ul>
         {views.map((view) => (

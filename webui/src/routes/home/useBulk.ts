@@ -35,7 +35,7 @@ export function useBulk() {
     if (done.length > 0)
       say({ text: `${what} ${named(done)}`, ...(undo ? { undo: { title: "Undo", run: () => undo(done) } } : {}) });
     for (const { error, id } of failed.slice(0, 3)) say({ text: `Experiment ${id}: ${error}`, kind: "failed" });
-    if (failed.length > 3) say({ text: `${failed.length - 3} more were refused`, kind: "failed" });
+    if (failed.length > 3) say({ text: `${failed.length - 3} more failed`, kind: "failed" });
     return done;
   };
   const options = {

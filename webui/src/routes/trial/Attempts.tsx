@@ -16,7 +16,7 @@ import sourceStyles from "@/components/code/source.module.css";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", system: "failure of the system" };
+const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", system: "system failure" };
 
 /** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
 export default function Attempts({ trial }: TrialTabProps) {

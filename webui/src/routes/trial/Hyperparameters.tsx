@@ -8,7 +8,7 @@ import layout from "@/styles/layout.module.css";
 /** The values that this trial was given. */
 export default function Hyperparameters({ trial }: TrialTabProps) {
   const values = Object.entries(flatten(trial.hparams));
-  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration names none.</EmptyState>;
+  if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration has none.</EmptyState>;
   return (
     <section className={layout.card} aria-label="Hyperparameters">
       <table className={layout.table}>

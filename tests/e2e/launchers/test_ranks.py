@@ -8,7 +8,7 @@ from tests.support import launchers
 
 pytestmark = pytest.mark.torch
 
-SCRIPT = str(Path(launchers.__file__).with_name("rank_attempts.py"))
+SCRIPT = str(Path(__file__).with_name("rank_attempts.py"))
 STRAIGHT = {"preempt_at": None, "latest": None}
 
 
@@ -62,7 +62,7 @@ INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
         pytest.param("horovod", "torch_distributed", marks=pytest.mark.long),  # tests/e2e pauses under horovod too
     ],
 )
-def test_pytorch_trial(tmp_path, launcher, other):
+def test_a_pytorch_trial_resumes_under_another_launcher_with_the_same_bits(tmp_path, launcher, other):
     """A checkpoint goes on under the other framework with the same bits: nothing of either is in it."""
     (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other)
     if launcher == "torch_distributed":

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.compiler import python_path
 from tests.support.fake_master import serving, task_environment
+from tests.support.rank_processes import free_port
 
 pytestmark = [pytest.mark.torch, pytest.mark.long]
 
@@ -63,14 +64,6 @@ def start(tmp_path):
     return begin
 
 
-def free_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def finish(child):
     out, _ = child.communicate(timeout=120)
     assert child.returncode == 0, out
@@ -84,7 +77,7 @@ def reports(master):
     }
 
 
-def test_paused_and_resumed(start):
+def test_a_paused_trial_resumes_with_the_same_result(start):
     with serving() as master:
         straight = finish(start(master))
         expected = reports(master)
@@ -107,7 +100,7 @@ def test_paused_and_resumed(start):
     assert {**first, **second} == expected
 
 
-def test_two_slots(start):
+def test_a_paused_trial_of_two_slots_resumes_with_the_same_result(start):
     with serving() as master:
         straight = finish(start(master, slots=2))
         expected = reports(master)

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support import launchers
 from tests.support.fake_master import serving, task_environment
+from tests.support.rank_processes import free_port
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+from determined.local import run_local
+
+pytestmark = pytest.mark.torch
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "launchers"
 _FINAL = re.compile(r"final parameters sha256: (\w{64})")
@@ -33,6 +36,7 @@ def run(launcher, folder, words, **environ):
     return launchers.run(launcher, 2, words, folder=folder, XDG_DATA_HOME=str(folder.parent), **environ)
 
 
+@pytest.mark.long
 @launchers.needs("horovod")
 def test_a_pytorch_trial_under_our_layer_and_under_plain_horovod(folder):
     ours = run(
@@ -41,17 +45,19 @@ def test_a_pytorch_trial_under_our_layer_and_under_plain_horovod(folder):
         ["-m", "determined.launch.torch_distributed", "pytorch_trial.py"],
         DET_SLOT_IDS="[0, 1]",
         DET_RUN_DIR=str(folder.parent),
-        C10D_PORT=str(launchers.free_port()),
+        C10D_PORT=str(free_port()),
     )
     assert finals(ours) == finals(run("horovod", folder, ["pytorch_trial.py"]))
 
 
+@pytest.mark.long
 @launchers.needs("deepspeed")
 def test_a_core_api_script_under_plain_torchrun_and_plain_deepspeed(folder):
     hashes = {finals(run(launcher, folder, ["core_api.py"])) for launcher in ("torch_distributed", "deepspeed")}
     assert len(hashes) == 1
 
 
+@pytest.mark.long
 @launchers.needs("deepspeed")
 def test_a_deepspeed_trial_as_a_task_and_under_plain_torchrun(folder):
     """The same class by ``--trial`` with the configuration's periods, and by its own ``fit``."""
@@ -85,3 +91,10 @@ def test_a_deepspeed_trial_as_a_task_and_under_plain_torchrun(folder):
     assert "code/deepspeed_trial.py" in names
     assert json.loads((store / last["uuid"] / "load_data.json").read_text())["trial_type"] == "DeepSpeedTrial"
     assert task == finals(run("torch_distributed", folder, ["deepspeed_trial.py"]))
+
+
+@launchers.needs("deepspeed")
+def test_a_deepspeed_trial_passes_a_batch_in_local_test_mode(capfd):
+    text = (EXAMPLE / "deepspeed.yaml").read_text()
+    assert run_local(text, name="deepspeed.yaml", context=EXAMPLE, test_mode=True) == 0
+    assert capfd.readouterr().err.splitlines()[-1] == "test passed"

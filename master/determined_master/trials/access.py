@@ -1,0 +1,51 @@
+"""Decides whether a task or a user may write to a trial or to one of its allocations."""
+
+from determined.errors import Forbidden, NotFound
+from determined_master.allocations import repository as allocation_rows
+from determined_master.db.models import AllocationRow
+from determined_master.db.session import Database, ReadSession
+from determined_master.principal import Principal
+from determined_master.trials import repository
+from determined_master.users.authorization import Authorization
+
+MAX_CACHED = 10_000
+
+
+class TrialAccess:
+    def __init__(self, database: Database, authorization: Authorization) -> None:
+        self._database = database
+        self._authorization = authorization
+        self._trial_ids: dict[str, int] = {}
+
+    async def trial_of(self, principal: Principal) -> int | None:
+        """Returns the trial id of a task's token, or None for a user."""
+        task_id = principal.task_id
+        if task_id is None:
+            return None
+        known = self._trial_ids.get(task_id)
+        if known is None:
+            async with self._database.read() as session:
+                row = await repository.find_by_task(session, task_id)
+            if row is None:
+                raise NotFound(f"task {task_id} is not a trial")
+            known = self._trial_ids[task_id] = row.id
+            if len(self._trial_ids) > MAX_CACHED:
+                self._trial_ids = {task_id: known}
+        return known
+
+    async def check_trial(self, session: ReadSession, principal: Principal, trial_id: int) -> None:
+        """Raises Forbidden unless a task writes to its own trial, or a user to a trial that they may change."""
+        if not principal.is_task:
+            owner_id = await repository.owner_of(session, trial_id)
+            await self._authorization.check_change(session, principal, owner_id, f"trial {trial_id}")
+        elif await self.trial_of(principal) != trial_id:
+            raise Forbidden(f"this task token may not write to trial {trial_id}")
+
+    async def checked_allocation(self, session: ReadSession, principal: Principal, allocation_id: str) -> AllocationRow:
+        """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""
+        if principal.is_task and principal.allocation_id != allocation_id:
+            raise Forbidden(f"this task token may not act for allocation {allocation_id}")
+        row = await allocation_rows.get(session, allocation_id)
+        if not principal.is_task:
+            await self._authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")
+        return row

@@ -1,0 +1,62 @@
+"""Help texts of ``det``: they fit a terminal of 80 columns, and every option is described."""
+
+import argparse
+from importlib import import_module
+
+import pytest
+
+from determined_cli import command_table
+from determined_cli.command import Command
+from determined_cli.main import main
+
+
+def _commands() -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+
+    def add(prefix: tuple[str, ...], verbs: tuple[Command, ...]) -> None:
+        for verb in verbs:
+            path = (*prefix, verb.name)
+            found.append(path)
+            add(path, tuple(verb.verbs))
+
+    for noun, (name, _, _) in command_table.NOUNS.items():
+        module = import_module(name)
+        found.append((noun,))
+        if noun not in module.BARE:
+            add((noun,), tuple(module.VERBS))
+    return found
+
+
+COMMANDS = _commands()
+
+
+@pytest.mark.parametrize("words", [(), *COMMANDS], ids=" ".join)
+def test_help_fits_80_columns(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*words, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("usage: det")
+    assert [line for line in lines if len(line) > 80 and "det e create config.yaml" not in line] == []
+    assert [line for line in lines if argparse.SUPPRESS in line] == []
+
+
+def test_names_and_descriptions_of_verbs_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["trial", "--help"])
+    line = next(line for line in capsys.readouterr().out.splitlines() if "download" in line)
+    assert "download-checkpoint, download  " in line
+
+
+@pytest.mark.parametrize("noun", command_table.NOUNS)
+def test_every_option_is_described(noun: str) -> None:
+    def check(verbs: tuple[Command, ...]) -> None:
+        for verb in verbs:
+            parser = argparse.ArgumentParser(add_help=False)
+            for add in verb.arguments:
+                add(parser)
+            for action in vars(parser)["_actions"]:
+                assert not action.option_strings or action.help, f"{verb.name} {action.option_strings}"
+            check(tuple(verb.verbs))
+
+    check(tuple(import_module(command_table.NOUNS[noun][0]).VERBS))

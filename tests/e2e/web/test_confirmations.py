@@ -1,0 +1,93 @@
+"""What cannot be undone asks first and says what is lost; what loses nothing acts at the first click."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.e2e.web import runs
+from tests.e2e.web.visits import Visit
+from tests.support.live_cluster import LiveCluster
+from tests.support.live_trials import Experiment
+
+pytestmark = [pytest.mark.e2e]
+
+Come = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def held(cluster: LiveCluster) -> Iterator[Experiment]:
+    made = runs.forever(cluster, "to be confirmed")
+    made.at_step(3)
+    yield made
+    made.do("kill")
+
+
+def _button(page: Page | Locator, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Come, held: Experiment):
+    page = visitor().page("/cluster")
+    agent = page.get_by_role("region", name=re.compile("^Agent "))
+    _button(agent, "Disable…").click()
+    asked = page.get_by_role("dialog", name=re.compile("^Disable agent "))
+    expect(asked.get_by_role("list", name="Trials")).to_contain_text(
+        f"Trial {held.trial_id} of experiment {held.id}, to be confirmed"
+    )
+    expect(asked).to_contain_text("killed at once, without a checkpoint")
+    _button(asked, "Cancel").click()
+    expect(_button(agent, "Drain")).to_be_visible()
+    _button(agent, "Drain").click()
+    expect(agent).to_contain_text("draining")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    _button(agent, "Enable").click()
+    expect(_button(agent, "Drain")).to_be_visible()
+    held.running()
+
+
+def test_kill_says_what_is_lost_and_offers_stop(visitor: Come, held: Experiment):
+    page = visitor().page(f"/experiments/{held.id}/overview")
+    _button(page, "Kill").click()
+    asked = page.get_by_role("dialog", name=f"Kill experiment {held.id}?")
+    expect(asked.get_by_role("list", name="Lost work")).to_contain_text(re.compile(rf"Trial {held.trial_id}: .*step"))
+    expect(asked).to_contain_text("Stop saves a checkpoint first, then ends it.")
+    expect(_button(asked, "Stop instead")).to_be_visible()
+    _button(asked, "Cancel").click()
+    expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
+
+
+def test_typed_notes_survive_a_change_of_tab(visitor: Come, held: Experiment):
+    page = visitor().page(f"/experiments/{held.id}/notes")
+    notes = page.get_by_role("textbox", name="Notes")
+    notes.fill("a rate of 0.1 is too high")
+    page.get_by_role("tab", name="Overview").or_(page.get_by_role("link", name="Overview", exact=True)).first.click()
+    expect(page.get_by_role("heading", name="Time line")).to_be_visible()
+    page.get_by_role("tab", name="Notes").or_(page.get_by_role("link", name="Notes", exact=True)).first.click()
+    expect(notes).to_have_value("a rate of 0.1 is too high")
+    expect(page.get_by_text("not saved yet")).to_be_visible()
+
+
+def test_a_deletion_asks_for_the_same_words_in_the_list_and_on_the_page(cluster: LiveCluster, visitor: Come):
+    made = runs.quick(cluster, "to be deleted", activate=False)
+    made.do("kill")
+    made.ended("CANCELED")
+    page = visitor().page(f"/experiments/{made.id}/overview")
+
+    def asked_by(more: str) -> Locator:
+        _button(page, more).click()
+        page.get_by_role("menuitem", name="Delete…").click()
+        asked = page.get_by_role("dialog", name="Delete 1 experiment?")
+        expect(asked.get_by_role("list", name="Experiments")).to_contain_text("to be deleted")
+        expect(asked.get_by_text("delete 1 experiment", exact=True)).to_be_visible()
+        return asked
+
+    _button(asked_by("More for this experiment"), "Cancel").click()
+    page.goto(f"{cluster.url}/?q=to be deleted")
+    page.get_by_role("checkbox", name=f"Select experiment {made.id}").check()
+    asked = asked_by("More for the selected")
+    delete = _button(asked, "Delete")
+    expect(delete).to_have_attribute("aria-disabled", "true")
+    asked.get_by_role("textbox").fill("delete 1 experiment")
+    delete.click()
+    expect(page.get_by_role("checkbox", name=f"Select experiment {made.id}")).to_have_count(0)

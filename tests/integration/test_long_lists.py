@@ -1,0 +1,275 @@
+"""Lists of users, workspaces, projects, tasks and labels are read by the database: thousands of rows are not loaded."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select
+from tests.support.cluster import Cluster, cluster
+from tests.support.database_reads import loads, reads
+from tests.support.makers import NOON, add_experiment, add_trial
+
+from determined.states import AllocationState, ContainerState
+from determined_master.db.models import (
+    AgentRow,
+    AgentSlotRow,
+    AllocationRow,
+    ContainerRow,
+    ExperimentLabelRow,
+    ExperimentRow,
+    ProjectRow,
+    TrialRow,
+    UserRow,
+    WorkspaceRow,
+)
+from determined_master.experiments import repository as experiment_rows
+from determined_master.users import list_queries
+
+MANY, PAGE = 3000, 7
+NAMES = ["émile", "Zoë", "zoe", "", "ÉMILE", "a%b", "A_b"]
+USER_ORDERS: dict[str, Callable[[UserRow], Any]] = {
+    "": lambda user: 0,
+    "SORT_BY_DISPLAY_NAME": lambda user: user.display_name,
+    "SORT_BY_USER_NAME": lambda user: user.username,
+    "SORT_BY_NAME": lambda user: user.display_name or user.username,
+    "SORT_BY_ADMIN": lambda user: user.admin,
+    "SORT_BY_ACTIVE": lambda user: user.active,
+    "SORT_BY_REMOTE": lambda user: user.remote,
+    "SORT_BY_MODIFIED_TIME": lambda user: user.modified_at,
+    "SORT_BY_LAST_AUTH_TIME": lambda user: user.last_auth_at.timestamp() if user.last_auth_at else 0.0,
+}
+PLACE_ORDERS: dict[str, Callable[[Any], Any]] = {
+    "": lambda row: 0,
+    "SORT_BY_ID": lambda row: row.id,
+    "SORT_BY_NAME": lambda row: row.name,
+}
+
+
+async def add_users(one: Cluster, count: int) -> list[UserRow]:
+    rows = [
+        {
+            "username": f"user-{i * 7919 % 9973:04}",
+            "display_name": NAMES[i % len(NAMES)],
+            "admin": i % 5 == 0,
+            "active": i % 3 != 0,
+            "remote": i % 4 == 0,
+            "modified_at": NOON + timedelta(seconds=i % 11),
+            "last_auth_at": None if i % 6 == 0 else NOON + timedelta(seconds=i % 13),
+        }
+        for i in range(count)
+    ]
+    async with one.master.database.write() as session:
+        await session.execute(insert(UserRow), rows)
+        return list((await session.scalars(select(UserRow).order_by(UserRow.id))).all())
+
+
+async def add_places(one: Cluster, count: int) -> tuple[list[WorkspaceRow], list[ProjectRow]]:
+    """Adds workspaces, and projects in the first workspace, with equal names among them."""
+    places: list[dict[str, Any]] = [
+        {"name": f"{NAMES[i % len(NAMES)]} {i // 2}", "user_id": 1 + i % 2, "archived": i % 3 == 0}
+        for i in range(count)
+    ]
+    async with one.master.database.write() as session:
+        await session.execute(insert(WorkspaceRow), [{**p, "name": f"{p['name']} {i}"} for i, p in enumerate(places)])
+        await session.execute(insert(ProjectRow), [{**p, "workspace_id": 1, "name": p["name"][:4]} for p in places])
+        workspaces = (await session.scalars(select(WorkspaceRow).order_by(WorkspaceRow.id))).all()
+        projects = (await session.scalars(select(ProjectRow).order_by(ProjectRow.id))).all()
+    return list(workspaces), list(projects)
+
+
+async def check_pages(one: Cluster, path: str, key: str, rows: list[Any], order: str, query: dict[str, Any]) -> None:
+    """Checks pages in both directions against ``rows``, which are in ascending order."""
+    for direction, expected in (("ORDER_BY_ASC", rows), ("ORDER_BY_DESC", rows[::-1])):
+        ids: list[int] = []
+        for offset in range(0, len(rows), PAGE):
+            answer = await one.get(path, sortBy=order, orderBy=direction, offset=offset, limit=PAGE, **query)
+            end = min(offset + PAGE, len(rows))
+            window = {"offset": offset, "limit": PAGE, "startIndex": offset, "endIndex": end, "total": len(rows)}
+            assert answer["pagination"] == window
+            ids += [each["id"] for each in answer[key]]
+        assert ids == [row.id for row in expected]
+        last = await one.get(path, sortBy=order, orderBy=direction, offset=-2, limit=PAGE, **query)
+        assert [each["id"] for each in last[key]] == ids[-2:]
+        none = await one.get(path, sortBy=order, orderBy=direction, limit=-2, **query)
+        assert (none[key], none["pagination"]["total"]) == ([], len(rows))
+
+
+@pytest.mark.parametrize("order", USER_ORDERS)
+async def test_pages_of_users_are_the_sorted_list(tmp_path: Path, order: str) -> None:
+    async with cluster(tmp_path) as one:
+        rows = sorted(await add_users(one, 40), key=lambda user: (USER_ORDERS[order](user), user.id))
+        await check_pages(one, "/api/v1/users", "users", rows, order, {})
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ({"name": "ÉmI"}, lambda user: "émi" in user.display_name.lower()),
+        ({"name": "%"}, lambda user: "%" in user.display_name),
+        ({"name": "1 Z"}, lambda user: "1 z" in f"{user.username} {user.display_name}".lower()),
+        ({"name": "x" * 20_000}, lambda user: False),
+        ({"active": "true", "admin": "false"}, lambda user: user.active and not user.admin),
+    ],
+    ids=["letters", "sign", "both names", "long", "flags"],
+)
+async def test_users_are_filtered(tmp_path: Path, query: dict[str, Any], fits: Callable[[UserRow], bool]) -> None:
+    async with cluster(tmp_path) as one:
+        rows = [user for user in await add_users(one, 40) if fits(user)]
+        await check_pages(one, "/api/v1/users", "users", rows, "", query)
+
+
+@pytest.mark.parametrize("order", PLACE_ORDERS)
+async def test_pages_of_workspaces_and_projects_are_the_sorted_lists(tmp_path: Path, order: str) -> None:
+    async with cluster(tmp_path) as one:
+        workspaces, projects = await add_places(one, 40)
+        for path, key, rows in (
+            ("/api/v1/workspaces", "workspaces", workspaces),
+            ("/api/v1/workspaces/1/projects", "projects", projects),
+        ):
+            rows = sorted(rows, key=lambda row: (PLACE_ORDERS[order](row), row.id))
+            await check_pages(one, path, key, rows, order, {})
+            mine = [row for row in rows if row.user_id == 2 and not row.archived]
+            assert mine
+            await check_pages(one, path, key, mine, order, {"users": "determined", "archived": "false"})
+            await check_pages(one, path, key, mine, order, {"userIds": 2, "archived": "false"})
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ({"name": "éMi"}, lambda row: "émi" in row.name.lower()),
+        ({"name": "_B"}, lambda row: "_b" in row.name.lower()),
+        ({"nameCaseSensitive": "zoe 1 2"}, lambda row: row.name == "zoe 1 2"),
+        ({"pinned": "true"}, lambda row: False),
+    ],
+)
+async def test_workspaces_are_filtered(tmp_path: Path, query: dict[str, Any], fits: Callable[[Any], bool]) -> None:
+    async with cluster(tmp_path) as one:
+        workspaces, _ = await add_places(one, 40)
+        await check_pages(one, "/api/v1/workspaces", "workspaces", [w for w in workspaces if fits(w)], "", query)
+
+
+async def test_a_page_of_users_loads_its_own_rows_only(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as one:
+        rows = await add_users(one, MANY)
+        with loads(UserRow) as loaded:
+            answer = await one.get("/api/v1/users", name="user-", sortBy="SORT_BY_NAME", offset=100, limit=PAGE)
+        assert answer["pagination"]["total"] == MANY
+        shown = {user["id"] for user in answer["users"]}
+        assert len(shown) == PAGE
+        caller = {row.id for row in rows if row.username == "admin"}
+        assert {row.id for row in loaded} - caller == shown - caller
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "model"),
+    [
+        ("/api/v1/workspaces", "workspaces", WorkspaceRow),
+        ("/api/v1/workspaces/1/projects", "projects", ProjectRow),
+    ],
+)
+async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: str, key: str, model: type[Any]) -> None:
+    async with cluster(tmp_path) as one:
+        await add_places(one, MANY)
+        counts = []
+        for limit in (3, 30):
+            with loads(model) as loaded, reads(one.master.database) as statements:
+                answer = await one.get(path, offset=1000, limit=limit)
+            assert {row.id for row in loaded} - {1} == {each["id"] for each in answer[key]}
+            assert (len(answer[key]), answer["pagination"]["total"]) == (limit, MANY + 1)
+            counts.append(sum("workspaces" in each or "project" in each for each in statements))
+        assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("batch", [2, list_queries.MAX_IDS_A_STATEMENT])
+async def test_places_count_their_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    for module in (list_queries, experiment_rows):
+        monkeypatch.setattr(module, "MAX_IDS_A_STATEMENT", batch)
+    async with cluster(tmp_path) as one:
+        await add_places(one, 3)
+        async with one.master.database.write() as session:
+            for project_id in (1, 2, 2):
+                await add_experiment(session, project_id=project_id)
+        workspaces = (await one.get("/api/v1/workspaces"))["workspaces"]
+        assert [(w["numProjects"], w["numExperiments"]) for w in workspaces] == [(4, 3), (0, 0), (0, 0), (0, 0)]
+        projects = (await one.get("/api/v1/workspaces/1/projects"))["projects"]
+        assert [(p["numExperiments"], p["numActiveExperiments"]) for p in projects] == [(1, 0), (2, 0), (0, 0), (0, 0)]
+        assert (await one.get("/api/v1/workspaces/1"))["workspace"] == workspaces[0]
+        assert (await one.get("/api/v1/projects/2"))["project"] == projects[1]
+
+
+async def add_tasks(one: Cluster, count: int) -> TrialRow:
+    """Adds live allocations of one trial on one agent; each even one has a container."""
+    async with one.master.database.write() as session:
+        trial = await add_trial(session, await add_experiment(session))
+        session.add(AgentRow(id="a", pool="default", registered_at=NOON))
+        await session.flush()
+        session.add(AgentSlotRow(agent_id="a", slot_id=0, type="cuda"))
+        allocations = [
+            {
+                "id": f"{trial.task_id}.{i}",
+                "task_id": trial.task_id,
+                "run_id": i,
+                "slots": 1,
+                "state": AllocationState.RUNNING,
+                "single_agent": False,
+                "pool": "default",
+                "priority": 42,
+                "owner": "admin",
+                "user_id": 1,
+                "submitted_at": NOON,
+                "created_at": NOON,
+                "spec": {},
+                "waiting": "",
+                "preemption_timeout": 60,
+            }
+            for i in range(count)
+        ]
+        await session.execute(insert(AllocationRow), allocations)
+        containers = [
+            {
+                "id": f"c-{i}",
+                "allocation_id": f"{trial.task_id}.{i}",
+                "agent_id": "a",
+                "rank": 0,
+                "slot_ids": [0],
+                "state": ContainerState.RUNNING,
+            }
+            for i in range(0, count, 2)
+        ]
+        await session.execute(insert(ContainerRow), containers)
+    return trial
+
+
+async def test_tasks_are_read_in_few_statements(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as one:
+        trial = await add_tasks(one, MANY)
+        with loads(TrialRow) as trials, reads(one.master.database) as statements:
+            tasks = (await one.get("/api/v1/tasks"))["allocationIdToSummary"]
+        assert len(tasks) == MANY
+        assert not trials
+        # the loops of the master read meanwhile
+        assert len(statements) < 50
+        first, second = tasks[f"{trial.task_id}.0"], tasks[f"{trial.task_id}.1"]
+        assert first["name"] == f"Trial {trial.id} (Experiment {trial.experiment_id})"
+        [resources] = first["resources"]
+        assert (resources["resourcesId"], resources["containerId"]) == ("c-0", "c-0")
+        [device] = resources["agentDevices"]["a"]["devices"]
+        assert (device["id"], device["type"]) == (0, "TYPE_CUDA")
+        assert second["resources"] == []
+
+
+async def test_labels_are_counted_by_the_database(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as one:
+        async with one.master.database.write() as session:
+            await add_experiment(session, labels=[f"label-{i:04}" for i in range(MANY)])
+            await add_experiment(session, labels=["label-2000"])
+        with loads(ExperimentRow) as experiments, reads(one.master.database) as statements:
+            labels = (await one.get("/api/v1/experiment/labels"))["labels"]
+        assert labels[0] == "label-2000"
+        assert labels[1:3] == ["label-0000", "label-0001"]
+        assert len(labels) == MANY
+        assert not experiments
+        assert sum(ExperimentLabelRow.__tablename__ in each for each in statements) == 1

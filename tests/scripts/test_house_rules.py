@@ -1,0 +1,25 @@
+"""Rules of the project that no linter knows."""
+
+from pathlib import Path
+
+import pytest
+from scripts.house_rules import problems
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from determined_master.services import Services",
+        "import determined_master.services as container",
+        "from determined_master import notifications, services",
+        "writer = request.app.state.services.writer",
+    ],
+)
+def test_no_endpoint_takes_the_container_of_services(tmp_path: Path, line: str) -> None:
+    folder = tmp_path / "determined_master" / "api" / "v1"
+    folder.mkdir(parents=True)
+    endpoint = folder / "nouns.py"
+    endpoint.write_text(f"{line}\n")
+    assert problems(endpoint) == [f"{endpoint}: an endpoint takes the services that it uses, not the container"]
+    endpoint.write_text("from determined_master.api.dependencies import ClockDep\n")
+    assert problems(endpoint) == []

@@ -1,0 +1,40 @@
+"""Records what is read from a database meanwhile: loaded objects and statements."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import event
+
+from determined_master.db.session import Database
+
+
+@contextmanager
+def loads(model: type[Any]) -> Iterator[list[Any]]:
+    """Yields the list of objects of ``model`` that sessions load meanwhile."""
+    loaded: list[Any] = []
+
+    def note(target: Any, _context: Any) -> None:
+        loaded.append(target)
+
+    event.listen(model, "load", note)
+    try:
+        yield loaded
+    finally:
+        event.remove(model, "load", note)
+
+
+@contextmanager
+def reads(database: Database) -> Iterator[list[str]]:
+    """Yields the list of statements of read sessions meanwhile, those of the master's loops among them."""
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    engine = database.read_engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(engine, "before_cursor_execute", note)

@@ -1,0 +1,68 @@
+"""Ranks on this machine that no launcher starts: their environment, their start and their output."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.compiler import python_path
+
+_PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment(**more: str) -> dict[str, str]:
+    """One thread a rank, this Python first on PATH, and nothing of a task or a launcher around this process."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_", "HOROVOD_"))}
+    search = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    variables = {"PATH": search, "PYTHONPATH": python_path(), "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"}
+    return {**kept, **variables, **more}
+
+
+def start(argv: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Starts ``argv`` in ``folder``."""
+    return subprocess.Popen(
+        argv,
+        cwd=folder,
+        env={**environment(), **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(child: "subprocess.Popen[str]", *, code: int | None = 0) -> str:
+    """What all ranks wrote, without a launcher's prefixes; ``code`` is the expected exit code."""
+    out, _ = child.communicate(timeout=120)
+    text = _PREFIX.sub("", out)
+    assert code is None or child.returncode == code, text
+    return text
+
+
+def by_hand(size: int, words: Sequence[str], *, folder: Path, **environ: str) -> "list[subprocess.Popen[str]]":
+    """Ranks of one container without a launcher, which would import torch first."""
+    port = str(free_port())
+    return [
+        start(
+            [sys.executable, *words],
+            folder=folder,
+            environ={
+                **environ,
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(size),
+                "LOCAL_WORLD_SIZE": str(size),
+                "MASTER_PORT": port,
+            },
+        )
+        for rank in range(size)
+    ]
