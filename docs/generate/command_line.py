@@ -4,15 +4,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from generate.markdown import cell, code, table
-
 from determined_cli import command_table
 from determined_cli.command import Command
+from generate.markdown import cell, code, table
 
 HEAD = """# Command line
 
-`det NOUN VERB [OPTIONS]`. Short names of nouns and verbs are given in brackets. `det NOUN VERB --help` prints what stands
-here, and `det completion bash` (or `zsh`, `fish`) prints a script that completes nouns, verbs and options.
+`det NOUN VERB [OPTIONS]`. Short names of nouns and verbs are given in brackets. `det NOUN VERB --help` prints
+the same, and `det completion bash` (or `zsh`, `fish`) prints a script that completes nouns, verbs and options.
 
 Options before the noun:
 
@@ -48,8 +47,7 @@ def page() -> str:
 def commands() -> Iterator[tuple[str, Command]]:
     """Yields every command with its words, such as ``det experiment create``."""
     for noun in command_table.NOUNS:
-        for words, verb in _verbs(f"det {noun}", _of_noun(noun)):
-            yield words, verb
+        yield from _verbs(f"det {noun}", _of_noun(noun))
 
 
 def _of_noun(noun: str) -> Sequence[Command]:
@@ -92,7 +90,8 @@ def _parser(words: str, verb: Command) -> argparse.ArgumentParser:
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+    shown = parser._actions  # noqa: SLF001  # argparse has no public list of its options
+    return [action for action in shown if action.help is not argparse.SUPPRESS]
 
 
 def _options(words: str, verb: Command) -> Iterator[str]:
@@ -101,7 +100,8 @@ def _options(words: str, verb: Command) -> Iterator[str]:
     yield f"```text\n{usage}\n```\n"
     actions = _actions(parser)
     if actions:
-        yield table(("argument", "meaning"), ((_name(action), cell(_sentence(action.help or ""))) for action in actions))
+        rows = ((_name(action), cell(_sentence(action.help or ""))) for action in actions)
+        yield table(("argument", "meaning"), rows)
     if verb.examples:
         yield "```text\n" + "\n".join(verb.examples) + "\n```\n"
 

@@ -5,25 +5,27 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from generate.markdown import cell, code, table
-from generate.settings_pages import type_name
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from determined.config import hyperparameters, searcher, storage
 from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
+from generate.markdown import cell, code, table
+from generate.settings_pages import type_name
 
 KEYS: dict[str, list[Any]] = yaml.safe_load(Path(__file__).with_name("config_keys.yaml").read_text(encoding="utf-8"))
 _APART = ("searcher", "checkpoint_storage", "hyperparameters")
-_LEAVES = ("environment.image", "environment.environment_variables", "environment.proxy_ports", "environment.registry_auth")
-_LEAVES += ("resources.devices", "min_validation_period", "min_checkpoint_period", "integrations.pachyderm")
+_LEAVES = (
+    *("environment.image", "environment.environment_variables", "environment.proxy_ports", "environment.registry_auth"),
+    *("resources.devices", "min_validation_period", "min_checkpoint_period", "integrations.pachyderm"),
+)
 
 HEAD = """# Experiment configuration
 
-A YAML file. `det experiment create` checks it before anything is sent, with the same code as the master, and names each
-mistake with its line; [all codes](error-codes.md). `null` means "not set". Unknown keys are errors, except in `data` and
-`hyperparameters`. *Since* names the dialect that introduced a key: Determined of 2022 (0.18, 0.19), of 2024 (up to 0.38),
-or Detent. Lengths are one of `{batches: N}`, `{records: N}` and `{epochs: N}`.
+A YAML file. `det experiment create` checks it before anything is sent, with the same code as the master, and names
+each mistake with its line ([all codes](error-codes.md)). `null` means "not set". Unknown keys are errors, except in
+`data` and `hyperparameters`. *Since* names the dialect that introduced a key: Determined of 2022 (0.18, 0.19), of 2024
+(up to 0.38), or Detent. Lengths are one of `{batches: N}`, `{records: N}` and `{epochs: N}`.
 
 ```yaml
 name: digits
@@ -45,7 +47,8 @@ def page() -> str:
     parts += ["\n## Hyperparameters\n", _models(hyperparameters.TYPES, "type")]
     parts += ["\n## Searchers\n", _models(searcher.SEARCHERS, "name")]
     parts += ["\n## Checkpoint storages\n", _models(storage.STORAGES, "type")]
-    parts += [f"\n## Keys without effect\n\nOld files may have {', '.join(map(code, DEAD_FIELDS))}; a warning says so.\n"]
+    dead = ", ".join(map(code, DEAD_FIELDS))
+    parts += [f"\n## Keys without effect\n\nOld files may have {dead}; a warning says so.\n"]
     return "\n".join(parts)
 
 

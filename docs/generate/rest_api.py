@@ -41,7 +41,8 @@ def render(openapi: Mapping[str, Any]) -> str:
             if method in operations:
                 operation = operations[method]
                 names = [each["name"] for each in operation.get("parameters", ()) if each["in"] != "path"]
-                row = (code(f"{method.upper()} {path}"), cell(operation.get("summary", "")), ", ".join(map(code, names)))
+                request, summary = code(f"{method.upper()} {path}"), cell(operation.get("summary", ""))
+                row = (request, summary, ", ".join(map(code, names)))
                 tags.setdefault((operation.get("tags") or ["other"])[0], []).append(row)
     parts = (f"## {tag}\n\n" + table(("request", "does", "query"), rows) for tag, rows in sorted(tags.items()))
     return HEAD + "\n".join(parts)

@@ -5,14 +5,15 @@ import inspect
 from pathlib import PurePath
 from typing import Any, get_args
 
-from generate.markdown import cell, code, table
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from generate.markdown import cell, code, table
+
 MASTER = """# Settings of the master
 
-A setting comes from a flag of `det-master`, an environment variable, or the file that `--config` names; the first of these
-wins. Names of variables are `DET_MASTER_` and the name in capitals. Times are in seconds, sizes in bytes.
+A setting comes from a flag of `det-master`, an environment variable, or the file that `--config` names; the first of
+these wins. Names of variables are `DET_MASTER_` and the name in capitals. Times are in seconds, sizes in bytes.
 
 ```yaml
 # master.yaml
@@ -24,8 +25,8 @@ checkpoint_roots: [/mnt/shared]
 """
 AGENT = """# Settings of an agent
 
-A setting comes from a flag of `det-agent`, an environment variable, or the file that `--config` names; the first of these
-wins. Names of variables are `DET_AGENT_` and the name in capitals. Times are in seconds, sizes in bytes.
+A setting comes from a flag of `det-agent`, an environment variable, or the file that `--config` names; the first of
+these wins. Names of variables are `DET_AGENT_` and the name in capitals. Times are in seconds, sizes in bytes.
 
 """
 
@@ -56,9 +57,9 @@ def attribute_texts(model: type[BaseModel]) -> dict[str, str]:
     assert isinstance(definition, ast.ClassDef)
     found: dict[str, str] = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                found[statement.target.id] = inspect.cleandoc(str(following.value.value))
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
     return found
 
 
