@@ -52,7 +52,7 @@ class Settings(BaseModel):
     master: str = "http://127.0.0.1:8080"
     """URL of the master."""
     token_file: Path | None = None
-    """File with the join token; default: ``agent-token`` in the master's data folder."""
+    """File with the join token of the cluster, a copy of ``agent-token`` in the master's data folder. Needed."""
     slots: int | None = Field(default=None, ge=0, le=4096)
     """Number of CPU slots to offer instead of the accelerators that are found; default: the accelerators, else one."""
     id: str = ""
@@ -64,7 +64,7 @@ class Settings(BaseModel):
     task_python: Path | None = None
     """Python under which tasks run that name no environment."""
     tasks_as_me: bool = False
-    """Run tasks as the agent's own user, also as root."""
+    """Accept that tasks run as the agent's own user, root included. Needed until agents can run them as their owners."""
     host_address: str = ""
     """Address at which other agents reach tasks on this machine; default: the one by which it reaches the master."""
     isolation: Literal["auto", "none"] = "auto"
