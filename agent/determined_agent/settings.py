@@ -64,7 +64,7 @@ class Settings(BaseModel):
     task_python: Path | None = None
     """Python under which tasks run that name no environment."""
     tasks_as_me: bool = False
-    """Accept that tasks run as the agent's own user, root included. Needed until agents can run them as their owners."""
+    """Accept that tasks run as the agent's own user. Needed until agents can run them as their owners."""
     host_address: str = ""
     """Address at which other agents reach tasks on this machine; default: the one by which it reaches the master."""
     isolation: Literal["auto", "none"] = "auto"
