@@ -54,7 +54,7 @@ check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/house_rules.py
+	$(BIN)/python -m scripts.house_rules
 	$(BIN)/python scripts/retired_names.py
 	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python scripts/small_files.py

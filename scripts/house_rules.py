@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-import launcher_rule
+from scripts import launcher_rule
 
 ROOTS = ("launch", "harness", "master", "agent", "cli")
 MAX_LINES = 400

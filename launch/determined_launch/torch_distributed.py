@@ -85,7 +85,7 @@ def _check(given: Mapping[str, str], facts: RendezvousFacts) -> None:
     rank = given.get("node_rank", "")
     if rank.isdigit() and int(rank) != facts.rank:
         raise LaunchError(
-            f"--node_rank {rank} was given, but this is machine {facts.rank} of {_machines(facts.nodes)}; remove it"
+            f"--node_rank {rank} was given, but this is machine number {facts.rank} of {facts.nodes} (from 0); drop it"
         )
 
 

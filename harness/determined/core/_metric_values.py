@@ -41,7 +41,11 @@ def plain_value(value: Any) -> Any:  # noqa: ANN401  # values of any library, kn
         return plain_value(value.numpy())
     if hasattr(value, "item"):
         return plain_value(value.item())
-    if isinstance(value, numbers.Number) and isinstance(value, SupportsFloat) and not isinstance(value, (int, float)):
+    if (
+        isinstance(value, numbers.Number)
+        and isinstance(value, SupportsFloat)
+        and not isinstance(value, (int, float, complex))
+    ):
         return float(value)
     return value
 
