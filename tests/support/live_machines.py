@@ -26,6 +26,17 @@ class Network:
     def mend(self, machine: Machine) -> None:
         _switch(machine, "up")
 
+    def remote_shells(self) -> list[str]:
+        """Programs on these machines that start something on another one, by what is executed, not by their names."""
+        namespaces = {os.stat(f"/run/netns/{machine.namespace}").st_ino for machine in self.machines}
+        found = []
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                is_shell = name.isdigit() and Path(os.readlink(f"/proc/{name}/exe")).name in REMOTE_SHELLS
+                if is_shell and os.stat(f"/proc/{name}/ns/net").st_ino in namespaces:
+                    found.append(Path(f"/proc/{name}/cmdline").read_text().replace("\0", " "))
+        return found
+
 
 @contextlib.contextmanager
 def network(count: int) -> Iterator[Network]:
@@ -48,13 +59,3 @@ def path_without_remote_shells(folder: Path, *first: Path) -> str:
             if entry.name.split("-")[0] not in REMOTE_SHELLS and not os.path.lexists(folder / entry.name):
                 (folder / entry.name).symlink_to(entry.path)
     return ":".join(map(str, (*first, folder)))
-
-
-def remote_shells_running() -> list[str]:
-    """Programs of the system that start something on another machine, by what is executed, not by their names."""
-    found = []
-    for name in os.listdir("/proc"):
-        with contextlib.suppress(OSError):
-            if name.isdigit() and Path(os.readlink(f"/proc/{name}/exe")).name in REMOTE_SHELLS:
-                found.append(Path(f"/proc/{name}/cmdline").read_text().replace("\0", " "))
-    return found

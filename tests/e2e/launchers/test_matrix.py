@@ -5,7 +5,7 @@ import os
 
 import pytest
 from tests.support.live_launchers import KINDS, LAYERS, launched, outcome_of, seed_of
-from tests.support.live_machines import REMOTE_SHELLS, remote_shells_running
+from tests.support.live_machines import REMOTE_SHELLS
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
 
@@ -20,7 +20,7 @@ def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference,
     experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)
     experiment.running()
     assert not set(REMOTE_SHELLS) & {found for pid in experiment.processes for found in on_path(pid)}
-    assert remote_shells_running() == []
+    assert gang.network.remote_shells() == []
     experiment.ended(within=180)
     found = outcome_of(experiment)
     expected = reference(layer, kind, slots, seed_of(gang, experiment))
