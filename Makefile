@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian mlflow \
-	pictures bench mutants clean check check-style check-types check-types-3.10 check-pyright check-page
+	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -79,7 +79,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 
 unit: install webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
-	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts
+	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs
 
 e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
@@ -95,7 +95,7 @@ wheel-test: install install-browser webui ## the wheel, by way of the sdist, in 
 
 test: install ## everything
 	@$(MAKE) --no-print-directory -j3 check official debian  # the latter two wait for packages more than they work
-	@$(MAKE) --no-print-directory unit e2e wheel-test
+	@$(MAKE) --no-print-directory docs unit e2e wheel-test
 
 official: $(OFFICIAL)/installed
 
@@ -114,6 +114,13 @@ pictures: install install-browser webui ## pictures of every page from a real ru
 
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
+
+$(VENV)/docs: $(VENV)/installed
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs ## the documentation site, in docs/_build/html; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 mutants: install install-launchers debian webui-types ## mutation tests: each patch must make its tests fail
 	$(BIN)/python tests/mutants/run.py

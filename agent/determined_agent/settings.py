@@ -50,24 +50,37 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     master: str = "http://127.0.0.1:8080"
+    """URL of the master."""
     token_file: Path | None = None
+    """File with the join token of the cluster, a copy of ``agent-token`` in the master's data folder. Needed."""
     slots: int | None = Field(default=None, ge=0, le=4096)
+    """Number of CPU slots to offer instead of the accelerators that are found; default: the accelerators, else one."""
     id: str = ""
+    """Name of this agent; default: the name that it had before, else the host name."""
     pool: str = "default"
+    """Resource pool of this agent."""
     data: Path
+    """Folder for everything that the agent keeps; default: ``detent/agent`` in ``XDG_DATA_HOME``."""
     task_python: Path | None = None
+    """Python under which tasks run that name no environment."""
     tasks_as_me: bool = False
+    """Accept that tasks run as the agent's own user. Needed until agents can run them as their owners."""
     host_address: str = ""
+    """Address at which other agents reach tasks on this machine; default: the one by which it reaches the master."""
     isolation: Literal["auto", "none"] = "auto"
     """``auto``: pid namespaces if the agent may create them (as root)."""
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
+    """Output of one task that is kept while the master is away; a task that prints more waits."""
     output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
+    """Size of the files in which output is kept."""
     output_line_bytes: int = Field(default=32768, ge=64)
+    """Longer lines of output are split."""
     stale_run_folder_seconds: float = Field(default=86400.0, ge=60)
     """Age in seconds after which run folders of unknown containers are removed."""
     stale_run_folder_bytes: int = Field(default=10 << 30, ge=0)
     """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
     log_level: str = "info"
+    """Level of the agent's own log: debug, info, warning or error."""
     base_environment: dict[str, str] = Field(default_factory=dict)
     """Variables of the agent's own environment that tasks inherit."""
 

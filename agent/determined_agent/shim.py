@@ -2,7 +2,7 @@
 
 Uses the standard library only and imports everything at the start, so that an upgrade of the agent does not affect it.
 It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends or on
-SIGTERM, and finally records how the task ended. See docs/agent-protocol.md, rule "Exit".
+SIGTERM, and finally records how the task ended. See docs/architecture/agent-protocol.md, rule "Exit".
 """
 
 import fcntl

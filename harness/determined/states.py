@@ -1,4 +1,4 @@
-"""State enums of the API. The master has the tables of transitions (docs/states.md)."""
+"""State enums of the API. The master has the tables of transitions (docs/architecture/states.md)."""
 
 from enum import Enum
 

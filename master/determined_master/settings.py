@@ -18,18 +18,29 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     host: str = "127.0.0.1"
+    """Address to listen on."""
     port: int = Field(default=8080, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
     data: Path
+    """Data folder; default: ``detent`` in ``XDG_DATA_HOME``."""
     database_url: str = ""
     """Database URL; empty: SQLite inside ``data``."""
     cluster_name: str = ""
+    """Name of the cluster, which clients display."""
     initial_user_password: str = Field(default="", repr=False)
+    """Password of the first users, ``admin`` and ``determined``; default: a generated one in ``data/password``."""
     default_pool: str = "default"
+    """Resource pool of experiments that name none."""
     default_priority: int = Field(default=42, ge=1, le=99)
+    """Priority of experiments that name none; smaller is more urgent."""
     agent_reconnect_wait: float = 25.0
+    """Time after which the trials of an unreachable agent start elsewhere."""
     heartbeat_seconds: float = 5.0
+    """Time between two reports of an agent."""
     context_limit: int = DEFAULT_CONTEXT_LIMIT
+    """Maximum size of a context; unpacked it may have four times as much."""
     startup_hook: str = ""
+    """Shell commands that run in every task before its own ``startup-hook.sh``."""
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     """Default checkpoint storage; empty: shared_fs in ``data/checkpoints``."""
     checkpoint_roots: tuple[Path, ...] = ()
@@ -44,6 +55,7 @@ class Settings(BaseModel):
     announce: bool = False
     """Print ``ready: URL`` when it serves."""
     log_level: str = "INFO"
+    """Level of the master's own log."""
     authorization: Literal["owner", "open"] = "owner"
     """Who may change an experiment and what belongs to it: its owner and admins, or (``open``) every user. Deleting is
     always the owner's or an admin's."""

@@ -1,4 +1,4 @@
-"""Tables of transitions: every state has a row, a final one's is empty, all are reachable; docs/states.md agrees."""
+"""Tables of transitions: each state has a row, a final one an empty one, all are reachable; docs/architecture agrees."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ TABLES = [
     ),
     pytest.param(checkpoints.ALLOWED, checkpoints.FIRST, CheckpointState, "Checkpoint", id="checkpoint"),
 ]
-DOC = Path(__file__).parents[2] / "docs" / "states.md"
+DOC = Path(__file__).parents[2] / "docs" / "architecture" / "states.md"
 
 
 @pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)

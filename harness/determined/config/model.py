@@ -18,7 +18,7 @@ class Model(BaseModel):
 
 def wrong(code: str, message: str, *at: str | int) -> PydanticCustomError:
     """Returns an error of our own; ``at`` is the path from the validated value to the wrong part."""
-    kind: Any = code  # pydantic expects a literal; docs/config-errors.md lists all of ours
+    kind: Any = code  # pydantic expects a literal; docs/reference/error-codes.md lists all of ours
     return PydanticCustomError(kind, "{message}", {"message": message, "at": at})
 
 

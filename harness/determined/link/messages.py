@@ -1,7 +1,8 @@
 """Messages between master and agent over the websocket, as JSON text frames.
 
 Level-triggered: the master sends the *whole* desired state of an agent, the agent answers with its *whole* reported
-state. The next message repairs a lost one; a restart of either side is no special case. See docs/agent-protocol.md.
+state. The next message repairs a lost one; a restart of either side is no special case. See
+docs/architecture/agent-protocol.md.
 
 Order: the agent connects to ``WS /agents?id=…&pool=…&version=…`` with ``Authorization: Bearer <join token>`` and sends
 :class:`Hello`; the master answers :class:`Welcome`, or :class:`Refuse` and closes. Then the agent sends

@@ -1,4 +1,4 @@
-"""States of allocations and containers: which transitions are allowed (docs/states.md). They only move forward."""
+"""States of allocations and containers: the allowed transitions (docs/architecture/states.md), which lead forward."""
 
 from determined.states import AllocationState as S
 from determined.states import ContainerState as C

@@ -1,4 +1,4 @@
-"""States of a checkpoint: which transitions are allowed (docs/states.md). Every feature has such a module."""
+"""States of a checkpoint: the allowed transitions (docs/architecture/states.md). Every feature has such a module."""
 
 from determined.states import CheckpointState as S
 from determined_master.transitions import Table

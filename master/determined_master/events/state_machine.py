@@ -37,7 +37,7 @@ class StateMachine(Generic[R, S]):
     """States of one kind of row.
 
     ``name`` is the target type of its events, ``key`` its primary key, ``allowed`` its table of transitions (see
-    docs/states.md). ``refusal`` is raised for a transition that the table does not allow.
+    docs/architecture/states.md). ``refusal`` is raised for a transition that the table does not allow.
     """
 
     name: str

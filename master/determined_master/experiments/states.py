@@ -1,4 +1,4 @@
-"""States of an experiment: which transitions are allowed (docs/states.md), and how an experiment ends."""
+"""States of an experiment: which transitions are allowed (docs/architecture/states.md), and how an experiment ends."""
 
 from determined.states import ExperimentState as S
 from determined_master.searcher.actions import Shutdown

@@ -1,4 +1,4 @@
-"""States of a trial: allowed transitions (docs/states.md), and the outcome of an attempt's end."""
+"""States of a trial: allowed transitions (docs/architecture/states.md), and the outcome of an attempt's end."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,7 @@ def test_problems_stand_in_file_order() -> None:
 
 
 def test_every_error_code_is_explained_in_the_documentation() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "config-errors.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "error-codes.md").read_text()
     codes = {
         each.code for path in CASES.glob("*.yaml") for each in check(path.read_text(), defaults=[MASTER]).diagnostics
     }
