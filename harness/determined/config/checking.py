@@ -87,6 +87,12 @@ def check(
     return Checked(name, tuple(_ordered(found)), config, lines)
 
 
+def located(text: str, diagnostics: Iterable[Diagnostic], findings: Iterable[Finding]) -> tuple[Diagnostic, ...]:
+    """Returns the diagnostics of a configuration together with findings of another check, in file order."""
+    document = yaml_source.read(text)
+    return tuple(_ordered([*diagnostics, *(_placed(each, document) for each in findings)]))
+
+
 def _up_to_limit(findings: Iterable[Finding]) -> list[Finding]:
     """Stops after a number of errors: each costs a search for the nearest name, and nobody reads thousands."""
     kept: list[Finding] = []
