@@ -60,4 +60,4 @@ def test_the_master_and_its_places(official: OfficialCluster):
 
 def test_what_comes_later_says_so(official: OfficialCluster):
     for verb in LATER:
-        assert "does not offer" in official.det(*verb.split(), fails=True)
+        assert "this master does not support" in official.det(*verb.split(), fails=True)

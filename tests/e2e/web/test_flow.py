@@ -132,7 +132,7 @@ def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, perso
     assert "fails_at: 12" in text
     editor.fill(text.replace("max_restarts: 0", "max_restarts: many"))
     expect(page.locator(".cm-lintRange-error")).to_contain_text("many")
-    expect(page.get_by_role("list", name="Remarks")).to_contain_text("max_restarts")
+    expect(page.get_by_role("list", name="Problems")).to_contain_text("max_restarts")
     create = page.get_by_role("button", name="Create and start")
     expect(create).to_have_attribute("aria-disabled", "true")
     editor.fill(text.replace("fails_at: 12", "fails_at: 0"))

@@ -158,7 +158,7 @@ def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile
     expect(page.get_by_role("textbox", name="Configuration")).to_contain_text("Fork of <script>")
     watched.look(page, "fork")
     page.get_by_role("textbox", name="Configuration").fill(f"name: x\n{json.dumps(PAYLOADS[1])}: 1\n")
-    expect(page.get_by_role("list", name="Remarks")).to_contain_text("<img src=x")
+    expect(page.get_by_role("list", name="Problems")).to_contain_text("<img src=x")
     watched.look(page, "remarks")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Edit tags").click()
