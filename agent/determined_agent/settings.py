@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from determined.config import settings_file
+from determined.config.settings_file import SettingsFile
 from determined.errors import ConfigError
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
@@ -111,15 +112,24 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
     given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None) or environ.get("DET_AGENT_CONFIG")
     values: dict[str, Any] = {"data": _default_data(environ)}
-    values |= _read_file(Path(config)) if config else {}
-    values |= _read_environment(environ)
-    values |= given
-    values["base_environment"] = base_environment(environ)
+    file = settings_file.read(Path(config), Settings.model_fields.keys() - {"base_environment"}) if config else None
+    values |= file.values if file else {}
+    above = _read_environment(environ) | given | {"base_environment": base_environment(environ)}
+    problems = list(file.problems) if file else []
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values | above)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"agent settings: {problems}") from error
+        problems += [_problem(each, file, above) for each in error.errors()]
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return settings
+
+
+def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) -> str:  # noqa: ANN401  # a dictionary of pydantic
+    name = str(error["loc"][0]) if error["loc"] else ""
+    is_of_file = file is not None and name in file.places and name not in above
+    where = file.where(name) if file is not None and is_of_file else "agent settings"
+    return f"{where}: {'.'.join(map(str, error['loc']))}: {error['msg']}"
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -154,16 +164,6 @@ def _parser() -> argparse.ArgumentParser:
 def _default_data(environ: Mapping[str, str]) -> Path:
     home = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME", "/var/lib"), ".local", "share")
     return Path(home) / "detent" / "agent"
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: a mapping of settings is expected")
-    return {str(name).replace("-", "_"): item for name, item in value.items() if name != "base_environment"}
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -14,6 +14,23 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
 
+NOT_OFFERED: dict[str, str] = {
+    **dict.fromkeys(("notebook", "shell", "command", "cmd", "tensorboard"), "only experiments can be run"),
+    **dict.fromkeys(("model", "m"), "there is no model registry; `det trial download-checkpoint` fetches checkpoints"),
+    **dict.fromkeys(("workspace", "w", "project", "p"), "use labels to group experiments: `det experiment label`"),
+    **dict.fromkeys(("job", "j"), "`det experiment list` shows what waits"),
+    **dict.fromkeys(("rbac", "user-group", "oauth", "sso", "token"), "users are admins or not: `det user --help`"),
+    **dict.fromkeys(("template", "config-policies"), "override values with --config KEY=VALUE"),
+    **dict.fromkeys(("resource-pool", "resources", "rp"), "`det agent list` and `det slot list` show the machines"),
+    **dict.fromkeys(("task", "tunnel", "proxy"), "`det trial logs` prints the log of a trial"),
+    "checkpoint": "`det experiment list-checkpoints` and `det trial download-checkpoint`",
+    "deploy": "`det up` starts a cluster",
+    "preview-search": "`det experiment create --local --test-mode` prints the hyperparameters of the first trial",
+    "auth": "`det user login`",
+    "dev": "the REST API answers curl; see `det user login`",
+}
+"""Commands of Determined's client that this one does not have, and what to use instead."""
+
 
 def find(word: str) -> str | None:
     """Returns the noun with this name or alias, or None."""

@@ -58,10 +58,16 @@ def _dispatch(words: list[str]) -> int:
     rest = _globals(words, options)
     if rest is None:
         return USAGE
+    if rest[:1] == ["help"] and len(rest) > 1:
+        rest = [*rest[1:], "--help"]
     if not rest or rest[0] in ("-h", "--help", "help"):
         _overview()
         return 0 if rest else USAGE
     noun = command_table.find(rest[0])
+    if noun is None and rest[0] in command_table.NOT_OFFERED:
+        say(f'det: "{rest[0]}" is not supported yet; {command_table.NOT_OFFERED[rest[0]]}')
+        say("What is different from Determined: docs/how-to/coming-from-determined.md")
+        return USAGE
     if noun is None:
         return _unknown("command", rest[0], list(command_table.NOUNS))
     return _run(f"det {noun}", _verbs(noun), rest[1:], options)

@@ -10,12 +10,12 @@ CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
 
 
 def client_hash(password: str) -> str:
-    """What a client sends in place of the password; an empty password stays empty."""
+    """Returns what a client sends in place of the password; an empty password stays empty."""
     return hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest() if password else ""
 
 
 class Passwords:
-    """argon2id, 19 MiB and two passes; never more than two at a time, so that logins cannot eat the memory."""
+    """argon2id, 19 MiB and two passes; at most two at a time, which bounds the memory of sign-ins."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
@@ -37,7 +37,7 @@ class Passwords:
 
 
 def weakness(password: str) -> str | None:
-    """Why a plain password is refused, or None."""
+    """Returns why a plain password is refused, or None."""
     if len(password) < 8:
         return "the password needs 8 characters or more"
     if not any(c.isupper() for c in password):

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from determined.config import settings_file
+from determined.config.settings_file import SettingsFile
+from determined.errors import ConfigError
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 
@@ -112,36 +115,46 @@ def default_data(environ: Mapping[str, str]) -> Path:
 
 
 def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
-    """Loads the settings. Raises SettingsError with every problem."""
+    """Loads the settings. Raises SettingsError with every problem, and the line of those in the file."""
     args = vars(_parser().parse_args(argv))
     values: dict[str, Any] = {"data": default_data(environ)}
-    config = args.pop("config")
-    if config:
-        values |= _from_file(Path(config))
-    for name in Settings.model_fields:
-        variable = f"DET_MASTER_{name.upper()}"
-        if environ.get(variable):
-            values[name] = environ[variable]
-    values |= {key: value for key, value in args.items() if value is not None}
+    config = args.pop("config") or environ.get("DET_MASTER_CONFIG")
+    file = _from_file(Path(config)) if config else None
+    values |= file.values if file else {}
+    above = {
+        name: environ[f"DET_MASTER_{name.upper()}"]
+        for name in Settings.model_fields
+        if environ.get(f"DET_MASTER_{name.upper()}")
+    }
+    above |= {key: value for key, value in args.items() if value is not None}
+    problems = list(file.problems) if file else []
     try:
-        settings = Settings.model_validate(values)
+        settings = Settings.model_validate(values | above)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors())
-        raise SettingsError(f"master settings: {problems}") from error
+        problems += [_problem(each, file, above) for each in error.errors()]
+    if problems:
+        raise SettingsError("; ".join(problems))
     return settings.model_copy(update={"data": settings.data.expanduser().resolve()})
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) -> str:  # noqa: ANN401  # a dictionary of pydantic
+    name = str(error["loc"][0])
+    is_of_file = file is not None and name in file.places and name not in above
+    where = file.where(name) if file is not None and is_of_file else "master settings"
+    return f"{where}: {'.'.join(map(str, error['loc']))}: {error['msg']}"
+
+
+def _from_file(path: Path) -> SettingsFile:
+    """``security: {initial_user_password}`` is how Determined's master.yaml gives the first users' password."""
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise SettingsError(f"master settings: {path}: {error}") from error
-    if not isinstance(loaded, dict):
-        raise SettingsError(f"master settings: {path}: not a mapping")
-    security = loaded.pop("security", None) or {}
-    if "initial_user_password" in security:
-        loaded["initial_user_password"] = security["initial_user_password"]
-    return loaded
+        file = settings_file.read(path, {*Settings.model_fields, "security"})
+    except ConfigError as error:
+        raise SettingsError(error.message) from error
+    security = file.values.pop("security", None) or {}
+    if isinstance(security, dict) and "initial_user_password" in security:
+        file.values["initial_user_password"] = security["initial_user_password"]
+        file.places["initial_user_password"] = file.places["security"]
+    return file
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -60,3 +60,22 @@ def test_every_option_is_described(noun: str) -> None:
             check(tuple(verb.verbs))
 
     check(tuple(import_module(command_table.NOUNS[noun][0]).VERBS))
+
+
+@pytest.mark.parametrize("words", [("experiment",), ("e", "create"), ("up",)])
+def test_help_before_the_noun_prints_the_same(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--help"]) == 0
+    expected = capsys.readouterr().out
+    assert main(["help", *words]) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("noun", command_table.NOT_OFFERED)
+def test_commands_of_determined_that_are_missing_name_the_substitute(
+    noun: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_table.find(noun) is None
+    assert main([noun, "list"]) == 2
+    message = capsys.readouterr().err
+    assert f'"{noun}" is not supported yet; {command_table.NOT_OFFERED[noun]}' in message
+    assert "coming-from-determined" in message

@@ -121,6 +121,7 @@ def test_create_with_follow_continues_after_a_restart_of_the_master(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "ctx").mkdir()
+    (tmp_path / "ctx" / "train.py").touch()
     config = tmp_path / "exp.yaml"
     config.write_text("name: x\nentrypoint: 'true'\nsearcher: {name: single, metric: loss, max_length: {batches: 1}}\n")
     master.answers |= {

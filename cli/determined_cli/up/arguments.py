@@ -14,8 +14,9 @@ VERBS = (
         "start a master and an agent on this machine",
         "determined_cli.up.local_cluster:run_up",
         (
-            argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"),
-            argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one (default: 8080)"),
+            argument("--config", metavar="FILE", help="settings of the master (master.yaml)"),
+            argument("--host", help="address to listen on (default: 127.0.0.1)"),
+            argument("--port", type=int, help="port to listen on, 0 for any free one (default: 8080)"),
             _DATA,
             argument("--slots", type=int, metavar="N", help="number of slots (default: one per accelerator, else 1)"),
             argument("--task-python", metavar="PYTHON", help="Python interpreter for tasks (default: the current one)"),

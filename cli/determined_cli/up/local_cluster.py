@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError, DeterminedError
@@ -79,6 +80,13 @@ def _end_tasks(folder: Path, text: str) -> int:
     return code
 
 
+def _master_options(args: argparse.Namespace) -> list[str]:
+    """Returns the options that were given; others come from the settings file, or are the master's defaults."""
+    options = ["--config", str(Path(args.config).expanduser().absolute())] if args.config else []
+    options += ["--host", args.host] if args.host else []
+    return options + (["--port", str(args.port)] if args.port is not None else [])
+
+
 class LocalCluster:
     """One run of the supervisor, from the lock to the end of its children."""
 
@@ -90,22 +98,14 @@ class LocalCluster:
         self.url = ""
         self._token = ""
         logs = data_folder.make_private(folder)
-        self._master = Child(
-            "master",
-            python(
-                "determined_master", "--data", str(folder), "--host", args.host, "--port", str(args.port), "--announce"
-            ),
-            logs / "master.log",
-            announced=True,
-        )
+        command = python("determined_master", "--data", str(folder), *_master_options(args), "--announce")
+        self._master = Child("master", command, logs / "master.log", announced=True)
         self._agent: Child | None = None
         self._rotate_at = 0.0
 
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
-        if self._args.host not in LOOPBACK:
-            say(f"warning: listening on {self._args.host}: every user who can log in can run code as {_me()}")
         try:
             self._start_master()
             self._start_agent()
@@ -135,9 +135,11 @@ class LocalCluster:
         if url is None:
             self._master.signal(signal.SIGTERM)
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
+        if (host := urlsplit(url).hostname) not in LOOPBACK:
+            say(f"warning: listening on {host}: every user who can log in can run code as {_me()}")
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
-        # A restarted master keeps its port.
-        self._master.argv = [*self._master.argv[:-3], "--port", url.rsplit(":", 1)[1], "--announce"]
+        # A restarted master keeps its port; of two options the last one counts.
+        self._master.argv += ["--port", url.rsplit(":", 1)[1]]
         self._login()
 
     def _say_upgrade(self, text: str) -> None:
@@ -220,7 +222,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     if pid is not None:
         raise data_folder.in_use(folder, pid)
     data_folder.make_private(folder)
-    argv = ["up", "--host", args.host, "--port", str(args.port), "--data", str(folder), "--grace", str(args.grace)]
+    argv = ["up", *_master_options(args), "--data", str(folder), "--grace", str(args.grace)]
     if args.slots is not None:
         argv += ["--slots", str(args.slots)]
     if args.task_python:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from determined.config import cross_field_rules, schema_check, yaml_source
+from determined.config import cross_field_rules, entrypoint_check, schema_check, support, yaml_source
 from determined.config.config_merge import merge, without_nulls
 from determined.config.default_name import experiment_name
 from determined.config.diagnostics import Diagnostic, Path, render, render_path
@@ -73,12 +73,24 @@ def check(
     merged = own
     for layer in (*defaults, _last_layer(seed, now)):
         merged = merge(merged, without_nulls(dict(layer)))
-    findings = _up_to_limit(itertools.chain(schema_check.check(own, merged), cross_field_rules.check(merged)))
+    rules = (
+        schema_check.check(own, merged),
+        cross_field_rules.check(merged),
+        entrypoint_check.check(merged),
+        support.check(own, merged),
+    )
+    findings = _up_to_limit(itertools.chain(*rules))
     config = None
     if not found and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
     found += [_placed(each, document) for each in findings]
     return Checked(name, tuple(_ordered(found)), config, lines)
+
+
+def located(text: str, diagnostics: Iterable[Diagnostic], findings: Iterable[Finding]) -> tuple[Diagnostic, ...]:
+    """Returns the diagnostics of a configuration together with findings of another check, in file order."""
+    document = yaml_source.read(text)
+    return tuple(_ordered([*diagnostics, *(_placed(each, document) for each in findings)]))
 
 
 def _up_to_limit(findings: Iterable[Finding]) -> list[Finding]:

@@ -6,12 +6,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from determined.config import hyperparameters, searcher, storage
+from determined.config import hyperparameters, searcher, storage, support
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
 from determined.config.findings import Finding, nearest
 from determined.config.model import Model, kind_of
 
+_HAVE_MORE_FIELDS = searcher.LATER | searcher.GONE | support.REMOVED_STORAGES.keys()
+_SEARCHERS = "use single, random or grid"
 CHECKED_APART = ("searcher", "checkpoint_storage", "hyperparameters")
 
 _EXPECTED = {
@@ -76,20 +78,9 @@ def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: object
     if not isinstance(chosen, str):
         yield Finding("E201", (field, tag), f'"{tag}" is {kind_of(chosen)}, expected a text')
         return
-    if field == "searcher" and chosen in searcher.LATER:
-        yield Finding(
-            "E401", (field, tag), f'the searcher "{chosen}" is not supported yet', "use single, random or grid"
-        )
-        return
-    if field == "searcher" and chosen in searcher.GONE:
-        yield Finding(
-            "E402", (field, tag), f'the searcher "{chosen}" is no longer supported', "use single, random or grid"
-        )
-        return
     if chosen not in members:
-        near = nearest(chosen, members)
-        hint = f'did you mean "{near}"?' if near else f"one of {', '.join(members)}"
-        yield Finding("E204", (field, tag), f'unknown {field} {tag} "{chosen}"', hint)
+        yield from _unknown_member(field, tag, members, chosen)
+        yield from _below_unknown(field, tag, members, own, accepts_more=chosen in _HAVE_MORE_FIELDS)
         return
     model = members[chosen]
     if isinstance(own, dict):
@@ -97,6 +88,40 @@ def _union(field: str, tag: str, members: Mapping[str, type[Model]], own: object
             if not _may_be_below(each):
                 yield each
     yield from (each for each in of_model(model, merged, (field,)) if each.code == "E202" and len(each.path) <= 2)
+
+
+def _unknown_member(field: str, tag: str, members: Mapping[str, type[Model]], chosen: str) -> Iterator[Finding]:
+    path: Path = (field, tag)
+    if field == "checkpoint_storage" and chosen in support.REMOVED_STORAGES:
+        return  # named by the check of what is supported
+    if field == "searcher" and chosen in searcher.LATER:
+        yield Finding("E401", path, f'the searcher "{chosen}" is not supported yet', _SEARCHERS)
+    elif field == "searcher" and chosen in searcher.GONE:
+        yield Finding("E402", path, f'the searcher "{chosen}" is no longer supported', _SEARCHERS)
+    else:
+        near = nearest(chosen, members)
+        hint = f'did you mean "{near}"?' if near else f"one of {', '.join(members)}"
+        yield Finding("E204", path, f'unknown {field} {tag} "{chosen}"', hint)
+
+
+def _below_unknown(
+    field: str, tag: str, members: Mapping[str, type[Model]], own: object, *, accepts_more: bool
+) -> Iterator[Finding]:
+    """Yields the other mistakes of a section whose kind is wrong: as far as any known kind has the field."""
+    if not isinstance(own, dict):
+        return
+    known = {name: model for model in members.values() for name in model.model_fields}
+    for key, value in own.items():
+        if key == tag:
+            continue
+        if key not in known:
+            if not accepts_more:
+                near = nearest(str(key), known)
+                hint = f'did you mean "{near}"?' if near else None
+                yield Finding("E203", (field, key), f'unknown field "{key}" in {field}', hint, "key")
+            continue
+        found = of_model(known[key], {key: value}, (field,))
+        yield from (each for each in found if each.path[:2] == (field, key))
 
 
 def _group(value: object, path: Path) -> Iterator[Finding]:
@@ -192,6 +217,10 @@ _MOVED = {
 
 def _meant(model: type[BaseModel], loc: Path) -> str | None:
     word = str(loc[-1])
+    if model is searcher.GridSearcher and word == "max_trials":
+        return "a grid search tries every point; remove it, or use the random searcher"
+    if model is searcher.SingleSearcher and word in searcher.RandomSearcher.model_fields:
+        return "the single searcher has one trial; remove it, or use the random searcher"
     if word in _MOVED:
         return _MOVED[word]
     for section, inner in _sections():

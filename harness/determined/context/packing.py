@@ -20,7 +20,7 @@ def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, fol
     special and unreadable files and broken links.
 
     Raises ContextError if ``folder`` is no folder, names collide, a link leaves the repository, or more than ``limit``
-    bytes would be sent.
+    bytes would be sent, or no file at all.
     """
     if not folder.is_dir():
         raise ContextError(f"{folder} is not a folder" if folder.exists() else f"{folder} does not exist")
@@ -43,6 +43,11 @@ def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, fol
         member = _read(prefix, entry, skipped)
         if member is not None:
             members.append(member)
+    if all(member.is_folder for member in members):
+        raise ContextError(
+            f"the context folder {folder} has no files to send; give the folder with your code (if it has files, "
+            f"{FILE_NAME} excludes them)"
+        )
     return write(members, skipped, followed)
 
 

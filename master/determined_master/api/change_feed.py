@@ -45,7 +45,7 @@ class Batch:
 
     @cached_property
     def event(self) -> bytes:
-        """Wakes all streams; shared by them."""
+        """Returns the server-sent event of this batch, encoded once for all streams."""
         changes = [{"kind": kind, "id": name} for kind, name in self.changes]
         return encoded(f"{self.epoch}-{self.number}", "change", json.dumps({"changes": changes}))
 

@@ -33,7 +33,7 @@ class Window:
 
 
 def page(items: Sequence[T], offset: int | None, limit: int | None) -> tuple[list[T], Pagination]:
-    """One page of what is in memory."""
+    """Returns one page of a list in memory."""
     total = len(items)
     window = Window.of(offset, limit, total)
     end = total if window.limit is None else window.offset + window.limit

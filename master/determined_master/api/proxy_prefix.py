@@ -1,5 +1,7 @@
-"""Under which path this master is reached through a proxy. What a header says of it is believed only where it looks
-like a path, since it goes into the page and into headers."""
+"""The path prefix under which a proxy serves this master.
+
+A header's value is used only if it has the form of a path, because it becomes part of the page and of headers.
+"""
 
 import re
 

@@ -78,8 +78,12 @@ MACHINE = StateMachine(
 )
 
 
+async def find(session: ReadSession, trial_id: int) -> TrialRow | None:
+    return await session.get(TrialRow, trial_id)
+
+
 async def get(session: ReadSession, trial_id: int) -> TrialRow:
-    row = await session.get(TrialRow, trial_id)
+    row = await find(session, trial_id)
     if row is None:
         raise NotFound(f"trial {trial_id} not found")
     return row

@@ -140,3 +140,13 @@ def test_an_unreadable_detignore_is_an_error(folder: Path) -> None:
     (folder / ".detignore").write_bytes(b"\xff\xfe")
     with pytest.raises(ContextError, match="cannot read"):
         pack(folder)
+
+
+@pytest.mark.parametrize("ignored", ["", "*\n"])
+def test_a_folder_without_files_to_send_is_refused(tmp_path, ignored):
+    (tmp_path / "inner").mkdir()
+    if ignored:
+        (tmp_path / "inner" / "train.py").touch()
+        (tmp_path / ".detignore").write_text(ignored)
+    with pytest.raises(ContextError, match=r"has no files to send.*\.detignore"):
+        pack(tmp_path)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from determined.config import Checked, check
+from determined.config.checking import located
+from determined.config.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -20,3 +22,8 @@ def check_config(text: str, name: str, defaults: Sequence[Mapping[str, Any]]) ->
     checked = check(text, name=name, defaults=defaults)
     config = checked.config.to_json() if checked.config is not None else None
     return CheckedConfig(replace(checked, config=None), config)
+
+
+def with_findings(checked: Checked, text: str, findings: Sequence[Finding]) -> CheckedConfig:
+    """Adds errors that only the master can find, with their places in the text."""
+    return CheckedConfig(replace(checked, diagnostics=located(text, checked.diagnostics, findings)), None)

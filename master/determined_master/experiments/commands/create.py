@@ -16,7 +16,8 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.experiments.commands.config_check import CheckedConfig, check_config
+from determined_master.experiments.commands import cluster_check
+from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
@@ -73,8 +74,15 @@ class Creator:
         return [values]
 
     async def check(self, text: str, name: str = "config.yaml") -> CheckedConfig:
-        """Checks a configuration; a large one outside the event loop."""
-        return await self._offloader.run_sized(len(text), check_config, text, name, self.defaults())
+        """Checks a configuration, also what it names of this cluster; a large one outside the event loop."""
+        found = await self._offloader.run_sized(len(text), check_config, text, name, self.defaults())
+        if found.config is None:
+            return found
+        async with self._database.read() as session:
+            findings = await cluster_check.findings(session, found.config, self._settings)
+        if not findings:
+            return found
+        return await self._offloader.run_sized(len(text), with_findings, found.checked, text, findings)
 
     async def submit(self, submission: Submission, principal: Principal) -> ExperimentRow:
         if submission.template:
@@ -169,7 +177,7 @@ class Creator:
         searcher = row.config["searcher"]
         if searcher.get("source_trial_id"):
             source = await trial_rows.get(session, searcher["source_trial_id"])
-            if source.latest_checkpoint is None:
+            if source.latest_checkpoint is None:  # deleted since the check
                 raise BadRequest(f"trial {source.id} has no checkpoint to start from")
             return source.latest_checkpoint
         uuid_: str | None = searcher.get("source_checkpoint_uuid")

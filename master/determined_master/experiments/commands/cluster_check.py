@@ -1,0 +1,48 @@
+"""Checks what a configuration names of this cluster: a resource pool, and a trial or checkpoint to start from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from determined.config.findings import Finding
+from determined.states import CheckpointState
+from determined_master.checkpoints import repository as checkpoints
+from determined_master.db.session import ReadSession
+from determined_master.settings import Settings
+from determined_master.trials import repository as trials
+
+CODE = "E208"
+
+
+async def findings(session: ReadSession, config: Mapping[str, Any], settings: Settings) -> list[Finding]:
+    """Returns an error for each object that this cluster does not have. ``config``: the effective configuration."""
+    found = []
+    pool = config["resources"]["resource_pool"]
+    if pool not in ("", settings.default_pool):
+        hint = f'this cluster has "{settings.default_pool}"'
+        found.append(Finding(CODE, ("resources", "resource_pool"), f'unknown resource pool "{pool}"', hint))
+    searcher = config["searcher"]
+    if source := searcher.get("source_trial_id"):
+        found += await _trial(session, source)
+    elif uuid := searcher.get("source_checkpoint_uuid"):
+        found += await _checkpoint(session, uuid)
+    return found
+
+
+async def _trial(session: ReadSession, trial_id: int) -> list[Finding]:
+    path = ("searcher", "source_trial_id")
+    row = await trials.find(session, trial_id)
+    if row is None:
+        return [Finding(CODE, path, f"trial {trial_id} does not exist")]
+    if row.latest_checkpoint is None:
+        return [Finding(CODE, path, f"trial {trial_id} has no checkpoint to start from")]
+    return []
+
+
+async def _checkpoint(session: ReadSession, uuid: str) -> list[Finding]:
+    path = ("searcher", "source_checkpoint_uuid")
+    row = await checkpoints.find(session, uuid)
+    if row is None:
+        return [Finding(CODE, path, f"checkpoint {uuid} does not exist")]
+    if row.state is not CheckpointState.COMPLETED:
+        return [Finding(CODE, path, f"checkpoint {uuid} has no files any more (state {row.state.value})")]
+    return []

@@ -1,0 +1,52 @@
+"""Entrypoints that no launch layer can start are errors of the configuration, before anything is sent."""
+
+import pytest
+
+from determined.config import check
+
+MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints"}}
+
+
+def findings(entrypoint: str) -> list[tuple[str, str]]:
+    text = f"entrypoint: {entrypoint}\nsearcher: {{name: single, metric: loss}}\n"
+    return [(each.code, each.message) for each in check(text, defaults=[MASTER]).diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "message"),
+    [
+        ("python3 -m determined.launch.torch_distribute --trial m:C", 'unknown launch layer "torch_distribute"'),
+        ("python3 -m determined.launch.mpi train.py", 'unknown launch layer "mpi"'),
+        ("[python3, -m, determined.launch.mpi, train.py]", 'unknown launch layer "mpi"'),
+        ("python3 -m determined.launch.deepspeed --trial m", "--trial needs a class: --trial module:Class; found: m"),
+        ("nice -n 5 python3 -m determined.launch.horovod", "nothing to run"),
+        ("./prepare.sh && python3 -m determined.launch.horovod", "nothing to run"),
+        ("python3 -m determined.launch.horovod && echo done", "nothing to run"),
+        ("python3 -m determined.launch.horovod --trial m:C train.py", "--trial takes one class and no script"),
+        ("python3 -m determined.launch.torch_distributed --nnodes 1 train.py", "separated from the program by ' -- '"),
+    ],
+)
+def test_a_line_that_no_layer_accepts_is_an_error(entrypoint: str, message: str) -> None:
+    ((code, found),) = findings(entrypoint)
+    assert code == "E207"
+    assert message in found
+
+
+@pytest.mark.parametrize(
+    "entrypoint",
+    [
+        "python3 train.py --lr 0.1",
+        "model_def:MyTrial",
+        "dlprof --mode=simple python3 -m determined.launch.autohorovod --trial model_def:MnistTrial",
+        "python3 -m determined.launch.torch_distributed --rdzv_endpoint=$ADDRESS -- --trial m:C",
+        "python3 -m determined.launch.torch_distributed $OPTIONS",
+        "python3 -m determined.launch.deepspeed train.py -- --own-option",
+        "python3 -m determined.launch.horovod --fusion-threshold-mb 1 -- --trial m:C | tee log",
+        'echo "python3 -m determined.launch.mpi"',
+        "python3 -m determined.launch.wrap_rank RANK -- python3 train.py",
+        "python3 train.py --text 'a",
+    ],
+)
+def test_lines_that_run_are_accepted(entrypoint: str) -> None:
+    quoted = "'" + entrypoint.replace("'", "''") + "'"
+    assert findings(quoted) == []

@@ -1,0 +1,67 @@
+"""What a configuration names of the cluster has to exist: a resource pool, a trial or a checkpoint to start from."""
+
+from typing import Any
+
+import pytest
+from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
+from tests.support.cluster import Cluster
+
+TEXT = "name: x\nentrypoint: python3 run.py\nsearcher:\n  name: single\n  metric: loss\n"
+
+
+async def refused(one: Cluster, text: str) -> dict[str, Any]:
+    """The only diagnostic of a refused configuration; nothing is stored."""
+    answer = await one.client.post("/api/v1/experiments", json={"config": text, "activate": True})
+    assert answer.status_code == 400, answer.text
+    (found,) = answer.json()["diagnostics"]
+    assert (await one.get("/api/v1/experiments"))["pagination"]["total"] == 0
+    return dict(found)
+
+
+async def test_an_unknown_resource_pool_is_refused_with_its_line(one: Cluster) -> None:
+    found = await refused(one, TEXT + "resources:\n  resource_pool: gpus\n")
+    assert (found["code"], found["line"], found["column"]) == ("E208", 7, 18)
+    assert found["message"] == 'unknown resource pool "gpus"'
+    assert found["hint"] == 'this cluster has "default"'
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("source_trial_id: 77", "trial 77 does not exist"),
+        (f"source_checkpoint_uuid: {checkpoint_uuid(9)}", f"checkpoint {checkpoint_uuid(9)} does not exist"),
+    ],
+)
+async def test_a_source_that_does_not_exist_is_refused(one: Cluster, line: str, message: str) -> None:
+    found = await refused(one, f"{TEXT}  {line}\n")
+    assert (found["code"], found["line"], found["message"]) == ("E208", 6, message)
+
+
+async def test_a_source_without_a_checkpoint_is_refused(one: Cluster) -> None:
+    await one.create()
+    answer = await one.client.post("/api/v1/experiments", json={"config": TEXT + "  source_trial_id: 1\n"})
+    assert answer.status_code == 400
+    assert "trial 1 has no checkpoint to start from" in answer.text
+
+
+async def test_a_deleted_checkpoint_is_refused_and_a_stored_one_accepted(one: Cluster) -> None:
+    agent = await one.join()
+    await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(1))
+    for source in (f"source_checkpoint_uuid: {checkpoint_uuid(1)}", "source_trial_id: 1"):
+        answer = await one.client.post("/api/v1/experiments", json={"config": f"{TEXT}  {source}\n"})
+        assert answer.status_code == 200, answer.text
+    deleted = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]})
+    assert deleted.status_code == 200, deleted.text
+    body = {"config": f"{TEXT}  source_checkpoint_uuid: {checkpoint_uuid(1)}\n"}
+    answer = await one.client.post("/api/v1/experiments", json=body)
+    assert answer.status_code == 400
+    assert "has no files any more (state DELETED)" in answer.text
+
+
+async def test_the_check_of_the_page_names_the_same(one: Cluster) -> None:
+    text = TEXT + "resources: {resource_pool: gpus}\n"
+    answer = await one.post("/detent/config/check", {"config": text})
+    assert 'unknown resource pool \\"gpus\\"' in answer.text, answer.text
