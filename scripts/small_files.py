@@ -35,7 +35,6 @@ REASONS: Mapping[str, str] = {
     "determined_cli.agent.arguments": _NOUN,
     "determined_cli.agent.slot_arguments": _NOUN,
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
-    "determined_master.experiments.commands.config_check": "a process of its own imports it and has to start fast",
 }
 
 
