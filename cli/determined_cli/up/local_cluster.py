@@ -139,7 +139,7 @@ class LocalCluster:
             say(f"warning: listening on {host}: every user who can log in can run code as {_me()}")
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
         # A restarted master keeps its port; of two options the last one counts.
-        self._master.argv += ["--port", url.rsplit(":", 1)[1]]
+        self._master.argv = [*self._master.argv, "--port", url.rsplit(":", 1)[1]]
         self._login()
 
     def _say_upgrade(self, text: str) -> None:
