@@ -116,11 +116,12 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
     values |= file.values if file else {}
     above = _read_environment(environ) | given | {"base_environment": base_environment(environ)}
     problems = list(file.problems) if file else []
+    settings = None
     try:
         settings = Settings.model_validate(values | above)
     except ValidationError as error:
         problems += [_problem(each, file, above) for each in error.errors()]
-    if problems:
+    if settings is None or problems:
         raise ConfigError("; ".join(problems))
     return settings
 

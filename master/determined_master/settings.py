@@ -128,11 +128,12 @@ def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     }
     above |= {key: value for key, value in args.items() if value is not None}
     problems = list(file.problems) if file else []
+    settings = None
     try:
         settings = Settings.model_validate(values | above)
     except ValidationError as error:
         problems += [_problem(each, file, above) for each in error.errors()]
-    if problems:
+    if settings is None or problems:
         raise SettingsError("; ".join(problems))
     return settings.model_copy(update={"data": settings.data.expanduser().resolve()})
 
