@@ -74,7 +74,7 @@ for order in "ours older" "older ours"; do
             exit 1
         fi
         case $text in
-            *"Make a new environment"*) ;;
+            *"Create a new environment"*) ;;
             *) printf 'wheel: %s (%s) said: %s\n' "$module" "$order" "$text" >&2; exit 1 ;;
         esac
         case $text in *Traceback*) printf '%s\n' "$text" >&2; exit 1 ;; esac

@@ -9,6 +9,8 @@ from tests.support.live_processes import environ_of
 from tests.support.live_trials import Experiment, create
 from tests.support.waiting import wait_until
 
+from determined.errors import BadRequest
+
 pytestmark = pytest.mark.e2e
 MY_TRIAL = {"model_def.py": "from held import SpiralTrial as MyTrial\n"}
 GATE = "train-6"
@@ -154,11 +156,15 @@ def both(experiment: Experiment) -> dict[str, dict] | None:
 
 @pytest.mark.parametrize("layer", [*LAYERS, "autohorovod"])
 def test_a_flag_without_its_end_gets_the_corrected_line(gang, tmp_path, layer):
-    line = f"python3 -m determined.launch.{layer} --some-flag 1 --trial model_def:MyTrial"
+    """At submission, and in the log where only the shell knows the words."""
+    module = f"python3 -m determined.launch.{layer}"
+    corrected = f"{module} --some-flag 1 -- --trial model_def:MyTrial"
     gang.shape("1x2")
-    experiment = create(gang, entered(line, slots=2), tmp_path, files=MY_TRIAL, max_restarts=0)
+    with pytest.raises(BadRequest, match=f"help: write {corrected}"):
+        create(gang, entered(f"{module} --some-flag 1 --trial model_def:MyTrial", slots=2), tmp_path, files=MY_TRIAL)
+    line = f"FLAGS='--some-flag 1'; {module} $FLAGS --trial model_def:MyTrial"
+    experiment = create(gang, entered(line, slots=2), tmp_path / "second", files=MY_TRIAL, max_restarts=0)
     experiment.ended("ERROR", within=60)
-    corrected = f"python3 -m determined.launch.{layer} --some-flag 1 -- --trial model_def:MyTrial"
     assert any(line.strip() == corrected for line in experiment.log), experiment.log
 
 
