@@ -22,7 +22,6 @@ def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
         "XDG_DATA_HOME": str(tmp_path / "data"),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
     }
 
     def det(*words: str) -> str:
