@@ -1,19 +1,13 @@
 """Opens the session of a command: master and user from flags, environment and stored sign-ins."""
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping
 from typing import Protocol
 
+from determined.client import addresses, auth_store, sign_in
 from determined.client.session import Session
 from determined.errors import Forbidden, Unauthenticated
-from determined_cli import addresses, auth_store
-
-SALT = "GubPEmmotfiK9TMD6Zdw"
-"""Salt of the wire protocol: clients send password hashes. An empty password is sent empty."""
-
-GUEST = "determined"
 
 
 class Options(Protocol):
@@ -41,10 +35,7 @@ def close() -> None:
 
 def master_url(options: Options, environ: Mapping[str, str] = os.environ) -> str:
     """Returns the master's address: ``-m``, ``DET_MASTER``, the default master, or localhost."""
-    named = options.master or environ.get("DET_MASTER")
-    if not named:
-        named = auth_store.read()["default_master"] or addresses.DEFAULT
-    return addresses.canonical(named)
+    return addresses.canonical(options.master) if options.master else sign_in.default_master(environ)
 
 
 def connect(options: Options, environ: Mapping[str, str] = os.environ) -> Session:
@@ -65,7 +56,7 @@ def connect(options: Options, environ: Mapping[str, str] = os.environ) -> Sessio
     if user is not None:
         return open_session(url, token=log_in(url, user, ask_password(user)))
     try:
-        return open_session(url, token=log_in(url, GUEST, ""))
+        return open_session(url, token=log_in(url, sign_in.GUEST, ""))
     except (Unauthenticated, Forbidden):
         raise Unauthenticated(f"not logged in to {url}; run `det user login USER`") from None
 
@@ -77,9 +68,7 @@ def anonymous(options: Options) -> Session:
 
 def log_in(url: str, user: str, password: str, *, keep: bool = False) -> str:
     """Returns a new token; ``keep`` stores it."""
-    body = {"username": user, "password": hashed(password), "isHashed": True}
-    answer = open_session(url).post("/api/v1/auth/login", body)
-    token = str(answer["token"])
+    token = sign_in.token_for(open_session(url), user, password)
     if keep:
         auth_store.remember(url, user, token)
     return token
@@ -96,11 +85,6 @@ def _by_password(url: str, user: str, password: str) -> Session:
         except Unauthenticated:
             auth_store.forget(url, user)
     return open_session(url, token=log_in(url, user, password))
-
-
-def hashed(password: str) -> str:
-    """Returns the hash that the wire protocol sends in place of a password."""
-    return hashlib.sha512((SALT + password).encode()).hexdigest() if password else ""
 
 
 def ask_password(user: str, prompt: str = "Password for {}: ") -> str:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from determined_cli import auth_store
+from determined.client import auth_store
 from determined_cli.main import main
 
 Answer = tuple[int, Any]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from determined.client import auth_store, sign_in
 from determined.errors import MasterUnreachable, Unauthenticated
-from determined_cli import auth_store, connection
+from determined_cli import connection
 from determined_cli.main import Globals, main
 
 from .conftest import Det, FakeMaster, error
@@ -139,7 +140,7 @@ def test_whoami_list_create_and_change_password(fake: FakeMaster, det: Det) -> N
     created = fake.asked("POST /api/v1/users")[0].json
     assert created == {
         "user": {"username": "bob", "admin": False, "active": True},
-        "password": connection.hashed("Strong123"),
+        "password": sign_in.hashed("Strong123"),
         "isHashed": True,
     }
     assert det("user", "change-password", "bob", "--password", "Strong123").code == 0

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.support.restarting_master import RestartingMaster, RestartWhenToldLost, restarting
 
+from determined.client import auth_store
 from determined.client.session import ONCE, Session
 from determined.errors import MasterUnreachable
-from determined_cli import auth_store
 from determined_cli.main import main
 from determined_cli.reconnect import Reconnector
 

@@ -62,9 +62,9 @@ class OfficialCluster:
         assert (done.returncode != 0) == fails, f"det {arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout + (done.stderr if fails else "")
 
-    def python(self, program: Path, *arguments: object) -> Any:
-        """What a program under the official library's Python prints as its last line, read as JSON."""
-        argv = [OFFICIAL / "bin" / "python", "-W", "ignore", program, *map(str, arguments)]
+    def python(self, program: Path, *arguments: object, python: Path = OFFICIAL / "bin" / "python") -> Any:
+        """What a program prints as its last line, read as JSON; by default under the official library's Python."""
+        argv = [python, "-W", "ignore", program, *map(str, arguments)]
         done = _run(argv, self.environment, self.folder)
         assert done.returncode == 0, f"{program}: {done.stdout}\n{done.stderr}"
         return json.loads(done.stdout.splitlines()[-1])

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from determined.client import auth_store
 from determined.client.session import ONCE, Session
+from determined.client.sign_in import hashed
 from determined.errors import ApiError, DeterminedError
-from determined_cli import auth_store, browser
-from determined_cli.connection import hashed
+from determined_cli import browser
 from determined_cli.up import data_folder
 from determined_cli.up.graceful_shutdown import drain, end_tasks
 from determined_cli.up.log_rotation import rotate

@@ -3,16 +3,16 @@
 import os
 from argparse import Namespace
 
-from determined.client import users
+from determined.client import auth_store, sign_in, users
 from determined.errors import ApiError, BadRequest
-from determined_cli import auth_store, connection, render
+from determined_cli import connection, render
 from determined_cli.main import say
 
 
 def login(args: Namespace) -> None:
     """Signs in; the password comes from ``DET_PASS`` or the terminal."""
     url = connection.master_url(args.options)
-    user = args.username or args.options.user or os.environ.get("DET_USER") or connection.GUEST
+    user = args.username or args.options.user or os.environ.get("DET_USER") or sign_in.GUEST
     password = os.environ.get("DET_PASS")
     if password is None:
         password = connection.ask_password(user)
@@ -63,7 +63,7 @@ def create(args: Namespace) -> None:
     """Creates a user."""
     session = connection.connect(args.options)
     password = _new_password(args.username, args.password)
-    users.create(session, args.username, connection.hashed(password), admin=args.admin)
+    users.create(session, args.username, sign_in.hashed(password), admin=args.admin)
     say(f"created user {args.username}")
 
 
@@ -73,7 +73,7 @@ def change_password(args: Namespace) -> None:
     me = users.me(session)
     target = users.by_name(session, args.target_user) if args.target_user else me
     password = _new_password(target["username"], args.password)
-    users.set_password(session, int(target["id"]), connection.hashed(password))
+    users.set_password(session, int(target["id"]), sign_in.hashed(password))
     say(f"changed the password of {target['username']}")
     url = connection.master_url(args.options)
     if target["id"] == me["id"] and auth_store.token(auth_store.read(), url, me["username"]):

@@ -183,6 +183,20 @@ class Session:
         finally:
             connection.close()
 
+    @contextlib.contextmanager
+    def open(self, path: str, *, headers: Mapping[str, str] | None = None) -> Iterator[http.client.HTTPResponse]:
+        """Opens the body of a GET as a binary stream, for files that are too large for the memory."""
+        connection = self._connect(self._timeout)
+        try:
+            response = self._exchange(connection, "GET", self.url(path), None, headers or {})
+            if response.status != 200:
+                raise _error(response.status, response.read())
+            yield response
+        except http.client.HTTPException as error:
+            raise MasterUnreachable(f"the download from {self.master} was interrupted: {_why(error)}") from None
+        finally:
+            connection.close()
+
     def _send(
         self,
         method: str,

@@ -1,7 +1,9 @@
-"""The unmodified SDK of 0.38.1 on its whole path, and what its trials' own library reports."""
+"""The unmodified SDK of 0.38.1 and ours run the same scripts, and what the trials' own library reports."""
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import pytest
 from tests.e2e.official import configs
@@ -11,9 +13,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.official]
 SDK = configs.CONTEXTS.parent / "sdk"
 
 
-def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster):
+PYTHONS = {"official": OFFICIAL / "bin" / "python", "ours": Path(sys.executable)}
+
+
+@pytest.mark.parametrize("library", PYTHONS)
+def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster, library: str):
     config = json.dumps(configs.script("by-sdk", steps=6))
-    told = official.python(SDK / "whole_path.py", configs.SCRIPT, config)
+    told = official.python(SDK / "whole_path.py", configs.SCRIPT, config, python=PYTHONS[library])
     assert told["state"] == told["again"] == "COMPLETED"
     assert told["trial"] == ["COMPLETED", {"steps": 6, "seconds": 0.0}, told["experiment"]]
     assert told["experiment"] in told["listed"] or told["archived"]
@@ -27,11 +33,41 @@ def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster):
     assert {"admin", "determined"} <= set(told["users"])
     assert told["workspaces"] == ["Uncategorized"]
     assert f"library: {OFFICIAL}/lib/" in told["logs"][-1]
-    assert told["metrics"]["training"] == [reported(step) for step in range(1, 7)]
-    assert told["metrics"]["validation"] == [{"loss": 1 / 6, "odd": "NaN"}]
+    assert [words(each) for each in told["metrics"]["training"]] == [reported(step) for step in range(1, 7)]
+    assert [words(each) for each in told["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
+    kind = str if library == "official" else float
+    assert isinstance(told["metrics"]["validation"][0]["odd"], kind)
     assert math.isnan(float(told["metrics"]["validation"][0]["odd"]))
 
 
+def words(metrics: dict[str, object]) -> dict[str, object]:
+    """The official SDK hands out what JSON cannot carry as the words of the wire, ours as floats."""
+    return {**metrics, "odd": str(float(str(metrics["odd"])))}
+
+
 def reported(step: int) -> dict[str, object]:
-    """What the script reports; the SDK hands out what JSON cannot carry as the words of the wire."""
-    return {"loss": 1 / step, "odd": ("NaN", "Infinity", "-Infinity")[step % 3], "word": "so"}
+    return {"loss": 1 / step, "odd": ("nan", "inf", "-inf")[step % 3], "word": "so"}
+
+
+@pytest.mark.parametrize("library", PYTHONS)
+def test_the_sdk_steers_an_experiment_and_looks_around(official: OfficialCluster, library: str):
+    config = json.dumps(configs.script("steered-by-sdk", steps=configs.ENDLESS, seconds=0.05))
+    name = f"sdk-{library}"
+    told = official.python(SDK / "steering.py", configs.SCRIPT, config, name, python=PYTHONS[library])
+    assert told == {
+        "paused": True,
+        "ended": True,
+        "trial": ["CANCELED"],
+        "killed": True,
+        "name": "steered",
+        "labels": ["a"],
+        "stored": True,
+        "training": True,
+        "user": [f"{name} of the SDK", name],
+        "me": "admin",
+        "places": ["Uncategorized", "Uncategorized"],
+        "reports": [True, True],
+        "first": [True, 1, "training"],
+        "newest first": True,
+        "missing": True,
+    }

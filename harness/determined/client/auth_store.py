@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from determined_cli.addresses import canonical
+from determined.client.addresses import canonical
 from determined_launch.atomic_file import write_atomic
 
 Store = dict[str, Any]

@@ -1,0 +1,240 @@
+"""The SDK against a master of canned answers: sign-in, waiting, errors, and downloads that are refused."""
+
+import io
+import itertools
+import json
+import math
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.fake_master import FakeMaster, serving
+
+from determined.client import auth_store
+from determined.errors import ConfigError, ContextError, NotFound, NotImplementedYet, StorageError, Unauthenticated
+from determined.experimental import client
+
+EXPERIMENT = {"id": 3, "name": "digits", "state": "STATE_RUNNING", "labels": ["b", "a"], "archived": False}
+CHECKPOINT = {
+    "uuid": "0b2f8f9c-3d0e-4a2e-9d7c-6f0f6a3c1a11",
+    "state": "STATE_COMPLETED",
+    "metadata": {"steps_completed": 4},
+}
+
+
+@pytest.fixture
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
+    for name in ("DET_MASTER", "DET_USER", "DET_PASS", "DET_USER_TOKEN", "DET_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with serving() as made:
+        made.on("POST", "/auth/login", (200, {"token": "new"}))
+        yield made
+
+
+@pytest.fixture
+def cluster(master: FakeMaster) -> Iterator[client.Determined]:
+    with client.Determined(master.url, "ann", "secret") as made:
+        yield made
+
+
+def tokens(master: FakeMaster) -> list[str | None]:
+    return [call[4].get("Authorization") for call in master.calls if not call[1].endswith("/auth/login")]
+
+
+def test_a_password_is_sent_hashed_and_its_token_is_used(master: FakeMaster) -> None:
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    client.login(master.url, "ann", "secret")
+    assert client.get_experiment(3).labels == ["a", "b"]
+    (body,) = master.bodies("/auth/login")
+    assert body["isHashed"] is True
+    assert "secret" not in json.dumps(body)
+    assert tokens(master) == ["Bearer new"]
+    client.logout()
+    assert master.bodies("/auth/logout") == [{}]
+
+
+def test_the_stored_sign_in_of_the_command_line_is_used(master: FakeMaster) -> None:
+    auth_store.remember(master.url, "ann", "stored")
+    auth_store.set_default_master(master.url)
+    master.on("GET", "/api/v1/me", (200, {"user": {"username": "ann", "admin": False, "active": True, "id": 4}}))
+    with client.Determined() as found:
+        assert found.whoami().username == "ann"
+    assert tokens(master) == ["Bearer stored"]
+
+
+def test_a_task_acts_as_its_owner(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_MASTER", master.url)
+    monkeypatch.setenv("DET_USER", "bob")
+    monkeypatch.setenv("DET_USER_TOKEN", "task")
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    with client.Determined() as found:
+        found.get_experiment(3)
+    assert tokens(master) == ["Bearer task"]
+
+
+def test_without_any_sign_in_the_text_says_how_to_get_one(master: FakeMaster) -> None:
+    master.on("POST", "/auth/login", (401, {"error": {"code": 16, "error": "wrong"}}))
+    with pytest.raises(Unauthenticated, match="det user login USER"):
+        client.Determined(master.url)
+
+
+def test_certificates_that_would_be_ignored_are_refused(master: FakeMaster) -> None:
+    with pytest.raises(NotImplementedYet, match="SSL_CERT_FILE"):
+        client.Determined(master.url, "ann", "secret", noverify=True)
+
+
+def test_wait_survives_a_master_that_is_away(
+    master: FakeMaster, cluster: client.Determined, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = {**EXPERIMENT, "state": "STATE_COMPLETED"}
+    count = itertools.count()
+    away = (503, {"error": {"code": 14, "error": "restarting"}})
+
+    def answer(_: Any) -> tuple[int, Any]:
+        number = next(count)
+        return (200, {"experiment": EXPERIMENT if number < 2 else ended}) if number < 2 or number > 8 else away
+
+    master.on("GET", "/api/v1/experiments/3", answer)
+    assert cluster.get_experiment(3).wait(interval=0.001) is client.ExperimentState.COMPLETED
+    assert [record.message for record in caplog.records] == ["waiting for experiment 3: restarting"]
+
+
+def test_wait_refuses_to_wait_for_a_paused_experiment(master: FakeMaster, cluster: client.Determined) -> None:
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": {**EXPERIMENT, "state": "STATE_PAUSED"}}))
+    with pytest.raises(ValueError, match="experiment 3 is paused") as error:
+        cluster.get_experiment(3).wait()
+    assert isinstance(error.value, client.ExperimentPaused)
+
+
+def test_wait_gives_up_after_its_time(master: FakeMaster, cluster: client.Determined) -> None:
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    with pytest.raises(TimeoutError, match="did not end within 0 s; it is RUNNING"):
+        cluster.get_experiment(3).wait(timeout=0)
+
+
+def test_a_state_of_a_newer_master_is_unspecified(master: FakeMaster, cluster: client.Determined) -> None:
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": {**EXPERIMENT, "state": "STATE_DREAMING"}}))
+    assert cluster.get_experiment(3).state is client.ExperimentState.UNSPECIFIED
+
+
+def test_every_problem_of_a_configuration_is_in_the_error(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path
+) -> None:
+    problems = [
+        {
+            "severity": "error",
+            "code": "E203",
+            "message": "unknown field",
+            "line": 2,
+            "column": 1,
+            "hint": "did you mean x?",
+        },
+        {"severity": "error", "code": "E201", "message": "expected a number", "line": 4, "column": 3},
+    ]
+    master.on("POST", "/api/v1/experiments", (400, {"error": {"code": 3, "error": "bad"}, "diagnostics": problems}))
+    path = tmp_path / "exp.yaml"
+    path.write_text("name: x\n")
+    with pytest.raises(ConfigError) as error:
+        cluster.create_experiment(path, parent_id=1)
+    assert error.value.message == (
+        f"{path}:2:1: error[E203]: unknown field (help: did you mean x?)\n{path}:4:3: error[E201]: expected a number"
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"model_dir": ".", "parent_id": 1}])
+def test_code_comes_from_one_place(master: FakeMaster, cluster: client.Determined, options: dict[str, Any]) -> None:
+    with pytest.raises(ContextError, match="either model_dir"):
+        cluster.create_experiment({"name": "x"}, **options)
+    assert master.bodies("/api/v1/experiments") == []
+
+
+def test_what_the_master_does_not_offer_says_so(cluster: client.Determined) -> None:
+    for place in (client, cluster):
+        with pytest.raises(NotImplementedYet, match="the model registry"):
+            place.create_model("name")
+    assert not hasattr(client, "create_modle")
+    assert not hasattr(cluster, "create_modle")
+
+
+def archive(*entries: tuple[str, bytes | None]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        for name, content in entries:
+            member = tarfile.TarInfo(name)
+            if content is None:
+                member.type, member.linkname = tarfile.SYMTYPE, "target"
+            member.size = len(content or b"")
+            tar.addfile(member, io.BytesIO(content or b""))
+    return made.getvalue()
+
+
+def checkpoint(master: FakeMaster, cluster: client.Determined, data: bytes) -> client.Checkpoint:
+    master.on("GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": CHECKPOINT}))
+    found = cluster.get_checkpoint(CHECKPOINT["uuid"])
+    master.answers.clear()
+    master.on("GET", f"/checkpoints/{CHECKPOINT['uuid']}", (200, data))
+    return found
+
+
+def test_a_checkpoint_comes_through_the_master_if_its_storage_is_not_here(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path
+) -> None:
+    found = checkpoint(master, cluster, archive(("state.pt", b"weights"), ("more/a.txt", b"a")))
+    assert found.download(tmp_path / "got") == str(tmp_path / "got")
+    assert (tmp_path / "got" / "state.pt").read_bytes() == b"weights"
+    assert (tmp_path / "got" / "more" / "a.txt").read_bytes() == b"a"
+    assert json.loads((tmp_path / "got" / "metadata.json").read_text()) == {"steps_completed": 4}
+    with pytest.raises(StorageError, match="is unknown"):
+        found.download(tmp_path / "direct", client.DownloadMode.DIRECT)
+
+
+@pytest.mark.parametrize("entry", [("../out.txt", b"x"), ("/out.txt", b"x"), ("link", None)])
+def test_an_archive_that_leaves_the_folder_is_refused(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path, entry: tuple[str, bytes | None]
+) -> None:
+    found = checkpoint(master, cluster, archive(entry))
+    with pytest.raises(StorageError, match="refused"):
+        found.download(tmp_path / "got")
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_an_archive_that_ends_early_is_an_error(master: FakeMaster, cluster: client.Determined, tmp_path: Path) -> None:
+    found = checkpoint(master, cluster, archive(("state.pt", bytes(range(256)) * 400))[:200])
+    with pytest.raises(StorageError, match="not downloaded completely"):
+        found.download(tmp_path / "got")
+
+
+def test_a_checkpoint_knows_its_training(master: FakeMaster, cluster: client.Determined) -> None:
+    training = {"experimentId": 3, "trialId": 7, "hparams": {"lr": 1}, "searcherMetric": "NaN"}
+    training["validationMetrics"] = {"avgMetrics": {"loss": "Infinity"}}
+    master.on(
+        "GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": {**CHECKPOINT, "training": training}})
+    )
+    found = cluster.get_checkpoint(CHECKPOINT["uuid"]).training
+    assert isinstance(found, client.CheckpointTrainingMetadata)
+    assert (found.trial_id, found.hparams, found.validation_metrics) == (7, {"lr": 1}, {"loss": math.inf})
+    assert found.searcher_metric is not None
+    assert math.isnan(found.searcher_metric)
+
+
+def test_the_best_checkpoint_of_none_is_an_error(master: FakeMaster, cluster: client.Determined) -> None:
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    master.on("GET", "/experiments/3/checkpoints", (200, {"checkpoints": [], "pagination": {"total": 0}}))
+    with pytest.raises(NotFound, match="experiment 3 has no stored checkpoint"):
+        cluster.get_experiment(3).top_checkpoint()
+
+
+def test_logs_take_the_last_lines_in_their_order(master: FakeMaster, cluster: client.Determined) -> None:
+    master.on("GET", "/api/v1/trials/7", (200, {"trial": {"id": 7, "experimentId": 3, "state": "STATE_RUNNING"}}))
+    lines = b"".join(json.dumps({"result": {"message": f"line {n}\n"}}).encode() + b"\n" for n in (3, 2))
+    trial = cluster.get_trial(7)
+    master.on("GET", "/trials/7/logs", (200, lines))
+    assert list(trial.iter_logs(tail=2, min_level=client.LogLevel.ERROR)) == ["line 2\n", "line 3\n"]
+    assert master.calls[-1][2] == (
+        "follow=false&limit=2&orderBy=ORDER_BY_DESC&levels=LOG_LEVEL_ERROR&levels=LOG_LEVEL_CRITICAL"
+    )
+    with pytest.raises(ValueError, match="tail cannot be combined"):
+        trial.iter_logs(follow=True, tail=2)
