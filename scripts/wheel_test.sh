@@ -37,6 +37,26 @@ printf '%s\n' 'name: wheel' 'entrypoint: python3 run.py' 'searcher: {name: singl
     'hyperparameters: {}' > "$work/context/config.yaml"
 "$det" experiment create "$work/context/config.yaml" "$work/context" --follow
 "$det" experiment logs 1 | grep "trained from the wheel"
+# The small wheel is enough to drive a cluster, and brings neither master nor agent.
+"$root/.venv/bin/python" -m build -q --wheel --outdir "$work/client-wheel" "$root/client"
+"$python" -m venv --without-pip "$work/client"
+install "$work/client" -c "$root/constraints.txt" "$work"/client-wheel/*.whl
+cat > "$work/drive.py" <<'PY'
+import importlib.util
+import sys
+
+import determined.core
+from determined.experimental import client
+
+config = {"name": "by the SDK", "entrypoint": "python3 run.py", "searcher": {"name": "single", "metric": "loss"}}
+experiment = client.create_experiment(config, sys.argv[1])
+assert experiment.wait(interval=0.2) is client.ExperimentState.COMPLETED, experiment
+assert any("trained from the wheel" in line for line in experiment.list_trials()[0].iter_logs())
+found = [name for name in ("determined_master", "determined_agent", "determined_cli") if importlib.util.find_spec(name)]
+assert not found, found
+print("wheel: driven by detent-client:", experiment)
+PY
+"$work/client/bin/python" "$work/drive.py" "$work/context"
 "$det" down --data "$work/data"
 
 # The page of the wheel needs no Node and no network: none of either is there, and a browser sees the list and an

@@ -71,3 +71,16 @@ def test_the_sdk_steers_an_experiment_and_looks_around(official: OfficialCluster
         "newest first": True,
         "missing": True,
     }
+
+
+def test_a_task_reads_with_its_own_token_and_drives_the_cluster_as_a_user(official: OfficialCluster):
+    environment = {"environment_variables": [f"PASSWORD_OF_ADMIN={official.password}"]}
+    config = configs.script("parent", official=False) | {"hyperparameters": {}, "environment": environment}
+    parent = official.create(config, configs.CONTEXTS / "sdk_in_task")
+    official.reaches(parent, "COMPLETED")
+    log = official.logs(parent)
+    assert "runs for admin" in log
+    assert "refused: a task token may write only to its own trial; this requires a user's login" in log
+    assert f"created {parent + 1}" in log
+    assert "the child ended as COMPLETED" in log
+    assert official.experiment(parent + 1)["name"] == "child"
