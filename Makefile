@@ -90,7 +90,7 @@ test-long: install install-launchers debian webui ## longer forms of what make t
 test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows
 	@sh scripts/lowest_versions.sh $(PYTHON) .cache/lowest
 
-wheel-test: install install-browser webui ## the wheel, by way of the sdist, in a fresh environment and an empty folder
+wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: install ## everything
@@ -119,8 +119,8 @@ $(VENV)/docs: $(VENV)/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-docs: $(VENV)/docs ## the documentation site, in docs/_build/html; a warning is an error
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+docs: $(VENV)/docs ## the documentation site, served under /docs; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees -b html docs docs/_build/html
 
 mutants: install install-launchers debian webui-types ## mutation tests: each patch must make its tests fail
 	$(BIN)/python tests/mutants/run.py

@@ -19,6 +19,7 @@ html_theme = "furo"
 html_title = f"Detent {DETENT_VERSION}"
 html_static_path: list[str] = []
 html_show_sourcelink = False
+html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 # The site is served without a network: nothing may be loaded from outside.
 html_use_opensearch = ""

@@ -55,6 +55,7 @@ from determined_master.lifespan import lifespan
 from determined_master.services import Services
 from determined_master.web import api_page
 from determined_master.web.assets import PageFiles, page_folder
+from determined_master.web.docs_site import DocsSite, docs_folder
 from determined_master.web.outer_middleware import OuterMiddleware
 from determined_master.web.pages import Pages
 
@@ -141,6 +142,7 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.append(DocsSite(docs_folder()))
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app
 

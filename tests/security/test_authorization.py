@@ -80,6 +80,10 @@ def bodies(them: Callers) -> dict[str, Any]:
     }
 
 
+PAGES = {"Pages": "/experiments/1", "DocsSite": "/docs/"}
+"""An address of each route that is a class of its own."""
+
+
 def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
     """Rule, method, path and body of every HTTP route, the operations that answer 501 and the page included."""
     sent = bodies(them)
@@ -88,8 +92,8 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
             for _name, verb, path in OPERATIONS:
                 yield rule, verb, "/api/v1" + path.replace("{", "").replace("}", ""), {}
             yield from ((rule, verb, path, None) for _name, verb, path in PLAIN)
-        elif template == "Pages":
-            yield rule, "GET", "/experiments/1", None
+        elif template in PAGES:
+            yield rule, "GET", PAGES[template], None
         elif method != "SOCKET":
             path = template.replace(":int", "")
             key = "BULK" if "/projects/{project_id}/experiments/" in path and method != "GET" else f"{method} {path}"
