@@ -1,9 +1,11 @@
-"""The tutorial, followed to the letter: its files are written and its commands typed."""
+"""The tutorial and how-to pages, followed to the letter: their files are written and their commands typed."""
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,18 +14,30 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "index.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    environ |= {
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a reader who never used ``det`` before; a cluster that is left is ended."""
+    found = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    found |= {
         "HOME": str(tmp_path),
         "XDG_DATA_HOME": str(tmp_path / "data"),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
-        "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}:{found['PATH']}",
     }
+    try:
+        yield found
+    finally:
+        subprocess.run(["det", "down", "--now"], env=found, check=False, capture_output=True)
 
+
+def on_any_port(command: str) -> str:
+    return f"{command} --port 0 --no-browser" if command == "det up --detach" else command
+
+
+def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
     def det(*words: str) -> str:
         return subprocess.run(["det", *words], env=environ, capture_output=True, text=True, check=True).stdout
 
@@ -33,18 +47,34 @@ def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
     attempts: list[int] = []
 
     def prepare(command: str) -> str:
-        if command == "det up --detach":
-            return f"{command} --port 0 --no-browser"
         if command.startswith("det experiment pause"):
             wait_until(has_steps, within=60, what="a step of the trial")
         if command.startswith("det experiment activate"):
             wait_until(lambda: "PAUSED" in det("experiment", "list"), within=60, what="a free slot")
         if command == "det down":
             attempts.extend(each["run_id"] for each in json.loads(det("trial", "describe", "2", "--json"))["attempts"])
-        return command
+        return on_any_port(command)
 
-    try:
-        follow(PAGE, tmp_path, environ, prepare=prepare)
-    finally:
-        subprocess.run(["det", "down", "--now"], env=environ, check=False, capture_output=True)
+    follow(DOCS / "tutorial" / "index.md", tmp_path, environ, prepare=prepare)
     assert attempts == [1, 2], "the trial was paused while it trained, and went on"
+
+
+def test_each_common_mistake_gets_the_answer_of_the_page(tmp_path: Path, environ: dict[str, str]) -> None:
+    page = DOCS / "how-to" / "common-mistakes.md"
+    mistakes = page.read_text(encoding="utf-8").count("\n## ")
+    assert mistakes == 15
+    # A port that nobody listens on stands for the default one, where somebody's own cluster may run.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        unused = taken.getsockname()[1]
+
+    def prepare(command: str) -> str:
+        return f"DET_MASTER=localhost:{unused} {command}" if command == "det experiment list" else on_any_port(command)
+
+    follow(page, tmp_path, environ, prepare=prepare, may_fail=True)
+
+
+def test_the_page_about_the_sdk_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
+    subprocess.run(
+        ["det", "up", "--detach", "--port", "0", "--no-browser"], env=environ, check=True, capture_output=True
+    )
+    follow(DOCS / "how-to" / "python-sdk.md", tmp_path, environ)

@@ -36,13 +36,19 @@ def steps(page: Path) -> Iterator[Step]:
 
 
 def follow(
-    page: Path, folder: Path, environ: Mapping[str, str], *, prepare: Callable[[str], str] = lambda command: command
+    page: Path,
+    folder: Path,
+    environ: Mapping[str, str],
+    *,
+    prepare: Callable[[str], str] = lambda command: command,
+    may_fail: bool = False,
 ) -> list[str]:
     """Follows a page in ``folder``. Returns the output of each command.
 
     Args:
         prepare: called with each command; returns what to run instead, and may wait for the moment at which a reader
             would type it.
+        may_fail: commands with an expected output may fail, as on a page about mistakes.
 
     Raises:
         AssertionError: a command failed, or its output is not what the page says.
@@ -64,7 +70,7 @@ def follow(
             timeout=180,
             check=False,
         )
-        assert done.returncode == 0, f"{page.name}: {step.text}\n{done.stdout}"
+        assert done.returncode == 0 or (may_fail and step.expected), f"{page.name}: {step.text}\n{done.stdout}"
         matches = doctest.OutputChecker().check_output(step.expected + "\n", done.stdout + "\n", _LINES)
         assert matches or not step.expected, (
             f"{page.name}: {step.text}\nexpected:\n{step.expected}\ngot:\n{done.stdout}"
