@@ -29,6 +29,11 @@ $(VENV)/launchers: $(VENV)/installed scripts/install_launchers.sh constraints.tx
 	@sh scripts/install_launchers.sh $(VENV)
 	@touch $@
 
+$(VENV)/frameworks: $(VENV)/installed constraints.txt  # beside the product, as a user would, so that tasks see them
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt \
+		accelerate pytorch-lightning transformers
+	@touch $@
+
 install-browser: install ## the Chromium that the page's tests drive (adds Debian packages)
 	@sh scripts/install_browser.sh
 
@@ -81,7 +86,7 @@ unit: install webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs
 
-e2e: install install-launchers debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
+e2e: install install-launchers $(VENV)/frameworks debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
 test-long: install install-launchers debian webui ## longer forms of what make test shows; before an issue is resolved

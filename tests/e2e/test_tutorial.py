@@ -33,30 +33,56 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
         subprocess.run(["det", "down", "--now"], env=found, check=False, capture_output=True)
 
 
+def start_cluster(environ: dict[str, str]) -> None:
+    subprocess.run(
+        ["det", "up", "--detach", "--port", "0", "--no-browser"], env=environ, check=True, capture_output=True
+    )
+
+
 def on_any_port(command: str) -> str:
     return f"{command} --port 0 --no-browser" if command == "det up --detach" else command
 
 
-def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
-    def det(*words: str) -> str:
-        return subprocess.run(["det", *words], env=environ, capture_output=True, text=True, check=True).stdout
+class Reader:
+    """Types a page's commands when a reader would: a pause while the trial trains, the rest when its slot is free."""
 
-    def has_steps() -> bool:
-        return bool(json.loads(det("trial", "describe", "2", "--metrics", "--json"))["workloads"])
+    def __init__(self, environ: dict[str, str], trial: int) -> None:
+        self._environ = environ
+        self._trial = str(trial)
+        self.attempts: list[int] = []
 
-    attempts: list[int] = []
-
-    def prepare(command: str) -> str:
+    def prepare(self, command: str) -> str:
         if command.startswith("det experiment pause"):
-            wait_until(has_steps, within=60, what="a step of the trial")
+            wait_until(self._has_steps, within=90, what="a step of the trial")
         if command.startswith("det experiment activate"):
-            wait_until(lambda: "PAUSED" in det("experiment", "list"), within=60, what="a free slot")
-        if command == "det down":
-            attempts.extend(each["run_id"] for each in json.loads(det("trial", "describe", "2", "--json"))["attempts"])
+            wait_until(lambda: "PAUSED" in self._det("experiment", "list"), within=60, what="a free slot")
+        if command.startswith(("det down", "det trial logs")):
+            trial = json.loads(self._det("trial", "describe", self._trial, "--json"))
+            self.attempts = [each["run_id"] for each in trial["attempts"]]
         return on_any_port(command)
 
-    follow(DOCS / "tutorial" / "index.md", tmp_path, environ, prepare=prepare)
-    assert attempts == [1, 2], "the trial was paused while it trained, and went on"
+    def _has_steps(self) -> bool:
+        reports = json.loads(self._det("trial", "describe", self._trial, "--metrics", "--json"))["workloads"]
+        return bool(reports)
+
+    def _det(self, *words: str) -> str:
+        return subprocess.run(["det", *words], env=self._environ, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
+    reader = Reader(environ, trial=2)
+    follow(DOCS / "tutorial" / "index.md", tmp_path, environ, prepare=reader.prepare)
+    assert reader.attempts == [1, 2], "the trial was paused while it trained, and went on"
+
+
+@pytest.mark.parametrize("page", ["lightning", "hugging-face"])
+def test_a_framework_of_others_is_paused_and_resumed_as_its_page_says(
+    tmp_path: Path, environ: dict[str, str], page: str
+) -> None:
+    start_cluster(environ)
+    reader = Reader(environ, trial=1)
+    follow(DOCS / "how-to" / f"{page}.md", tmp_path, environ, prepare=reader.prepare)
+    assert reader.attempts == [1, 2], "the trial was paused while it trained, and went on"
 
 
 def test_each_common_mistake_gets_the_answer_of_the_page(tmp_path: Path, environ: dict[str, str]) -> None:
