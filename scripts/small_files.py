@@ -29,7 +29,6 @@ REASONS: Mapping[str, str] = {
     "determined.launch.horovod": _ENTRYPOINTS,
     "determined.launch.torch_distributed": _ENTRYPOINTS,
     "determined.launch.wrap_rank": _ENTRYPOINTS,
-    "determined.client.checkpoints": "determined.client has one module for each kind of resource",
     "determined_agent.distribution_guard": "has to run as the first import of the program, and not in the shim",
     "determined_agent.logging": "configures logging under the same module name as in the master",
     "determined_cli.agent.arguments": _NOUN,
