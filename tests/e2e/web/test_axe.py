@@ -143,7 +143,7 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "selected more": ("/", lambda page: chosen(page, "More for the selected")),
     "user": ("/users", lambda page: menu(page, "Add a user")),
     "fork": ("/experiments/{failed}", wrong_line),
-    "tags": ("/experiments/{search}", lambda page: menu(page, "Edit tags")),
+    "labels": ("/experiments/{search}", lambda page: menu(page, "Edit labels")),
     "name": ("/experiments/{search}", lambda page: menu(page, "Edit name")),
     "more": ("/experiments/{search}", lambda page: menu(page, "More for this experiment")),
     "delete": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Delete…")),

@@ -52,6 +52,11 @@ export const STATE_WORDS = [
   "ERROR",
 ] as const;
 
+/** Whether work is being done: a progress of what waits or has ended says nothing new. */
+export function isUnderWay(state: string): boolean {
+  return /^(STATE_)?(ACTIVE|RUNNING|PAUSING|STOPPING\w*)$/.test(state);
+}
+
 export function isLive(state: string): boolean {
   const { tone } = stateLook(state);
   return tone === "live" || tone === "waiting";

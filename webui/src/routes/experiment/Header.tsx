@@ -17,6 +17,7 @@ import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
+import { listAddress } from "../home/lastList";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -48,7 +49,7 @@ const STEERING: readonly {
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
-  const { busy, steer } = useSteering(id, () => void navigate("/"));
+  const { busy, steer } = useSteering(id, () => void navigate(listAddress()));
   const [forking, setForking] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
@@ -80,12 +81,18 @@ export function Header({ experiment, status }: Props) {
       group: "Experiment",
       run: () => void navigate(`/experiments/${id}/overview`),
     },
-    { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
+    {
+      id: "back",
+      title: "Back to the list",
+      keys: "Escape",
+      group: "Experiment",
+      run: () => void navigate(listAddress()),
+    },
   ]);
   return (
     <header className={layout.field}>
       <p className={typography.crumbs}>
-        <Link to="/">Experiments</Link> / {id}
+        <Link to={listAddress()}>Experiments</Link> / {id}
         {experiment.forkedFrom !== null && experiment.forkedFrom !== undefined && (
           <>
             {" "}

@@ -21,7 +21,7 @@ interface Props {
 
 const EXAMPLES = [
   "state = running",
-  "hp.lr < 0.01 and tag ~ base",
+  "hp.lr < 0.01 and label ~ base",
   "validation.loss.min < 0.2",
   "started > 2d",
   "(user = ana or user = kim) and name ~ digits",
@@ -83,7 +83,7 @@ function useCompletions(typed: string): string[] {
     word.startsWith(found.word.toLowerCase()),
   );
   const words = isColumn
-    ? (columns?.columns ?? []).map((each) => each.column)
+    ? (columns?.columns ?? []).map(({ column }) => (column === "tags" ? "label" : column))
     : found.column === "state"
       ? states
       : (values ?? []);
