@@ -145,7 +145,7 @@ def test_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "l")
     expect(page.get_by_role("log")).to_contain_text("cannot be read")
     keys(page, "e")
-    expect(page.locator("[data-testid=log-line][aria-current]")).to_contain_text("Traceback (most recent call last)")
+    expect(page.locator("[data-testid=log-line][aria-current]")).to_contain_text("RuntimeError: the batch of step 12 cannot be read")
     keys(page, "f")
     editor = page.get_by_role("textbox", name="Configuration")
     expect(editor).to_contain_text("Fork of unreadable by keys")
