@@ -54,16 +54,18 @@ export function Layout() {
       <a className={styles.skip} href="#content">
         Skip to the content
       </a>
-      <nav className={styles.rail} aria-label="Places">
-        <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
-          <img src="mark.svg" alt="" width="26" height="26" />
-          <span>{session.clusterName || "Detent"}</span>
-        </NavLink>
-        {PLACES.map((place) => (
-          <NavLink key={place.to} to={addressOf(place.to)} end={place.to === "/"} className={styles.link}>
-            <Icon name={place.icon} /> <span>{place.title}</span>
+      <div className={styles.side}>
+        <nav className={styles.rail} aria-label="Places">
+          <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
+            <img src="mark.svg" alt="" width="26" height="26" />
+            <span>{session.clusterName || "Detent"}</span>
           </NavLink>
-        ))}
+          {PLACES.map((place) => (
+            <NavLink key={place.to} to={addressOf(place.to)} end={place.to === "/"} className={styles.link}>
+              <Icon name={place.icon} /> <span>{place.title}</span>
+            </NavLink>
+          ))}
+        </nav>
         <div className={styles.foot}>
           <button
             type="button"
@@ -72,7 +74,11 @@ export function Layout() {
           >
             Find <kbd>Ctrl K</kbd>
           </button>
-          <button type="button" className={clsx(buttonStyles.button, buttonStyles.quiet)} onClick={() => setHelp(true)}>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet, styles.keys)}
+            onClick={() => setHelp(true)}
+          >
             Keys <kbd>?</kbd>
           </button>
           <button
@@ -84,7 +90,7 @@ export function Layout() {
             Sign out {escapeControl(session.user.username)}
           </button>
         </div>
-      </nav>
+      </div>
       <div className={styles.content} id="content" tabIndex={-1}>
         <ConnectionNote />
         <StorageNote />

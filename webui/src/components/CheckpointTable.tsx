@@ -18,7 +18,7 @@ import typography from "@/styles/typography.module.css";
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const list = useInfiniteQuery(checkpointsQuery(experimentId));
   const { data, error } = list;
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} retry={() => void list.refetch()} />;
   if (!data) return <Loading what="the checkpoints" />;
   const all = data.pages.flatMap((page) => page.checkpoints);
   if (all.length === 0) {

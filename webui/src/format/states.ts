@@ -57,6 +57,10 @@ export function isUnderWay(state: string): boolean {
   return /^(STATE_)?(ACTIVE|RUNNING|PAUSING|STOPPING\w*)$/.test(state);
 }
 
+export function hasEnded(state: string): boolean {
+  return /^(STATE_)?(COMPLETED|CANCELED|ERROR|DELETE\w*|DELETING)$/.test(state);
+}
+
 export function isLive(state: string): boolean {
   const { tone } = stateLook(state);
   return tone === "live" || tone === "waiting";

@@ -14,7 +14,7 @@ import layout from "@/styles/layout.module.css";
 export function Component() {
   usePageTitle("Cluster");
   const { data, error, refetch } = useQuery(overviewQuery);
-  if (error) {
+  if (error && !data) {
     return (
       <main>
         <Failure error={error} retry={() => void refetch()} />

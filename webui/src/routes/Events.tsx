@@ -52,8 +52,8 @@ export function Component() {
           </label>
         ))}
       </div>
-      {error ? (
-        <Failure error={error} />
+      {error && !data ? (
+        <Failure error={error} retry={() => void list.refetch()} />
       ) : !data ? (
         <Loading what="the events" />
       ) : events.length === 0 ? (

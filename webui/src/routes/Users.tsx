@@ -30,7 +30,7 @@ export function Component() {
   usePageTitle("Users");
   const session = useSession();
   const say = useSay();
-  const { data, error } = useQuery(usersQuery);
+  const { data, error, refetch } = useQuery(usersQuery);
   const [adding, setAdding] = useState(false);
   const [passwordOf, setPasswordOf] = useState<User | null>(null);
   const add = useApiMutation({
@@ -58,8 +58,8 @@ export function Component() {
           Add a user
         </Button>
       </div>
-      {error ? (
-        <Failure error={error} />
+      {error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading what="the users" />
       ) : (

@@ -1,6 +1,6 @@
 import { clsx } from "clsx";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
 import { clock } from "@/format/dateTime";
 import { grouped } from "@/format/number";
@@ -52,6 +52,7 @@ export function LogLines(props: Props) {
     overscan: 30,
   });
   useEffect(() => virtual.measure(), [virtual, wrap]);
+  const hasRanks = useMemo(() => lines.some(({ rank }) => rank !== null), [lines]);
   const first = lines[0]?.id ?? null;
   const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
   useLayoutEffect(() => {
@@ -136,7 +137,7 @@ export function LogLines(props: Props) {
               <time className={styles.time} title={line.time}>
                 {clock(Date.parse(line.time), timeZone)}
               </time>
-              <span className={styles.rank}>{line.rank === null ? "" : `rank ${line.rank}`}</span>
+              {hasRanks && <span className={styles.rank}>{line.rank === null ? "" : `rank ${line.rank}`}</span>}
               <span className={styles.level}>{sourceOf(line)}</span>
               <LogText text={line.text} search={search} />
               {line.length > line.text.length && (

@@ -9,7 +9,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
 import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { duration } from "@/format/duration";
-import { isLive, stateLook } from "@/format/states";
+import { hasEnded, isLive, stateLook } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
 import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
@@ -143,7 +143,7 @@ export function Header({ experiment, status }: Props) {
       </div>
       <div className={layout.row}>
         <Now status={status} />
-        <Progress id={id} status={status} />
+        {!hasEnded(status.state) && <Progress id={id} status={status} />}
         <Labels id={id} labels={experiment.labels} />
       </div>
       {forking && <ForkDialog parentId={id} onClose={() => setForking(false)} />}
@@ -182,7 +182,7 @@ function Progress({ id, status }: { id: number; status: ExperimentStatus }) {
   const shown = live && data ? data : status;
   return (
     <span className={layout.row}>
-      <ProgressBar fraction={status.state === "STATE_COMPLETED" ? 1 : shown.progress} label="Progress" />
+      <ProgressBar fraction={shown.progress} label="Progress" />
       {shown.etaSeconds !== null && (
         <span className={typography.soft}>about {duration(shown.etaSeconds * 1000)} left</span>
       )}

@@ -62,10 +62,10 @@ function Clickable({
 
 /** Columns that every row has; all others come as cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
-  id: { title: "ID", width: 64, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
+  id: { title: "ID", width: 60, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
-    width: 260,
+    width: 200,
     draw: (row) => (
       <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
         {escapeControl(row.name) || `experiment ${row.id}`}
@@ -79,7 +79,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   state: {
     title: "State",
-    width: 130,
+    width: 120,
     draw: (row) =>
       row.failure ? (
         <span title={escapeControl(row.failure)}>
@@ -91,7 +91,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   progress: {
     title: "Progress",
-    width: 140,
+    width: 130,
     draw: (row) =>
       // Of what has ended the state says it, and of what has not begun there is none.
       isUnderWay(row.state) && <ProgressBar fraction={row.progress} label={`Progress of experiment ${row.id}`} />,
@@ -124,14 +124,14 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     computed: true,
     draw: (row) => <RunTime row={row} part="waited" />,
   },
-  ran: { title: "Ran", width: 110, number: true, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
+  ran: { title: "Ran", width: 95, number: true, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
   duration: { title: "Elapsed", width: 110, number: true, draw: (row) => <Took row={row} /> },
-  startTime: { title: "Submitted", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
+  startTime: { title: "Submitted", width: 105, draw: (row) => <TimeText at={row.startTime} /> },
   endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
-  user: { title: "User", width: 110, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
+  user: { title: "User", width: 105, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
   tags: {
     title: "Labels",
-    width: 180,
+    width: 170,
     draw: (row, add) => (
       <span>
         {row.labels.map((label) => (
