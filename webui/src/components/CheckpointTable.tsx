@@ -1,7 +1,11 @@
+import { clsx } from "clsx";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link } from "react-router";
 import { bytes, figure } from "@/format/number";
-import { checkpointsQuery } from "@/services/checkpoints";
+import { checkpointsQuery, type ListedCheckpoint } from "@/services/checkpoints";
+import { CheckpointDialog } from "./CheckpointDialog";
+import { Button } from "./base/Button";
 import { CopyText } from "./base/CopyText";
 import { EmptyState } from "./base/EmptyState";
 import { Failure } from "./base/Failure";
@@ -18,6 +22,7 @@ import typography from "@/styles/typography.module.css";
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const list = useInfiniteQuery(checkpointsQuery(experimentId));
   const { data, error } = list;
+  const [opened, setOpened] = useState<ListedCheckpoint | null>(null);
   if (error && !data) return <Failure error={error} retry={() => void list.refetch()} />;
   if (!data) return <Loading what="the checkpoints" />;
   const all = data.pages.flatMap((page) => page.checkpoints);
@@ -34,7 +39,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   return (
     <section aria-label="Checkpoints">
       <div className={layout.scrollX}>
-        <table className={layout.table}>
+        <table className={clsx(layout.table, layout.cardTable)}>
           <thead>
             <tr>
               <th>Checkpoint</th>
@@ -51,7 +56,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
           <tbody>
             {all.map((each) => (
               <tr key={each.uuid}>
-                <td>
+                <td data-label="Checkpoint">
                   <CopyText text={each.uuid} />
                   {each.isBest && (
                     <span className={typography.tag}>
@@ -61,21 +66,36 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                   {each.isLatest && <span className={typography.tag}>latest</span>}
                 </td>
                 {experimentId === undefined && (
-                  <td>
+                  <td data-label="Experiment">
                     <Link to={`/experiments/${each.experimentId}`}>{escapeControl(each.experimentName)}</Link>
                   </td>
                 )}
-                <td>
+                <td data-label="Trial">
                   <Link to={`/experiments/${each.experimentId}/trials/${each.trialId}`}>{each.trialId}</Link>
                 </td>
-                <td className={layout.numberCell}>{each.steps}</td>
-                <td>
+                <td data-label="Step" className={layout.numberCell}>
+                  {each.steps}
+                </td>
+                <td data-label="State">
                   <StateBadge state={each.state === "STATE_ACTIVE" ? "saving" : each.state} />
                 </td>
-                <td className={layout.numberCell}>{figure(each.validation)}</td>
-                <td className={layout.numberCell}>{bytes(each.size)}</td>
-                <td className={layout.numberCell}>{each.files}</td>
-                <td>
+                <td data-label="Metric" className={layout.numberCell}>
+                  {figure(each.validation)}
+                </td>
+                <td data-label="Size" className={layout.numberCell}>
+                  {bytes(each.size)}
+                </td>
+                <td data-label="Files" className={layout.numberCell}>
+                  <Button
+                    kind="quiet"
+                    aria-label={`Files of checkpoint ${each.uuid}`}
+                    aria-haspopup="dialog"
+                    onClick={() => setOpened(each)}
+                  >
+                    {each.files === 1 ? "1 file" : `${each.files} files`}
+                  </Button>
+                </td>
+                <td data-label="Saved">
                   <TimeText at={each.time} />
                 </td>
               </tr>
@@ -84,6 +104,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
         </table>
       </div>
       <OlderOnes list={list} />
+      {opened && <CheckpointDialog checkpoint={opened} onClose={() => setOpened(null)} />}
     </section>
   );
 }

@@ -29,6 +29,13 @@ const LOOKS: Record<string, Look> = {
   ERROR: { word: "failed", icon: "close", tone: "bad" },
   DELETING: { word: "deleting", icon: "dashedRing", tone: "waiting" },
   DELETE_FAILED: { word: "delete failed", icon: "close", tone: "bad" },
+  // Of agents and slots.
+  CONNECTED: { word: "connected", icon: "dot", tone: "live" },
+  NOT_CONNECTED: { word: "not connected", icon: "close", tone: "bad" },
+  DRAINING: { word: "draining", icon: "half", tone: "waiting" },
+  DISABLED: { word: "disabled", icon: "square", tone: "stopped" },
+  IN_USE: { word: "in use", icon: "play", tone: "live" },
+  FREE: { word: "free", icon: "ring", tone: "good" },
   DELETED: { word: "deleted", icon: "dashedRing", tone: "quiet" },
 };
 

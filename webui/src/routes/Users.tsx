@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
@@ -64,7 +65,7 @@ export function Component() {
         <Loading what="the users" />
       ) : (
         <div className={layout.scrollX}>
-          <table className={layout.table}>
+          <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
                 <th>User</th>
@@ -79,17 +80,17 @@ export function Component() {
             <tbody>
               {data.map((user) => (
                 <tr key={user.id}>
-                  <td>
+                  <td data-label="User">
                     <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
                       {escapeControl(user.username)}
                     </Link>{" "}
                     <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
-                  <td>{user.admin ? "Admin" : "User"}</td>
-                  <td>
+                  <td data-label="Role">{user.admin ? "Admin" : "User"}</td>
+                  <td data-label="State">
                     <Icon name={user.active ? "check" : "square"} /> {user.active ? "active" : "deactivated"}
                   </td>
-                  <td>
+                  <td data-label="Last sign-in">
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>
                   <td className={layout.row}>
