@@ -90,9 +90,7 @@ async def log_extent(
     found = await log_queries.extent(session, row.task_id)
     count = await log_counts.of(session, row.task_id, found.last_id)
     number = None if line is None else await log_counts.number(session, row.task_id, found, line)
-    return LogExtent(
-        count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors, number=number
-    )
+    return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors, number=number)
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
