@@ -26,6 +26,7 @@ PLACES = {
     "settings": "/settings",
     "compare nothing": "/compare",
     "no such page": "/experiments/none",
+    "no such address": "/no/such/address",
     "no such experiment": "/experiments/999999",
 }
 EXPERIMENT_TABS = ("overview", "trials", "metrics", "hyperparameters", "logs", "checkpoints", "code", "config", "notes")

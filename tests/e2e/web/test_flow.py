@@ -38,7 +38,7 @@ def person(browser: Browser, up: DetUp) -> Iterator[Visit]:
     made = Visit(browser, up.url)
     page = made.context.new_page()
     page.goto(up.link)
-    expect(page.get_by_role("navigation", name="Places")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
     page.close()
     yield made
     made.faultless()

@@ -55,7 +55,7 @@ export function Layout() {
         Skip to the content
       </a>
       <div className={styles.side}>
-        <nav className={styles.rail} aria-label="Places">
+        <nav className={styles.rail} aria-label="Main">
           <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
             <img src="mark.svg" alt="" width="26" height="26" />
             <span>{session.clusterName || "Detent"}</span>
@@ -79,7 +79,7 @@ export function Layout() {
             className={clsx(buttonStyles.button, buttonStyles.quiet, styles.keys)}
             onClick={() => setHelp(true)}
           >
-            Keys <kbd>?</kbd>
+            Shortcuts <kbd>?</kbd>
           </button>
           <button
             type="button"

@@ -70,7 +70,7 @@ export function CheckpointDialog({ checkpoint, onClose }: Props) {
     <Dialog open onClose={onClose} title={`Files of checkpoint ${uuid}`} wide>
       <Files uuid={uuid} />
       <div className={dialogStyles.foot}>
-        <Button kind="danger" why={isThere ? why : "it has no files any more"} onClick={() => setDeleting(true)}>
+        <Button kind="danger" why={isThere ? why : "It has no files any more"} onClick={() => setDeleting(true)}>
           Delete…
         </Button>
         {isThere && (
@@ -88,8 +88,8 @@ function useRefusal({ experimentId }: ListedCheckpoint): string | undefined {
   const { user } = useSession();
   const { data: experiment, error } = useQuery({ ...experimentQuery(experimentId), enabled: !user.admin });
   if (user.admin) return undefined;
-  if (!experiment) return error ? "its owner is not known" : "loading";
-  return experiment.username === user.username ? undefined : `only ${experiment.username} or an admin can delete it`;
+  if (!experiment) return error ? "Its owner is not known" : "Loading…";
+  return experiment.username === user.username ? undefined : `Only ${experiment.username} or an admin can delete it`;
 }
 
 function Files({ uuid }: { uuid: string }) {

@@ -55,7 +55,7 @@ describe("a checkpoint", () => {
 
   it("lists its files with their sizes, and can be downloaded", async () => {
     await table();
-    await press("Files of checkpoint 0000-1");
+    await press("2 files of checkpoint 0000-1");
     const dialog = within(screen.getByRole("dialog"));
     expect(dialog.getAllByRole("row").map((row) => row.textContent)).toEqual([
       "FileSize",
@@ -69,7 +69,7 @@ describe("a checkpoint", () => {
 
   it("is deleted by its owner in a second step that says what is lost", async () => {
     const { master } = await table();
-    await press("Files of checkpoint 0000-1");
+    await press("2 files of checkpoint 0000-1");
     await press("Delete…");
     expect(master.of(DELETE)).toEqual([]);
     const dialog = screen.getByRole("dialog", { name: "Delete this checkpoint?" });
@@ -84,10 +84,10 @@ describe("a checkpoint", () => {
 
   it("is not deleted by anybody else, who sees why", async () => {
     const { master } = await table({ owner: "kim" });
-    await press("Files of checkpoint 0000-1");
+    await press("2 files of checkpoint 0000-1");
     expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute(
       "title",
-      "only kim or an admin can delete it",
+      "Only kim or an admin can delete it",
     );
     await press("Delete…");
     expect(screen.getByRole("dialog", { name: "Files of checkpoint 0000-1" })).toBeVisible();
@@ -96,9 +96,9 @@ describe("a checkpoint", () => {
 
   it("that was deleted has nothing to download", async () => {
     await table({ checkpoint: { ...CHECKPOINT, state: "STATE_DELETED" } });
-    await press("Files of checkpoint 0000-1");
+    await press("2 files of checkpoint 0000-1");
     expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
-    expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute("title", "it has no files any more");
+    expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute("title", "It has no files any more");
   });
 
   it("stays in sight while the master does not answer", async () => {

@@ -88,11 +88,11 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                 <td data-label="Files" className={layout.numberCell}>
                   <Button
                     kind="quiet"
-                    aria-label={`Files of checkpoint ${each.uuid}`}
+                    aria-label={`${filesOf(each)} of checkpoint ${each.uuid}`}
                     aria-haspopup="dialog"
                     onClick={() => setOpened(each)}
                   >
-                    {each.files === 1 ? "1 file" : `${each.files} files`}
+                    {filesOf(each)}
                   </Button>
                 </td>
                 <td data-label="Saved">
@@ -107,4 +107,8 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
       {opened && <CheckpointDialog checkpoint={opened} onClose={() => setOpened(null)} />}
     </section>
   );
+}
+
+function filesOf({ files }: ListedCheckpoint): string {
+  return files === 1 ? "1 file" : `${files} files`;
 }

@@ -175,7 +175,7 @@ describe("the filter", () => {
     const { master } = await home();
     const before = master.of(SEARCH).length;
     await type("hp.lr < ");
-    expect(screen.getByRole("alert")).toHaveTextContent("a value is missing after “<” (place 9)");
+    expect(screen.getByRole("alert")).toHaveTextContent("a value is missing after “<” (position 9)");
     expect(lines()).toHaveLength(9);
     expect(master.of(SEARCH)).toHaveLength(before);
   });

@@ -189,7 +189,7 @@ function Nothing({ filtered, clear }: { filtered: boolean; clear: () => void }) 
   }
   return (
     <EmptyState title="No experiments yet" command="det experiment create examples/digits/const.yaml examples/digits">
-      Create one from a terminal; it appears here by itself.
+      Create one from a terminal. It appears here without a reload.
     </EmptyState>
   );
 }

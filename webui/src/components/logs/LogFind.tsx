@@ -25,7 +25,7 @@ export function LogFind({ search, change, matches, at, go, inputRef }: Props) {
   const find = useCallback((text: string) => change({ search: text }), [change]);
   const [typed, setTyped, send] = useLateText(search.search, find, PAUSE_MS);
   const visits = search.search !== "" && !search.onlyMatches;
-  const why = matches.ids.length === 0 ? "no line matches" : undefined;
+  const why = matches.ids.length === 0 ? "No line matches" : undefined;
   return (
     <>
       <input
@@ -75,7 +75,7 @@ export function LogFind({ search, change, matches, at, go, inputRef }: Props) {
 
 /** `3 of 17`; a count that is not complete has a plus. */
 function countOf({ ids, isComplete, isSearching }: LogMatches, at: number): string {
-  if (ids.length === 0) return isSearching ? "searching…" : isComplete ? "no match" : "";
+  if (ids.length === 0) return isSearching ? "Searching…" : isComplete ? "No match" : "";
   const count = grouped(ids.length) + (isComplete && ids.length < MAX_MATCHES ? "" : "+");
   return at < 0 ? `${count} ${ids.length === 1 ? "match" : "matches"}` : `${grouped(at + 1)} of ${count}`;
 }

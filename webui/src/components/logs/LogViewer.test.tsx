@@ -219,9 +219,9 @@ describe("a search", () => {
     await log();
     await find("needle");
     await pass(100);
-    expect(screen.getByText("no match")).toBeVisible();
+    expect(screen.getByText("No match")).toBeVisible();
     expect(texts()).toContain("step 2000");
-    expect(screen.getByRole("button", { name: "Next match" })).toHaveAttribute("title", "no line matches");
+    expect(screen.getByRole("button", { name: "Next match" })).toHaveAttribute("title", "No line matches");
   });
 
   it("searches lines that come later once, and no others again", async () => {

@@ -144,7 +144,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
       <div className={layout.row}>
         <Button
           onClick={() => void firstError()}
-          why={extent && extent.errors === 0 ? "no error in this log" : undefined}
+          why={extent && extent.errors === 0 ? "No error in this log" : undefined}
         >
           First error
         </Button>

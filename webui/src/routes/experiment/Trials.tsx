@@ -57,7 +57,7 @@ export default function Trials({ experiment }: TabProps) {
     <section aria-label="Trials">
       <div className={layout.row}>
         <Button
-          why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined}
+          why={chosen.size < 2 ? "Select two or more" : chosen.size > 100 ? "At most 100 can be compared" : undefined}
           onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}
         >
           Compare {chosen.size > 0 ? chosen.size : ""}
@@ -69,7 +69,7 @@ export default function Trials({ experiment }: TabProps) {
           <thead>
             <tr>
               <th>
-                <span className={typography.visuallyHidden}>Chosen</span>
+                <span className={typography.visuallyHidden}>Selected</span>
               </th>
               {head("id", "Trial")}
               {head("state", "State")}
@@ -88,7 +88,7 @@ export default function Trials({ experiment }: TabProps) {
                   <td>
                     <input
                       type="checkbox"
-                      aria-label={`Choose trial ${trial.id}`}
+                      aria-label={`Select trial ${trial.id}`}
                       checked={chosen.has(trial.id)}
                       onChange={() => toggle(trial.id)}
                     />

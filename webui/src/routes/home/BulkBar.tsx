@@ -58,7 +58,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
       <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
       <Button
-        why={count < 2 ? "select two or more" : count > 100 ? "at most 100 can be compared" : undefined}
+        why={count < 2 ? "Select two or more" : count > 100 ? "At most 100 can be compared" : undefined}
         onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
       >
         Compare

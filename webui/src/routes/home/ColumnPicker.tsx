@@ -90,7 +90,7 @@ function Choice({ columns, onChange }: Props) {
               <Button
                 kind="quiet"
                 aria-label={`Move ${column} left`}
-                why={index === 0 ? "it is the first" : undefined}
+                why={index === 0 ? "It is the first" : undefined}
                 onClick={() => move(column, -1)}
               >
                 <Icon name="arrowUp" />
@@ -98,7 +98,7 @@ function Choice({ columns, onChange }: Props) {
               <Button
                 kind="quiet"
                 aria-label={`Move ${column} right`}
-                why={index === columns.length - 1 ? "it is the last" : undefined}
+                why={index === columns.length - 1 ? "It is the last" : undefined}
                 onClick={() => move(column, 1)}
               >
                 <Icon name="arrowDown" />

@@ -79,7 +79,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   state: {
     title: "State",
-    width: 120,
+    width: 130,
     draw: (row) =>
       row.failure ? (
         <span title={escapeControl(row.failure)}>
@@ -91,7 +91,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   progress: {
     title: "Progress",
-    width: 130,
+    width: 124,
     draw: (row) =>
       // Of what has ended the state says it, and of what has not begun there is none.
       isUnderWay(row.state) && <ProgressBar fraction={row.progress} label={`Progress of experiment ${row.id}`} />,
