@@ -5,7 +5,6 @@ import { Link } from "react-router";
 import { bytes, figure } from "@/format/number";
 import { checkpointsQuery, type ListedCheckpoint } from "@/services/checkpoints";
 import { CheckpointDialog } from "./CheckpointDialog";
-import { Button } from "./base/Button";
 import { CopyText } from "./base/CopyText";
 import { EmptyState } from "./base/EmptyState";
 import { Failure } from "./base/Failure";
@@ -86,14 +85,15 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                   {bytes(each.size)}
                 </td>
                 <td data-label="Files" className={layout.numberCell}>
-                  <Button
-                    kind="quiet"
+                  <button
+                    type="button"
+                    className={layout.linkButton}
                     aria-label={`${filesOf(each)} of checkpoint ${each.uuid}`}
                     aria-haspopup="dialog"
                     onClick={() => setOpened(each)}
                   >
                     {filesOf(each)}
-                  </Button>
+                  </button>
                 </td>
                 <td data-label="Saved">
                   <TimeText at={each.time} />

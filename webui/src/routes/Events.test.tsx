@@ -44,7 +44,7 @@ describe("events", () => {
     const { master, address } = await events(ALL, 10);
     fireEvent.change(screen.getByLabelText("Who"), { target: { value: "ana" } });
     fireEvent.change(screen.getByLabelText("What"), { target: { value: "reported" } });
-    fireEvent.change(screen.getByLabelText("Of"), { target: { value: "checkpoint" } });
+    fireEvent.change(screen.getByLabelText("Target"), { target: { value: "checkpoint" } });
     await pass();
     expect(address()).toBe("/events?actor=ana&kind=reported&targetType=checkpoint");
     const { query } = master.of(EVENTS).at(-1)!;

@@ -73,7 +73,7 @@ export function Component() {
         />
         <Choice title="What" value={of("kind")} onChange={(value) => set("kind", value)} choices={KINDS} />
         <Choice
-          title="Of"
+          title="Target"
           value={of("targetType")}
           onChange={(value) => set("targetType", value)}
           choices={TARGET_TYPES}
@@ -102,7 +102,7 @@ export function Component() {
                 <th>When</th>
                 <th>Who</th>
                 <th>What</th>
-                <th>To</th>
+                <th>Target</th>
               </tr>
             </thead>
             <tbody>
@@ -122,7 +122,7 @@ export function Component() {
                     </button>
                   </td>
                   <td data-label="What">{escapeControl(event.text)}</td>
-                  <td data-label="To">
+                  <td data-label="Target">
                     <Target event={event} />
                   </td>
                 </tr>

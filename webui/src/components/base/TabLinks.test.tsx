@@ -14,6 +14,9 @@ it("the tab that is open is scrolled into the middle of a bar that is too narrow
   const bar = screen.getByRole("navigation", { name: "Parts" });
   // The setup gives a bar 1200 pixels.
   expect(bar.scrollLeft).toBe(2_000 - 500);
+  bar.scrollLeft = 0;
+  fireEvent(window, new Event("resize"));
+  expect(bar.scrollLeft).toBe(2_000 - 500);
   fireEvent.click(screen.getByText("two"));
   expect(bar.scrollLeft).toBe(1_000 - 500);
 });

@@ -13,9 +13,14 @@ export function TabLinks({ label, tabs }: { label: string; tabs: readonly TabLin
   const bar = useRef<HTMLElement>(null);
   const { pathname } = useLocation();
   useEffect(() => {
-    // A phone shows a few of them at a time.
-    const tab = bar.current?.querySelector<HTMLElement>("[aria-current=page]");
-    if (bar.current && tab) bar.current.scrollLeft = tab.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;
+    // A phone shows a few of them at a time, and may be turned.
+    const show = () => {
+      const tab = bar.current?.querySelector<HTMLElement>("[aria-current=page]");
+      if (bar.current && tab) bar.current.scrollLeft = tab.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;
+    };
+    show();
+    window.addEventListener("resize", show);
+    return () => window.removeEventListener("resize", show);
   }, [pathname]);
   return (
     <nav ref={bar} className={styles.tabs} aria-label={label}>
