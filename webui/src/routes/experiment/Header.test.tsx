@@ -36,6 +36,20 @@ const state = () =>
     .map((each) => each.textContent)
     .join();
 
+describe("the way back to the list", () => {
+  beforeEach(() => stopClock());
+
+  it("keeps the filter and the order that the list had", async () => {
+    rememberList("q=state+%3D+running&sort=name%3Dasc");
+    const { address } = await page({});
+    const back = screen.getByRole("link", { name: "Experiments" });
+    expect(back).toHaveAttribute("href", "/?q=state+%3D+running&sort=name%3Dasc");
+    await user.keyboard("{Escape}");
+    expect(address()).toBe("/?q=state+%3D+running&sort=name%3Dasc");
+    sessionStorage.clear();
+  });
+});
+
 describe("the four buttons", () => {
   beforeEach(() => stopClock());
 
@@ -213,19 +227,5 @@ describe("the state", () => {
     expect(state()).toContain("pausing: waiting for checkpoint, 12 s");
     await pass(3_000);
     expect(state()).toContain("15 s");
-  });
-});
-
-describe("the way back to the list", () => {
-  beforeEach(() => stopClock());
-
-  it("keeps the filter and the order that the list had", async () => {
-    rememberList("q=state+%3D+running&sort=name%3Dasc");
-    const { address } = await page({});
-    const back = screen.getByRole("link", { name: "Experiments" });
-    expect(back).toHaveAttribute("href", "/?q=state+%3D+running&sort=name%3Dasc");
-    await user.keyboard("{Escape}");
-    expect(address()).toBe("/?q=state+%3D+running&sort=name%3Dasc");
-    sessionStorage.clear();
   });
 });
