@@ -53,7 +53,7 @@ async def test_an_empty_log_has_an_empty_page(one: Cluster):
     assert await page(one, search="x") == nothing
     assert await one.get("/detent/trials/1/logs/first-error") == {"line": None}
     extent = await one.get("/detent/trials/1/logs/extent")
-    assert extent == {"count": 0, "firstId": None, "lastId": None, "errors": 0}
+    assert extent == {"count": 0, "firstId": None, "lastId": None, "errors": 0, "number": None}
     assert (await one.client.get("/detent/trials/1/logs/download")).text == ""
     assert (await one.client.get("/detent/trials/9/logs")).status_code == 404
     assert (await one.client.get("/detent/logs/lines/9")).status_code == 404
@@ -179,9 +179,21 @@ async def test_the_first_error_and_the_extent(one: Cluster):
     first = (await one.get("/detent/trials/1/logs/first-error"))["line"]
     assert (first["text"], first["rank"]) == ("Traceback (most recent call last):", 2)
     extent = await one.get("/detent/trials/1/logs/extent")
-    assert extent == {"count": 4, "firstId": 1, "lastId": 4, "errors": 2}
+    assert extent == {"count": 4, "firstId": 1, "lastId": 4, "errors": 2, "number": None}
     await ship(one, task_id, "more")
     assert (await one.get("/detent/trials/1/logs/extent"))["count"] == 5
+
+
+async def test_a_line_has_a_number_within_its_log_alone(one: Cluster):
+    first = await task(one)
+    await fill(one, "another", 7)
+    await fill(one, first, 5)
+    await fill(one, "another", 3)
+    await fill(one, first, 4)
+    ids = [line["id"] for line in (await page(one))["lines"]]
+    assert ids == [*range(8, 13), *range(16, 20)]
+    found = [(await one.get("/detent/trials/1/logs/extent", line=each))["number"] for each in ids]
+    assert found == list(range(1, 10))
 
 
 async def test_a_download_is_the_whole_log_as_people_see_it(one: Cluster):

@@ -125,6 +125,22 @@ async def test_no_other_file_is_reached(paged: Cluster, path: str):
     assert "secret" not in answer.text
 
 
+@pytest.mark.parametrize("path", ["/experimentz", "/no/such/page", "/index.htm", "/.git/config"])
+async def test_a_browser_gets_the_pages_own_not_found(paged: Cluster, path: str):
+    answer = await paged.client.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert '<base href="/">' in answer.text
+    assert "error" in (await paged.client.get(path)).json()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/no-such", "/detent/no-such", "/assets/app-2.js"])
+async def test_what_programs_ask_for_is_never_a_page(paged: Cluster, path: str):
+    answer = await paged.client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert "error" in answer.json()
+
+
 @pytest.mark.parametrize("prefix", ["/cluster", "/a/b-c_d.e", "/cluster/"])
 async def test_behind_a_proxy_links_carry_its_prefix(paged: Cluster, prefix: str):
     headers = {"X-Forwarded-Prefix": prefix}

@@ -2,6 +2,7 @@
 
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries
+from determined_master.logs.log_queries import Extent
 
 MAX_TASKS = 1000
 
@@ -25,3 +26,12 @@ class LineCounts:
                 self._known.clear()
             self._known[task_id] = count, last_id
         return count
+
+    async def number(self, session: ReadSession, task_id: str, extent: Extent, line_id: int) -> int:
+        """Returns how many lines the log has up to this one. Counts from the nearer end."""
+        if extent.first_id is None or extent.last_id is None:
+            return 0
+        if line_id - extent.first_id < extent.last_id - line_id:
+            return await log_queries.count(session, task_id, extent.first_id - 1, line_id)
+        after = await log_queries.count(session, task_id, line_id, extent.last_id)
+        return await self.of(session, task_id, extent.last_id) - after

@@ -17,6 +17,8 @@ ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", 
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
 """The last four are paths of the older page, so that existing links work."""
 OLDER = "/det"
+FOR_PROGRAMS = frozenset({"api", "detent", "assets", "docs"})
+"""First parts of paths under which an unknown path is an error in JSON, for browsers too."""
 NOT_BUILT = "The web page is not built. Build it with `make webui` in the checkout, or install the wheel.\n"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self' data: blob:; connect-src 'self'; "
@@ -35,10 +37,11 @@ class Pages(BaseRoute):
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return Match.NONE, {}
         path: str = scope["path"]
-        if is_address(path) or path == OLDER or path.startswith(f"{OLDER}/"):
+        if is_address(path) or is_older(path):
             return Match.FULL, {}
         page = self._files.page
-        return (Match.FULL, {}) if page is not None and path in page.assets else (Match.NONE, {})
+        is_ours = page is not None and (path in page.assets or is_mistyped(path, Headers(scope=scope)))
+        return (Match.FULL, {}) if is_ours else (Match.NONE, {})
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(Request(scope))(scope, receive, send)
@@ -49,12 +52,13 @@ class Pages(BaseRoute):
         page = self._files.page
         if page is not None and path in page.assets:
             return file(page.assets[path], request.headers)
-        if not is_address(path):
+        if is_older(path):
             return redirect(path, request.url.query, prefix)
         if page is None:
             return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
         feed: ChangeFeed = request.app.state.feed
-        return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.ring.newest))
+        status = 200 if is_address(path) else 404
+        return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.ring.newest), status)
 
 
 def is_address(path: str) -> bool:
@@ -63,12 +67,21 @@ def is_address(path: str) -> bool:
     return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
 
 
-def document(page: BuiltPage, prefix: str, nonce: str, event: str) -> Response:
+def is_older(path: str) -> bool:
+    return path == OLDER or path.startswith(f"{OLDER}/")
+
+
+def is_mistyped(path: str, headers: Headers) -> bool:
+    """Returns True if a person opened a path that nothing serves: the page says so, with a way back."""
+    return path.split("/")[1] not in FOR_PROGRAMS and "text/html" in headers.get("accept", "")
+
+
+def document(page: BuiltPage, prefix: str, nonce: str, event: str, status: int) -> Response:
     """``event``: newest event; later answers to the page include it, and the stream resumes after it."""
     text = page.index.replace("%BASE%", f"{prefix}/").replace("%NONCE%", nonce).replace("%BUILD%", page.build)
     text = text.replace("%EVENT%", event)
     headers = {"cache-control": "no-cache", **protection(nonce)}
-    return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+    return Response(text, status, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def file(asset: Asset, asked: Headers) -> Response:

@@ -26,6 +26,7 @@ PLACES = {
     "settings": "/settings",
     "compare nothing": "/compare",
     "no such page": "/experiments/none",
+    "no such address": "/no/such/address",
     "no such experiment": "/experiments/999999",
 }
 EXPERIMENT_TABS = ("overview", "trials", "metrics", "hyperparameters", "logs", "checkpoints", "code", "config", "notes")
@@ -143,7 +144,7 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "selected more": ("/", lambda page: chosen(page, "More for the selected")),
     "user": ("/users", lambda page: menu(page, "Add a user")),
     "fork": ("/experiments/{failed}", wrong_line),
-    "tags": ("/experiments/{search}", lambda page: menu(page, "Edit tags")),
+    "labels": ("/experiments/{search}", lambda page: menu(page, "Edit labels")),
     "name": ("/experiments/{search}", lambda page: menu(page, "Edit name")),
     "more": ("/experiments/{search}", lambda page: menu(page, "More for this experiment")),
     "delete": ("/experiments/{search}", lambda page: menu(page, "More for this experiment", "Delete…")),

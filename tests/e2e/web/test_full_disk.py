@@ -19,7 +19,7 @@ def test_a_banner_shows_while_the_disk_is_full(tmp_path: Path, browser: Browser)
     ):
         page = person.page()
         banner = page.get_by_role("alert").filter(has_text="disk is full")
-        expect(page.get_by_role("navigation", name="Places")).to_be_visible()
+        expect(page.get_by_role("navigation", name="Main")).to_be_visible()
         expect(banner).to_have_count(0)
         disk.fill()
         expect(banner).to_contain_text(f"on {cluster.data}). Trials wait")

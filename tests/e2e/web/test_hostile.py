@@ -161,7 +161,7 @@ def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile
     expect(page.get_by_role("list", name="Problems")).to_contain_text("<img src=x")
     watched.look(page, "remarks")
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Edit tags").click()
+    page.get_by_role("button", name="Edit labels").click()
     watched.look(page, "tags")
     page.keyboard.press("Escape")
     page.goto(f"{cluster.url}/trials/{hostile.trial}/logs")

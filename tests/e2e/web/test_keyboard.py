@@ -71,7 +71,7 @@ def test_keys_open_places_help_and_the_palette(page: Page):
     keys(page, "g", "c")
     expect(page.get_by_role("heading", name="Cluster", exact=True)).to_be_visible()
     keys(page, "?")
-    help_text = page.get_by_role("dialog", name="Keys")
+    help_text = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help_text).to_contain_text("Go to Experiments")
     keys(page, "g", "e")  # what is behind a dialog does not listen
     expect(help_text).to_be_visible()
@@ -145,7 +145,9 @@ def test_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "l")
     expect(page.get_by_role("log")).to_contain_text("cannot be read")
     keys(page, "e")
-    expect(page.locator("[data-testid=log-line][aria-current]")).to_contain_text("Traceback (most recent call last)")
+    expect(page.locator("[data-testid=log-line][aria-current]")).to_contain_text(
+        "RuntimeError: the batch of step 12 cannot be read"
+    )
     keys(page, "f")
     editor = page.get_by_role("textbox", name="Configuration")
     expect(editor).to_contain_text("Fork of unreadable by keys")

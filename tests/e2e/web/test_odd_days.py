@@ -178,11 +178,16 @@ def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     cluster.kill_master()
     try:
         expect(note).to_be_visible()
+        # Nothing of this tab was ever fetched: neither its code nor what it shows.
+        page.get_by_role("link", name="Config").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect(page.get_by_role("heading", name="before")).to_be_visible()
     finally:
         cluster.start_master()
     cluster.session.request("PATCH", f"/api/v1/experiments/{experiment.id}", {"name": "changed meanwhile"})
     expect(page.get_by_role("heading", name="changed meanwhile")).to_be_visible()
     expect(note).to_have_count(0)
+    expect(page.get_by_role("table", name="Configuration by lines")).to_contain_text("before")
     assert page.evaluate("window.__same") is True
     cluster.mend()
 

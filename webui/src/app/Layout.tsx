@@ -1,12 +1,13 @@
 import { clsx } from "clsx";
 import { useState } from "react";
-import { NavLink, Outlet, useNavigate } from "react-router";
+import { NavLink, Outlet, useLocation, useNavigate } from "react-router";
 import { ConnectionNote } from "@/components/ConnectionNote";
 import { StorageNote } from "@/components/StorageNote";
 import { HelpDialog } from "@/keyboard/HelpDialog";
 import { useActions } from "@/keyboard/actions";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { useKeyboard } from "@/keyboard/useKeyboard";
+import { listAddress } from "@/routes/home/lastList";
 import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
 import { useSession } from "./session";
@@ -27,6 +28,9 @@ const PLACES = [
 /** What is around every page: where one can go, who one is, whether what is shown is current. */
 export function Layout() {
   const session = useSession();
+  const { pathname } = useLocation();
+  // From anywhere else back to the list as it was; from the list to all of it.
+  const addressOf = (to: string) => (to === "/" && pathname !== "/" ? listAddress() : to);
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);
   const [palette, setPalette] = useState(false);
@@ -39,7 +43,7 @@ export function Layout() {
       title: `Go to ${place.title}`,
       keys: place.keys,
       group: "Go to",
-      run: () => void navigate(place.to),
+      run: () => void navigate(addressOf(place.to)),
     })),
     { id: "help", title: "Keyboard shortcuts", keys: "?", group: "Page", run: () => setHelp(true) },
     { id: "palette", title: "Search", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
@@ -50,16 +54,18 @@ export function Layout() {
       <a className={styles.skip} href="#content">
         Skip to the content
       </a>
-      <nav className={styles.rail} aria-label="Places">
-        <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
-          <img src="mark.svg" alt="" width="26" height="26" />
-          <span>{session.clusterName || "Detent"}</span>
-        </NavLink>
-        {PLACES.map((place) => (
-          <NavLink key={place.to} to={place.to} end={place.to === "/"} className={styles.link}>
-            <Icon name={place.icon} /> <span>{place.title}</span>
+      <div className={styles.side}>
+        <nav className={styles.rail} aria-label="Main">
+          <NavLink to="/" className={styles.brand} aria-label="Detent: experiments">
+            <img src="mark.svg" alt="" width="26" height="26" />
+            <span>{session.clusterName || "Detent"}</span>
           </NavLink>
-        ))}
+          {PLACES.map((place) => (
+            <NavLink key={place.to} to={addressOf(place.to)} end={place.to === "/"} className={styles.link}>
+              <Icon name={place.icon} /> <span>{place.title}</span>
+            </NavLink>
+          ))}
+        </nav>
         <div className={styles.foot}>
           <button
             type="button"
@@ -68,8 +74,12 @@ export function Layout() {
           >
             Find <kbd>Ctrl K</kbd>
           </button>
-          <button type="button" className={clsx(buttonStyles.button, buttonStyles.quiet)} onClick={() => setHelp(true)}>
-            Keys <kbd>?</kbd>
+          <button
+            type="button"
+            className={clsx(buttonStyles.button, buttonStyles.quiet, styles.keys)}
+            onClick={() => setHelp(true)}
+          >
+            Shortcuts <kbd>?</kbd>
           </button>
           <button
             type="button"
@@ -80,7 +90,7 @@ export function Layout() {
             Sign out {escapeControl(session.user.username)}
           </button>
         </div>
-      </nav>
+      </div>
       <div className={styles.content} id="content" tabIndex={-1}>
         <ConnectionNote />
         <StorageNote />

@@ -44,8 +44,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={chosen >= 0 ? `palette-${chosen}` : undefined}
-        aria-label="Find an experiment, a trial, a machine, a person, or something to do"
-        placeholder="An experiment, trial 12, a machine, pause…"
+        aria-label="Find an experiment, a trial, an agent, a user or an action"
+        placeholder="An experiment, trial 12, an agent, pause…"
         value={typed}
         onChange={(event) => {
           setTyped(event.target.value);
@@ -59,7 +59,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           event.preventDefault();
         }}
       />
-      <div className={styles.list} id="palette-list" role="listbox" aria-label="Found" tabIndex={-1}>
+      <div className={styles.list} id="palette-list" role="listbox" aria-label="Results" tabIndex={-1}>
         {entries.map((entry, index) => (
           <div
             key={entry.id}

@@ -1,5 +1,7 @@
-import { type ComponentType, type ReactNode, useEffect, useState } from "react";
+import { type ComponentType, type ReactNode, useCallback, useEffect, useState } from "react";
 import { Loading } from "@/components/base/Loading";
+import { useStreamState } from "@/live/LiveProvider";
+import { PartFailure } from "./PartFailure";
 
 export interface Lazy<P> {
   (props: P): ReactNode;
@@ -14,6 +16,7 @@ export interface Lazy<P> {
 export function lazy<P extends object>(
   load: () => Promise<{ default: ComponentType<P> }>,
   meanwhile: (props: P) => ReactNode = () => <Loading what="this part" />,
+  around: (failure: ReactNode) => ReactNode = (failure) => failure,
 ): Lazy<P> {
   let Found: ComponentType<P> | null = null;
   const fetch = async () => {
@@ -21,17 +24,22 @@ export function lazy<P extends object>(
   };
   function Part(props: P) {
     const [here, setHere] = useState(Found !== null);
-    const [failure, setFailure] = useState<{ error: unknown } | null>(null);
-    useEffect(() => {
-      // Also where somebody else has fetched it since this was drawn.
-      if (!here)
+    const [failed, setFailed] = useState(false);
+    const { connection } = useStreamState();
+    const load = useCallback(
+      () =>
         fetch().then(
           () => setHere(true),
-          (error: unknown) => setFailure({ error }),
-        );
-    }, [here]);
-    if (failure) throw failure.error;
-    return Found ? <Found {...props} /> : meanwhile(props);
+          () => setFailed(true),
+        ),
+      [],
+    );
+    useEffect(() => {
+      // Also where somebody else has fetched it since this was drawn, and again when a lost connection is back.
+      if (!here) void load();
+    }, [here, connection, load]);
+    if (Found) return <Found {...props} />;
+    return failed ? around(<PartFailure retry={() => void load()} />) : meanwhile(props);
   }
   return Object.assign(Part, { fetch });
 }
@@ -46,4 +54,20 @@ export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string)
         .catch(() => undefined),
     [parts, name],
   );
+}
+
+/** A page as a route loads it: with the address, before it is drawn. Code that does not arrive is the page's own matter. */
+export function lazyPage(load: () => Promise<{ Component: ComponentType }>) {
+  const Part = lazy(
+    async () => ({ default: (await load()).Component }),
+    undefined,
+    (failure) => <main>{failure}</main>,
+  );
+  return {
+    lazy: async () => {
+      // The router would remember the failure, and never ask again.
+      await Part.fetch().catch(() => undefined);
+      return { Component: Part };
+    },
+  };
 }

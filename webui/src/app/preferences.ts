@@ -6,10 +6,12 @@ export interface Preferences {
   density: "comfortable" | "compact";
   /** `local`, or an IANA name such as `UTC`. */
   timeZone: string;
+  /** Whether long lines of a log are broken. */
+  wrapLogs: boolean;
 }
 
 const KEY = "detent.preferences";
-const DEFAULTS: Preferences = { theme: "system", density: "comfortable", timeZone: "local" };
+const DEFAULTS: Preferences = { theme: "system", density: "comfortable", timeZone: "local", wrapLogs: false };
 const listeners = new Set<() => void>();
 let current = read();
 
@@ -28,6 +30,7 @@ function sane(value: Preferences): Preferences {
     theme: ["system", "light", "dark"].includes(value.theme) ? value.theme : DEFAULTS.theme,
     density: ["comfortable", "compact"].includes(value.density) ? value.density : DEFAULTS.density,
     timeZone: isTimeZone(value.timeZone) ? value.timeZone : DEFAULTS.timeZone,
+    wrapLogs: value.wrapLogs === true,
   };
 }
 

@@ -4,6 +4,7 @@ import { Home } from "@/routes/Home";
 import { NotFound } from "@/routes/NotFound";
 import { SignInLink } from "@/routes/SignInLink";
 import { baseName } from "./base";
+import { lazyPage } from "./lazy";
 import { Layout } from "./Layout";
 import { makeLoaders } from "./loaders";
 import { RouteFailure } from "./RouteFailure";
@@ -37,16 +38,20 @@ export function makeRoutes(queries: QueryClient): RouteObject[] {
             {
               path: "/experiments/:experimentId/trials/:trialId/*",
               ...loaders.trial,
-              lazy: () => import("@/routes/Trial"),
+              ...lazyPage(() => import("@/routes/Trial")),
             },
-            { path: "/experiments/:experimentId/*", ...loaders.experiment, lazy: () => import("@/routes/Experiment") },
-            { path: "/trials/:trialId/*", ...loaders.trial, lazy: () => import("@/routes/Trial") },
-            { path: "/compare", lazy: () => import("@/routes/Compare") },
-            { path: "/cluster", ...loaders.cluster, lazy: () => import("@/routes/Cluster") },
-            { path: "/checkpoints", ...loaders.checkpoints, lazy: () => import("@/routes/Checkpoints") },
-            { path: "/users", ...loaders.users, lazy: () => import("@/routes/Users") },
-            { path: "/events", lazy: () => import("@/routes/Events") },
-            { path: "/settings", lazy: () => import("@/routes/Settings") },
+            {
+              path: "/experiments/:experimentId/*",
+              ...loaders.experiment,
+              ...lazyPage(() => import("@/routes/Experiment")),
+            },
+            { path: "/trials/:trialId/*", ...loaders.trial, ...lazyPage(() => import("@/routes/Trial")) },
+            { path: "/compare", ...lazyPage(() => import("@/routes/Compare")) },
+            { path: "/cluster", ...loaders.cluster, ...lazyPage(() => import("@/routes/Cluster")) },
+            { path: "/checkpoints", ...loaders.checkpoints, ...lazyPage(() => import("@/routes/Checkpoints")) },
+            { path: "/users", ...loaders.users, ...lazyPage(() => import("@/routes/Users")) },
+            { path: "/events", ...lazyPage(() => import("@/routes/Events")) },
+            { path: "/settings", ...lazyPage(() => import("@/routes/Settings")) },
             // Addresses of the older page that people have in their notes.
             { path: "/dashboard", element: <Navigate replace to="/" /> },
             { path: "/projects/:projectId/*", element: <OldExperiment /> },

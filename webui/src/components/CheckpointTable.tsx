@@ -1,7 +1,10 @@
+import { clsx } from "clsx";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link } from "react-router";
 import { bytes, figure } from "@/format/number";
-import { checkpointsQuery } from "@/services/checkpoints";
+import { checkpointsQuery, type ListedCheckpoint } from "@/services/checkpoints";
+import { CheckpointDialog } from "./CheckpointDialog";
 import { CopyText } from "./base/CopyText";
 import { EmptyState } from "./base/EmptyState";
 import { Failure } from "./base/Failure";
@@ -18,7 +21,8 @@ import typography from "@/styles/typography.module.css";
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const list = useInfiniteQuery(checkpointsQuery(experimentId));
   const { data, error } = list;
-  if (error) return <Failure error={error} />;
+  const [opened, setOpened] = useState<ListedCheckpoint | null>(null);
+  if (error && !data) return <Failure error={error} retry={() => void list.refetch()} />;
   if (!data) return <Loading what="the checkpoints" />;
   const all = data.pages.flatMap((page) => page.checkpoints);
   if (all.length === 0) {
@@ -34,7 +38,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   return (
     <section aria-label="Checkpoints">
       <div className={layout.scrollX}>
-        <table className={layout.table}>
+        <table className={clsx(layout.table, layout.cardTable)}>
           <thead>
             <tr>
               <th>Checkpoint</th>
@@ -51,7 +55,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
           <tbody>
             {all.map((each) => (
               <tr key={each.uuid}>
-                <td>
+                <td data-label="Checkpoint">
                   <CopyText text={each.uuid} />
                   {each.isBest && (
                     <span className={typography.tag}>
@@ -61,21 +65,37 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
                   {each.isLatest && <span className={typography.tag}>latest</span>}
                 </td>
                 {experimentId === undefined && (
-                  <td>
+                  <td data-label="Experiment">
                     <Link to={`/experiments/${each.experimentId}`}>{escapeControl(each.experimentName)}</Link>
                   </td>
                 )}
-                <td>
+                <td data-label="Trial">
                   <Link to={`/experiments/${each.experimentId}/trials/${each.trialId}`}>{each.trialId}</Link>
                 </td>
-                <td className={layout.numberCell}>{each.steps}</td>
-                <td>
+                <td data-label="Step" className={layout.numberCell}>
+                  {each.steps}
+                </td>
+                <td data-label="State">
                   <StateBadge state={each.state === "STATE_ACTIVE" ? "saving" : each.state} />
                 </td>
-                <td className={layout.numberCell}>{figure(each.validation)}</td>
-                <td className={layout.numberCell}>{bytes(each.size)}</td>
-                <td className={layout.numberCell}>{each.files}</td>
-                <td>
+                <td data-label="Metric" className={layout.numberCell}>
+                  {figure(each.validation)}
+                </td>
+                <td data-label="Size" className={layout.numberCell}>
+                  {bytes(each.size)}
+                </td>
+                <td data-label="Files" className={layout.numberCell}>
+                  <button
+                    type="button"
+                    className={layout.linkButton}
+                    aria-label={`${filesOf(each)} of checkpoint ${each.uuid}`}
+                    aria-haspopup="dialog"
+                    onClick={() => setOpened(each)}
+                  >
+                    {filesOf(each)}
+                  </button>
+                </td>
+                <td data-label="Saved">
                   <TimeText at={each.time} />
                 </td>
               </tr>
@@ -84,6 +104,11 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
         </table>
       </div>
       <OlderOnes list={list} />
+      {opened && <CheckpointDialog checkpoint={opened} onClose={() => setOpened(null)} />}
     </section>
   );
+}
+
+function filesOf({ files }: ListedCheckpoint): string {
+  return files === 1 ? "1 file" : `${files} files`;
 }

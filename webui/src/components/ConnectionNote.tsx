@@ -22,8 +22,8 @@ export function ConnectionNote() {
 function LostNote({ since }: { since: number }) {
   return (
     <div className={clsx(styles.note, styles.lost)} role="status" data-testid="connection-lost">
-      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}: what you
-      see may be old. Trying again…
+      No connection to the master{Date.now() - since > 5_000 ? ` for ${duration(Date.now() - since)}` : ""}. What you
+      see may be out of date. Reconnecting…
     </div>
   );
 }

@@ -63,7 +63,7 @@ export function columnOf(name: string): string {
 }
 
 /**
- * Reads the one-line language: `state = running and (hp.lr < 0.01 or tags ~ base) and validation.loss.min is empty`.
+ * Reads the one-line language: `state = running and (hp.lr < 0.01 or label ~ base) and validation.loss.min is empty`.
  * Words without a operator are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
  * the last two days. Null for an empty line. Throws FilterProblem with the place.
  */

@@ -29,6 +29,13 @@ const LOOKS: Record<string, Look> = {
   ERROR: { word: "failed", icon: "close", tone: "bad" },
   DELETING: { word: "deleting", icon: "dashedRing", tone: "waiting" },
   DELETE_FAILED: { word: "delete failed", icon: "close", tone: "bad" },
+  // Of agents and slots.
+  CONNECTED: { word: "connected", icon: "dot", tone: "live" },
+  NOT_CONNECTED: { word: "not connected", icon: "close", tone: "bad" },
+  DRAINING: { word: "draining", icon: "half", tone: "waiting" },
+  DISABLED: { word: "disabled", icon: "square", tone: "stopped" },
+  IN_USE: { word: "in use", icon: "play", tone: "live" },
+  FREE: { word: "free", icon: "ring", tone: "good" },
   DELETED: { word: "deleted", icon: "dashedRing", tone: "quiet" },
 };
 
@@ -51,6 +58,15 @@ export const STATE_WORDS = [
   "CANCELED",
   "ERROR",
 ] as const;
+
+/** Whether work is being done: a progress of what waits or has ended says nothing new. */
+export function isUnderWay(state: string): boolean {
+  return /^(STATE_)?(ACTIVE|RUNNING|PAUSING|STOPPING\w*)$/.test(state);
+}
+
+export function hasEnded(state: string): boolean {
+  return /^(STATE_)?(COMPLETED|CANCELED|ERROR|DELETE\w*|DELETING)$/.test(state);
+}
 
 export function isLive(state: string): boolean {
   const { tone } = stateLook(state);

@@ -14,7 +14,7 @@ export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => vo
     (action) => action.group,
   );
   return (
-    <Dialog open={open} onClose={onClose} title="Keys" wide>
+    <Dialog open={open} onClose={onClose} title="Keyboard shortcuts" wide>
       <div className={styles.groups}>
         {[...groups].map(([group, members]) => (
           <section key={group}>

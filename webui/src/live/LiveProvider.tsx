@@ -1,6 +1,7 @@
 import { partialMatchKey, type Query, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { api } from "@/api/client";
+import { Problem } from "@/api/problem";
 import { sessionEnded } from "@/api/sessionEnded";
 import { whenIdle } from "@/app/idleCallback";
 import { type Stale, staleBy } from "./changes";
@@ -23,6 +24,8 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
               throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
+        // What was asked for while the master was away has failed, and nothing else would ask for it again.
+        onOpen: () => void queries.refetchQueries({ type: "active", predicate: hasFailed }),
         onSignedOut: () => sessionEnded.tell(),
         // Whose session ended while it was being opened is told so by any other answer.
         onLost: () => void api.GET("/detent/session").catch(() => undefined),
@@ -55,6 +58,14 @@ async function renew(queries: QueryClient, { key, first }: Stale): Promise<void>
   if (first) await queries.invalidateQueries({ queryKey: first, refetchType });
   const isRest = ({ queryKey }: Query) => !first || !partialMatchKey(queryKey, first);
   await queries.invalidateQueries({ queryKey: key, refetchType, predicate: isRest });
+}
+
+function hasFailed({ state }: Query): boolean {
+  return (
+    state.status === "error" &&
+    state.fetchStatus === "idle" &&
+    !(state.error instanceof Problem && state.error.status >= 400 && state.error.status < 500)
+  );
 }
 
 /** A tab behind others only remembers what is stale: it is asked for when somebody looks. */

@@ -32,7 +32,7 @@ function made() {
       opened.push({ source, from });
       return source;
     },
-    { onChanges, onGap, onSignedOut, onLost: () => undefined },
+    { onChanges, onGap, onOpen: () => undefined, onSignedOut, onLost: () => undefined },
   );
   stream.start();
   return { stream, opened, onChanges, onGap, onSignedOut, newest: () => opened.at(-1)!.source };

@@ -16,6 +16,8 @@ export interface StreamHandlers {
   onChanges: (changes: Change[]) => void;
   /** What happened meanwhile is not known: everything shown may be stale. */
   onGap: () => void;
+  /** It is open, at first or again. */
+  onOpen: () => void;
   /** The master closed it since its session is over. */
   onSignedOut: () => void;
   /** It ended, or could not be opened; a browser does not tell why. */
@@ -95,6 +97,7 @@ export class LiveStream {
     this.set({ connection: "live", since: null, outdated: pageBuild !== "" && build !== "" && build !== pageBuild });
     // The first one too: what the page has asked for by now may have changed before it could hear of that.
     if (hello.resumed !== true) this.handlers.onGap();
+    this.handlers.onOpen();
   }
 
   private onChange(event: MessageEvent<string>): void {

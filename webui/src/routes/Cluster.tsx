@@ -14,7 +14,7 @@ import layout from "@/styles/layout.module.css";
 export function Component() {
   usePageTitle("Cluster");
   const { data, error, refetch } = useQuery(overviewQuery);
-  if (error) {
+  if (error && !data) {
     return (
       <main>
         <Failure error={error} retry={() => void refetch()} />
@@ -35,7 +35,7 @@ export function Component() {
       </div>
       {data.agents.length === 0 ? (
         <EmptyState title="No agent yet" command="det-agent --master http://THIS-MASTER:8080 --token-file agent-token">
-          An agent offers the slots of its machine. det up starts one beside the master.
+          An agent offers the slots of its machine. det up starts one together with the master.
         </EmptyState>
       ) : (
         <div className={layout.cards}>

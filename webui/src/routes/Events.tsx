@@ -1,4 +1,6 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { clsx } from "clsx";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useCallback, useEffect } from "react";
 import { Link, useSearchParams } from "react-router";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
@@ -6,79 +8,110 @@ import { Loading } from "@/components/base/Loading";
 import { OlderOnes } from "@/components/base/OlderOnes";
 import { ExactTime } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
+import { grouped } from "@/format/number";
+import { useLateText } from "@/hooks/useLateText";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { eventsQuery, type ListedEvent } from "@/services/events";
+import { usersQuery } from "@/services/users";
+import { KINDS, TARGET_TYPES } from "./events/kinds";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-const FIELDS = [
-  { name: "actor", title: "Who" },
-  { name: "kind", title: "What" },
-  { name: "targetType", title: "Target type" },
-  { name: "targetId", title: "Target ID" },
-] as const;
+const PAUSE_MS = 300;
+/** A text is searched in so many events by itself; older ones on demand. */
+const MAX_SEARCHED = 5_000;
+const ENOUGH = 50;
 
 /** Everything that happened, newest first. */
 export function Component() {
   usePageTitle("Events");
   const [params, setParams] = useSearchParams();
-  const filter = Object.fromEntries(FIELDS.map(({ name }) => [name, params.get(name) ?? undefined]));
-  const list = useInfiniteQuery(eventsQuery(filter));
-  const { data, error } = list;
-  const set = (name: string, value: string) =>
-    setParams(
-      (now) => {
-        const next = new URLSearchParams(now);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
-  const events = data?.pages.flatMap((page) => page.events) ?? [];
+  const of = (name: string) => params.get(name) ?? undefined;
+  const list = useInfiniteQuery(
+    eventsQuery({ actor: of("actor"), kind: of("kind"), targetType: of("targetType"), targetId: of("targetId") }),
+  );
+  const { data: users } = useQuery(usersQuery);
+  const { data, error, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = list;
+  const set = useCallback(
+    (name: string, value: string) =>
+      setParams(
+        (now) => {
+          const next = new URLSearchParams(now);
+          if (value) next.set(name, value);
+          else next.delete(name);
+          return next;
+        },
+        { replace: true },
+      ),
+    [setParams],
+  );
+  const text = params.get("text") ?? "";
+  const all = data?.pages.flatMap((page) => page.events) ?? [];
+  const events = all.filter((event) => matches(event, text));
+  const goesOn =
+    text.trim() !== "" &&
+    hasNextPage &&
+    !isFetchingNextPage &&
+    !isFetchNextPageError &&
+    events.length < ENOUGH &&
+    all.length < MAX_SEARCHED;
+  useEffect(() => {
+    if (goesOn) void fetchNextPage();
+    // Each page that came in vain asks for the next.
+  }, [goesOn, all.length, fetchNextPage]);
+  const names = ["system", ...(users ?? []).map(({ username }) => username)];
   return (
     <main>
       <h1>Events</h1>
       <div className={layout.row} role="group" aria-label="Event filters">
-        {FIELDS.map(({ name, title }) => (
-          <label key={name}>
-            <span className={typography.soft}>{title}</span>
-            <input
-              value={params.get(name) ?? ""}
-              onChange={(event) => set(name, event.target.value)}
-              size={12}
-              spellCheck={false}
-            />
-          </label>
-        ))}
+        <Search text={text} onChange={set} />
+        <Choice
+          title="Who"
+          value={of("actor")}
+          onChange={(value) => set("actor", value)}
+          choices={new Map(names.map((name) => [name, name]))}
+        />
+        <Choice title="What" value={of("kind")} onChange={(value) => set("kind", value)} choices={KINDS} />
+        <Choice
+          title="Target"
+          value={of("targetType")}
+          onChange={(value) => set("targetType", value)}
+          choices={TARGET_TYPES}
+        />
+        <label>
+          <span className={typography.soft}>ID</span>
+          <input
+            value={params.get("targetId") ?? ""}
+            onChange={(event) => set("targetId", event.target.value.trim())}
+            size={8}
+            spellCheck={false}
+          />
+        </label>
       </div>
-      {error ? (
-        <Failure error={error} />
-      ) : !data ? (
+      {error && !data ? (
+        <Failure error={error} retry={() => void list.refetch()} />
+      ) : !data || (events.length === 0 && goesOn) ? (
         <Loading what="the events" />
       ) : events.length === 0 ? (
-        <EmptyState
-          title="No matching events"
-          command="det experiment create examples/digits/const.yaml examples/digits"
-        />
+        <EmptyState title="No matching events" />
       ) : (
         <div className={layout.scrollX}>
-          <table className={layout.table}>
+          <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
                 <th>When</th>
                 <th>Who</th>
                 <th>What</th>
-                <th>To</th>
+                <th>Target</th>
               </tr>
             </thead>
             <tbody>
               {events.map((event) => (
                 <tr key={event.id}>
-                  <td>
+                  <td data-label="When">
                     <ExactTime at={event.time} />
                   </td>
-                  <td>
+                  <td data-label="Who">
                     <button
                       type="button"
                       className={layout.sortButton}
@@ -88,8 +121,8 @@ export function Component() {
                       {escapeControl(event.actor)}
                     </button>
                   </td>
-                  <td>{escapeControl(event.text)}</td>
-                  <td>
+                  <td data-label="What">{escapeControl(event.text)}</td>
+                  <td data-label="Target">
                     <Target event={event} />
                   </td>
                 </tr>
@@ -98,8 +131,65 @@ export function Component() {
           </table>
         </div>
       )}
+      {text !== "" && data && (
+        <p className={typography.hint} role="status">
+          {grouped(events.length)} of the {hasNextPage ? "newest " : ""}
+          {grouped(all.length)} events
+        </p>
+      )}
       <OlderOnes list={list} />
     </main>
+  );
+}
+
+/** Whether all words of the text are in the sentence or the names of an event. */
+function matches(event: ListedEvent, text: string): boolean {
+  const said = `${event.text} ${event.actor} ${event.kind} ${event.targetType} ${event.targetId}`.toLowerCase();
+  return text
+    .trim()
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => said.includes(word));
+}
+
+function Search({ text, onChange }: { text: string; onChange: (name: string, value: string) => void }) {
+  const search = useCallback((value: string) => onChange("text", value), [onChange]);
+  const [typed, setTyped, send] = useLateText(text, search, PAUSE_MS);
+  return (
+    <input
+      type="search"
+      className={layout.grow}
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+      onBlur={send}
+      placeholder="Search the events"
+      aria-label="Search the events"
+      spellCheck={false}
+    />
+  );
+}
+
+interface ChoiceProps {
+  title: string;
+  value: string | undefined;
+  onChange: (value: string) => void;
+  choices: ReadonlyMap<string, string>;
+}
+
+function Choice({ title, value = "", onChange, choices }: ChoiceProps) {
+  return (
+    <label>
+      <span className={typography.soft}>{title}</span>
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value="">all</option>
+        {[...choices].map(([choice, name]) => (
+          <option key={choice} value={choice}>
+            {escapeControl(name)}
+          </option>
+        ))}
+        {value !== "" && !choices.has(value) && <option value={value}>{escapeControl(value)}</option>}
+      </select>
+    </label>
   );
 }
 

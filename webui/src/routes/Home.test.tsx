@@ -18,7 +18,7 @@ interface BulkBody {
 
 const allDone = ({ body }: Asked) => ({ results: (body as BulkBody).experimentIds.map((id) => ({ id, error: "" })) });
 
-/** Nine, eight… one; tags on the first two. */
+/** Nine, eight… one; labels on the first two. */
 const ROWS: Row[] = Array.from({ length: 9 }, (_, index) =>
   rowOf(9 - index, { labels: index < 2 ? ["base line"] : [] }),
 );
@@ -175,7 +175,7 @@ describe("the filter", () => {
     const { master } = await home();
     const before = master.of(SEARCH).length;
     await type("hp.lr < ");
-    expect(screen.getByRole("alert")).toHaveTextContent("a value is missing after “<” (place 9)");
+    expect(screen.getByRole("alert")).toHaveTextContent("a value is missing after “<” (position 9)");
     expect(lines()).toHaveLength(9);
     expect(master.of(SEARCH)).toHaveLength(before);
   });
@@ -190,12 +190,12 @@ describe("the filter", () => {
     expect(address()).toContain("hp.lrr");
   });
 
-  it("grows by a tag that is clicked, exactly that tag", async () => {
+  it("grows by a label that is clicked, exactly that label", async () => {
     const { master, address } = await home("&q=state+%3D+completed+or+hp.lr+%3D+1");
-    await user.click(screen.getAllByTitle("Show only tag base line")[0]!);
+    await user.click(screen.getAllByTitle("Show only label base line")[0]!);
     await pass();
     expect(new URLSearchParams(address().slice(2)).get("q")).toBe(
-      '(state = completed or hp.lr = 1) and tags = "base line"',
+      '(state = completed or hp.lr = 1) and label = "base line"',
     );
     expect(filterOf(master.of(SEARCH).at(-1)!).filterGroup.children.at(-1)).toMatchObject({
       columnName: "tags",
@@ -223,7 +223,7 @@ describe("groups", () => {
       within(screen.getByRole("grid"))
         .getAllByRole("button", { expanded: true })
         .map((each) => each.textContent.trim());
-    expect(titles()).toEqual(["tags base line 2", "no tags 1"]);
+    expect(titles()).toEqual(["label base line 2", "no label 1"]);
     expect(lines()).toEqual(["run 9", "run 8", "run 4"]);
     expect(master.of(SEARCH).map((asked) => filterOf(asked).filterGroup.children[0]?.operator)).toContain("=");
     await user.click(screen.getByRole("button", { name: /base line/ }));
@@ -232,7 +232,7 @@ describe("groups", () => {
   });
 });
 
-describe("an experiment with two tags", () => {
+describe("an experiment with two labels", () => {
   beforeEach(() => stopClock());
 
   it("is in two groups and counted once", async () => {
@@ -285,9 +285,9 @@ describe("the table", () => {
     drawn(<Home />, `${LIST}&col=startTime&col=waited&col=ran`);
     await pass();
     expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual([
-      "Selected",
+      "",
       "Name",
-      "Tags",
+      "Labels",
       "Submitted",
       "Waited",
       "Ran",

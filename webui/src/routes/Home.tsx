@@ -1,7 +1,8 @@
 import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
+import { masterUrl } from "@/app/base";
 import { messageOf, Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
@@ -18,13 +19,15 @@ import { ColumnPicker } from "./home/ColumnPicker";
 import { FilterBar } from "./home/FilterBar";
 import { GroupMenu } from "./home/GroupMenu";
 import { useCursor } from "./home/cursor";
-import { DEFAULT_COLUMNS, PHONE_COLUMNS, pressed, readFilter, useListState } from "./home/listState";
+import { rememberList } from "./home/lastList";
+import { DEFAULT_COLUMNS, PHONE_COLUMNS, pressed, readFilter, useListState, writeState } from "./home/listState";
 import { type RowAt, RunGrid } from "./home/RunGrid";
 import { SavedViews } from "./home/SavedViews";
 import { useSections } from "./home/sections";
 import { useSelection } from "./home/selection";
 import { useBulk } from "./home/useBulk";
 import { useListKeys } from "./home/useListKeys";
+import homeStyles from "./home/Home.module.css";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
@@ -33,6 +36,7 @@ export function Home() {
   usePageTitle("Experiments");
   const navigate = useNavigate();
   const [asState, change] = useListState();
+  useEffect(() => rememberList(writeState(asState).toString()), [asState]);
   const isPhone = useMedia("(max-width: 720px)");
   // A phone has room for what one wants to know there; columns that somebody chose are shown all the same.
   const state = useMemo(
@@ -53,6 +57,8 @@ export function Home() {
     () => (found ? [...selection.ids].filter((id) => !found.has(id)) : []),
     [found, selection.ids],
   );
+  const isAll = found !== undefined && found.size > 0 && selection.ids.size - hidden.length === found.size;
+  const selected = isAll ? "all" : selection.ids.size > hidden.length ? "some" : "none";
   const bulk = useBulk();
   const [cursor, setCursor] = useCursor(state.query);
   const rowAt = useRef<RowAt>(() => undefined);
@@ -92,6 +98,11 @@ export function Home() {
       say({ text: messageOf(error), kind: "failed" });
     }
   };
+  const open = useCallback(
+    (id: number, inNewTab = false) =>
+      inNewTab ? void window.open(masterUrl(`/experiments/${id}`)) : void navigate(`/experiments/${id}`),
+    [navigate],
+  );
   const onRows = useListKeys({
     shape,
     isCurrent: isCurrent && leftFor === null,
@@ -101,13 +112,13 @@ export function Home() {
     selection,
     bulk,
     filterInput,
-    open: (id) => void navigate(`/experiments/${id}`),
+    open,
     compare: (ids) => ids.length > 1 && ids.length <= 100 && void navigate(`/compare?experiments=${ids.join(",")}`),
   });
   const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
   const failed = failure !== null && refusal === "";
   return (
-    <main>
+    <main className={homeStyles.page}>
       <div className={layout.pageHead}>
         <h1 className={typography.visuallyHidden}>Experiments</h1>
         <FilterBar
@@ -124,31 +135,45 @@ export function Home() {
           Archived
         </Button>
       </div>
-      <BulkBar selection={selection} hidden={hidden} total={total} selectAll={() => void selectAll()} bulk={bulk} />
       {failed && <Failure error={failure} />}
       {isPending ? (
         <Loading what="the experiments" />
       ) : total === 0 ? (
         !failed && <Nothing filtered={state.query !== ""} clear={() => change({ query: "" })} />
       ) : (
-        <>
-          <RunGrid
-            state={state}
-            shape={shape}
-            asked={asked}
-            selection={selection}
-            cursor={cursor}
-            setCursor={setCursor}
-            onSort={(column, add) => change({ sort: pressed(state.sort, column, add) })}
-            onGroup={toggle}
-            addFilter={addFilter}
-            rowAt={rowAt}
-            onRows={onRows}
-          />
-          <p className={clsx(typography.small, typography.soft)} role="status">
-            {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}
-          </p>
-        </>
+        <RunGrid
+          state={state}
+          shape={shape}
+          asked={asked}
+          selection={selection}
+          selected={selected}
+          onSelectAll={() => (isAll ? selection.drop([...found]) : void selectAll())}
+          open={open}
+          cursor={cursor}
+          setCursor={setCursor}
+          onSort={(column, add) => change({ sort: pressed(state.sort, column, add) })}
+          onGroup={toggle}
+          addFilter={addFilter}
+          rowAt={rowAt}
+          onRows={onRows}
+        />
+      )}
+      {(selection.ids.size > 0 || total > 0) && (
+        <div className={homeStyles.foot}>
+          {selection.ids.size > 0 ? (
+            <BulkBar
+              selection={selection}
+              hidden={hidden}
+              total={total}
+              selectAll={() => void selectAll()}
+              bulk={bulk}
+            />
+          ) : (
+            <p className={clsx(typography.small, typography.soft)} role="status">
+              {total === 1 ? "1 experiment" : `${grouped(total)} experiments`}
+            </p>
+          )}
+        </div>
       )}
     </main>
   );
@@ -164,7 +189,7 @@ function Nothing({ filtered, clear }: { filtered: boolean; clear: () => void }) 
   }
   return (
     <EmptyState title="No experiments yet" command="det experiment create examples/digits/const.yaml examples/digits">
-      Create one from a terminal; it appears here by itself.
+      Create one from a terminal. It appears here without a reload.
     </EmptyState>
   );
 }

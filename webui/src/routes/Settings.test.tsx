@@ -44,11 +44,11 @@ describe("settings", () => {
     expect(JSON.parse(localStorage.getItem(KEY) ?? "")).toMatchObject({ timeZone: "Europe/Paris" });
   });
 
-  it("change the page at once, and say how wrong this machine's clock is", () => {
+  it("change the page at once, and say how wrong This computer's clock is", () => {
     fireEvent.click(screen.getByLabelText("dark"));
     fireEvent.click(screen.getByLabelText("compact"));
     expect(document.documentElement.dataset).toMatchObject({ theme: "dark", density: "compact" });
-    expect(screen.getByText(/this machine's clock is 1 h 00 min behind the master's/)).toBeVisible();
+    expect(screen.getByText(/This computer's clock is 1 h 00 min behind the master's/)).toBeVisible();
   });
 });
 

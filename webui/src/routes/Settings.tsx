@@ -30,14 +30,14 @@ export function Component() {
           <h2>Appearance</h2>
           <Choice
             name="theme"
-            title="Colours"
+            title="Theme"
             choices={THEMES}
             value={preferences.theme}
             onChoose={(theme) => setPreferences({ theme })}
           />
           <Choice
             name="density"
-            title="Lines"
+            title="Density"
             choices={DENSITIES}
             value={preferences.density}
             onChoose={(density) => setPreferences({ density })}
@@ -84,13 +84,13 @@ export function Component() {
             <dt>Clock</dt>
             <dd>
               {Math.abs(difference) < 5_000
-                ? "this machine's clock agrees with the master's"
-                : `this machine's clock is ${duration(Math.abs(difference))} ${difference > 0 ? "behind" : "ahead of"} the master's; all times here are the master's`}
+                ? "This computer's clock agrees with the master's"
+                : `This computer's clock is ${duration(Math.abs(difference))} ${difference > 0 ? "behind" : "ahead of"} the master's. All times on this page are the master's`}
             </dd>
           </dl>
         </section>
-        <section className={layout.card} aria-label="Keys">
-          <h2>Keys</h2>
+        <section className={layout.card} aria-label="Keyboard shortcuts">
+          <h2>Keyboard shortcuts</h2>
           <dl className={helpDialogStyles.list}>
             {actions
               .filter((action) => action.keys)
@@ -103,7 +103,7 @@ export function Component() {
                 </div>
               ))}
           </dl>
-          <p className={typography.hint}>Each page has more: press ? there.</p>
+          <p className={typography.hint}>Press ? on a page for its own shortcuts.</p>
         </section>
       </div>
     </main>

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
@@ -30,7 +31,7 @@ export function Component() {
   usePageTitle("Users");
   const session = useSession();
   const say = useSay();
-  const { data, error } = useQuery(usersQuery);
+  const { data, error, refetch } = useQuery(usersQuery);
   const [adding, setAdding] = useState(false);
   const [passwordOf, setPasswordOf] = useState<User | null>(null);
   const add = useApiMutation({
@@ -58,13 +59,13 @@ export function Component() {
           Add a user
         </Button>
       </div>
-      {error ? (
-        <Failure error={error} />
+      {error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading what="the users" />
       ) : (
         <div className={layout.scrollX}>
-          <table className={layout.table}>
+          <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
                 <th>User</th>
@@ -79,17 +80,17 @@ export function Component() {
             <tbody>
               {data.map((user) => (
                 <tr key={user.id}>
-                  <td>
+                  <td data-label="User">
                     <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
                       {escapeControl(user.username)}
                     </Link>{" "}
                     <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
                   </td>
-                  <td>{user.admin ? "Admin" : "User"}</td>
-                  <td>
+                  <td data-label="Role">{user.admin ? "Admin" : "User"}</td>
+                  <td data-label="State">
                     <Icon name={user.active ? "check" : "square"} /> {user.active ? "active" : "deactivated"}
                   </td>
-                  <td>
+                  <td data-label="Last sign-in">
                     <TimeText at={user.lastAuthAt ?? null} />
                   </td>
                   <td className={layout.row}>

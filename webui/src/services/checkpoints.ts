@@ -1,15 +1,46 @@
-import { infiniteQueryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
+import { masterUrl } from "@/app/base";
 
 export type ListedCheckpoint = components["schemas"]["ListedCheckpoint"];
 
+/** The key of all lists of checkpoints, and of those of one experiment. */
+export const checkpointLists = (experimentId?: number) =>
+  experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"];
+
 export const checkpointsQuery = (experimentId?: number) =>
   infiniteQueryOptions({
-    queryKey:
-      experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"],
+    queryKey: checkpointLists(experimentId),
     queryFn: ({ pageParam }) =>
       got(api.GET("/detent/checkpoints", { params: { query: { limit: 100, before: pageParam, experimentId } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });
+
+export interface CheckpointFile {
+  path: string;
+  size: number;
+}
+
+/** The files of a checkpoint by their paths; folders are left out. */
+export const checkpointFilesQuery = (uuid: string) =>
+  queryOptions({
+    queryKey: ["checkpoint", uuid, "files"],
+    queryFn: async (): Promise<CheckpointFile[]> => {
+      const { checkpoint } = await got(api.GET("/api/v1/checkpoints/{uuid}", { params: { path: { uuid } } }));
+      return Object.entries(checkpoint.resources)
+        .filter(([path]) => !path.endsWith("/"))
+        .map(([path, size]) => ({ path, size: Number(size) }))
+        .sort((a, b) => (a.path < b.path ? -1 : 1));
+    },
+  });
+
+/** The address of an archive with all files of a checkpoint. */
+export function checkpointUrl(uuid: string): string {
+  return masterUrl(`/checkpoints/${uuid}`);
+}
+
+export async function deleteCheckpoint(uuid: string): Promise<void> {
+  await got(api.DELETE("/api/v1/checkpoints", { body: { checkpointUuids: [uuid] } }));
+}

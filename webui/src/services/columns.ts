@@ -69,10 +69,12 @@ export const namesQuery = (ids: readonly number[]) =>
     },
   });
 
-export const columnsQuery = (query: string, limit = 60) =>
+export type ColumnKind = Column["kind"];
+
+export const columnsQuery = (query: string, limit = 60, kind?: ColumnKind) =>
   queryOptions({
-    queryKey: ["columns", "list", query, limit],
-    queryFn: () => got(api.GET("/detent/columns", { params: { query: { query, limit } } })),
+    queryKey: ["columns", "list", query, limit, kind],
+    queryFn: () => got(api.GET("/detent/columns", { params: { query: { query, limit, kind } } })),
     placeholderData: keepPreviousData,
   });
 

@@ -51,6 +51,12 @@ export async function fetchExtent(trialId: number): Promise<LogExtent> {
   return got(api.GET("/detent/trials/{trial_id}/logs/extent", { params: { path: { trial_id: trialId } } }));
 }
 
+/** The number of a line within its log, from 1. */
+export async function fetchLineNumber(trialId: number, lineId: number): Promise<number | null> {
+  const params = { path: { trial_id: trialId }, query: { line: lineId } };
+  return (await got(api.GET("/detent/trials/{trial_id}/logs/extent", { params }))).number;
+}
+
 /** The whole of a line that a page showed cut. */
 export async function fetchWholeLine(lineId: number): Promise<LogLine> {
   return (await got(api.GET("/detent/logs/lines/{line_id}", { params: { path: { line_id: lineId } } }))).line;

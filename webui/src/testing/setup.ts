@@ -1,7 +1,6 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
-import { preloadChunks } from "@/app/preloadChunks";
 
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
@@ -44,7 +43,7 @@ if (typeof window !== "undefined") {
 }
 
 // What a first look leaves for later is here by the time that somebody presses something.
-if (typeof window !== "undefined") await preloadChunks();
+if (typeof window !== "undefined") await (await import("@/app/preloadChunks")).preloadChunks();
 
 afterEach(() => {
   if (typeof window !== "undefined") cleanup();

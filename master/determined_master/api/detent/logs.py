@@ -83,11 +83,14 @@ async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) ->
 
 
 @router.get("/trials/{trial_id}/logs/extent")
-async def log_extent(trial_id: RowId, _principal: Anyone, session: Read, log_counts: LineCountsDep) -> LogExtent:
+async def log_extent(
+    trial_id: RowId, _principal: Anyone, session: Read, log_counts: LineCountsDep, line: LineId | None = None
+) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
     count = await log_counts.of(session, row.task_id, found.last_id)
-    return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors)
+    number = None if line is None else await log_counts.number(session, row.task_id, found, line)
+    return LogExtent(count=count, first_id=found.first_id, last_id=found.last_id, errors=found.errors, number=number)
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)

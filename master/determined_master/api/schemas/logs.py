@@ -46,6 +46,8 @@ class LogExtent(Wire):
     first_id: int | None
     last_id: int | None
     errors: int
+    number: int | None
+    """Number of the asked-for line within the log, from 1; None if none was asked for."""
 
 
 class WholeLine(Wire):

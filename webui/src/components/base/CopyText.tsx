@@ -1,5 +1,6 @@
 import { clsx } from "clsx";
 import { useState } from "react";
+import { copyText } from "./copyText";
 import buttonStyles from "./Button.module.css";
 import styles from "./CopyText.module.css";
 
@@ -7,13 +8,9 @@ import styles from "./CopyText.module.css";
 export function CopyText({ text }: { text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setCopied(true);
-      setTimeout(() => setCopied(false), 1500);
-    } catch {
-      // Without https no clipboard is given; the line can be selected.
-    }
+    if (!(await copyText(text))) return;
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
   };
   return (
     <span className={styles.copy}>
@@ -24,7 +21,7 @@ export function CopyText({ text }: { text: string }) {
         onClick={() => void copy()}
         aria-label={`Copy: ${text}`}
       >
-        {copied ? "copied" : "copy"}
+        {copied ? "Copied" : "Copy"}
       </button>
     </span>
   );

@@ -3,7 +3,7 @@ import styles from "./Loading.module.css";
 export function Loading({ what }: { what: string }) {
   return (
     <div className={styles.loading} role="status" data-testid="loading">
-      loading {what}…
+      Loading {what}…
     </div>
   );
 }

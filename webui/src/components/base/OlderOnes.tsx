@@ -10,7 +10,7 @@ export function OlderOnes({
   if (!list.hasNextPage) return null;
   return (
     <Button busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-      Older ones
+      Load older
     </Button>
   );
 }

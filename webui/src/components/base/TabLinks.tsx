@@ -1,4 +1,5 @@
-import { NavLink } from "react-router";
+import { useEffect, useRef } from "react";
+import { NavLink, useLocation } from "react-router";
 import styles from "./TabLinks.module.css";
 
 export interface TabLink {
@@ -9,8 +10,20 @@ export interface TabLink {
 
 /** Tabs that are addresses: each can be linked to and gone back from. */
 export function TabLinks({ label, tabs }: { label: string; tabs: readonly TabLink[] }) {
+  const bar = useRef<HTMLElement>(null);
+  const { pathname } = useLocation();
+  useEffect(() => {
+    // A phone shows a few of them at a time, and may be turned.
+    const show = () => {
+      const tab = bar.current?.querySelector<HTMLElement>("[aria-current=page]");
+      if (bar.current && tab) bar.current.scrollLeft = tab.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;
+    };
+    show();
+    window.addEventListener("resize", show);
+    return () => window.removeEventListener("resize", show);
+  }, [pathname]);
   return (
-    <nav className={styles.tabs} aria-label={label}>
+    <nav ref={bar} className={styles.tabs} aria-label={label}>
       {tabs.map((tab) => (
         <NavLink key={tab.to} to={tab.to} end={tab.end ?? false} className={styles.tab} replace preventScrollReset>
           {tab.title}

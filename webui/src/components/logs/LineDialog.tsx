@@ -10,8 +10,15 @@ import styles from "./LineDialog.module.css";
 
 const DISPLAY_LIMIT = 200_000;
 
+interface Props {
+  line: LogLine;
+  /** Its number within the log; null where it is not known. */
+  number: number | null;
+  onClose: () => void;
+}
+
 /** One line with all that is known of it; the whole of one that was cut. */
-export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => void }) {
+export function LineDialog({ line, number, onClose }: Props) {
   const isCut = line.length > line.text.length;
   const { data } = useQuery({
     queryKey: ["log-line", line.id],
@@ -22,7 +29,7 @@ export function LineDialog({ line, onClose }: { line: LogLine; onClose: () => vo
   const link = new URL(window.location.href);
   link.searchParams.set("line", String(line.id));
   return (
-    <Dialog open onClose={onClose} title={`Line ${line.id}`} wide>
+    <Dialog open onClose={onClose} title={number === null ? "Log line" : `Line ${grouped(number)}`} wide>
       <dl className={typography.facts}>
         <dt>Written</dt>
         <dd>

@@ -1,5 +1,4 @@
-import { type Ref, useCallback } from "react";
-import { useLateText } from "@/hooks/useLateText";
+import type { ReactNode } from "react";
 import type { LogFilter } from "@/services/logs";
 import { Button } from "../base/Button";
 import layout from "@/styles/layout.module.css";
@@ -10,16 +9,14 @@ interface Props {
   change: (change: Partial<LogFilter>) => void;
   ranks: readonly number[];
   attempts: readonly { id: string; title: string }[];
-  inputRef: Ref<HTMLInputElement>;
+  /** The search. */
+  children: ReactNode;
 }
 
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] as const;
-const PAUSE_MS = 350;
 
 /** Log filters. */
-export function LogControls({ filter, change, ranks, attempts, inputRef }: Props) {
-  const find = useCallback((search: string) => change({ search }), [change]);
-  const [typed, setTyped, send] = useLateText(filter.search, find, PAUSE_MS);
+export function LogControls({ filter, change, ranks, attempts, children }: Props) {
   const toggle = (level: string) =>
     change({
       levels: filter.levels.includes(level)
@@ -28,23 +25,10 @@ export function LogControls({ filter, change, ranks, attempts, inputRef }: Props
     });
   return (
     <div className={layout.row} role="group" aria-label="Log filters">
-      <input
-        ref={inputRef}
-        type="search"
-        className={layout.grow}
-        value={typed}
-        onChange={(event) => setTyped(event.target.value)}
-        onBlur={send}
-        placeholder="Find in the log"
-        aria-label="Find in the log"
-        spellCheck={false}
-      />
-      <Button aria-pressed={filter.regex} onClick={() => change({ regex: !filter.regex })} title="Regular expression">
-        .*
-      </Button>
+      {children}
       {LEVELS.map((level) => (
         <Button key={level} aria-pressed={filter.levels.includes(level)} onClick={() => toggle(level)}>
-          {level.toLowerCase()}
+          {level}
         </Button>
       ))}
       {ranks.length > 1 && (

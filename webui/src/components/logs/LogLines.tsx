@@ -1,6 +1,6 @@
 import { clsx } from "clsx";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
 import { clock } from "@/format/dateTime";
 import { grouped } from "@/format/number";
@@ -15,6 +15,14 @@ interface Props {
   search: string;
   /** The line that was jumped to. */
   target: number | null;
+  /** Lines of the error that was jumped to. */
+  block: ReadonlySet<number>;
+  /** Of the first line within the log; null where numbers are not known. */
+  firstNumber: number | null;
+  /** How often the start of the log was asked for. */
+  starts: number;
+  /** Whether long lines are broken; else they reach beyond the window. */
+  wrap: boolean;
   follow: boolean;
   onScrolledUp: () => void;
   older: () => Promise<void>;
@@ -31,7 +39,9 @@ const HEIGHT = 20;
 const NEAR = 40;
 
 /** The lines on the screen; more are fetched as their ends come near. */
-export function LogLines({ window, search, target, follow, onScrolledUp, older, newer, onChoose }: Props) {
+export function LogLines(props: Props) {
+  const { window, search, target, block, firstNumber, starts, wrap, follow, onScrolledUp, older, newer, onChoose } =
+    props;
   const frame = useRef<HTMLDivElement>(null);
   const timeZone = zone(usePreferences());
   const { lines } = window;
@@ -41,6 +51,8 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     estimateSize: () => HEIGHT,
     overscan: 30,
   });
+  useEffect(() => virtual.measure(), [virtual, wrap]);
+  const hasRanks = useMemo(() => lines.some(({ rank }) => rank !== null), [lines]);
   const first = lines[0]?.id ?? null;
   const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
   useLayoutEffect(() => {
@@ -58,6 +70,9 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     if (index >= 0) virtual.scrollToIndex(index, { align: "center" });
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once a jump, not with every line that comes
   }, [target, first]);
+  useEffect(() => {
+    if (starts > 0) virtual.scrollToOffset(0);
+  }, [starts, virtual]);
   const opened = useRef(false);
   useEffect(() => {
     // The newest lines are at the end: that is where a log is opened.
@@ -69,6 +84,7 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
     if (follow && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, virtual]);
   const items = virtual.getVirtualItems();
+  const digits = `${String((firstNumber ?? 0) + lines.length).length}ch`;
   const top = items[0]?.index ?? 0;
   const bottom = items.at(-1)?.index ?? 0;
   useEffect(() => {
@@ -91,24 +107,37 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
       aria-live="off"
       onWheel={(event) => event.deltaY < 0 && onScrolledUp()}
     >
-      <div className={styles.body} style={{ height: virtual.getTotalSize() }}>
+      <div className={clsx(styles.body, wrap && styles.wrapped)} style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => {
           const line = lines[item.index]!;
           const isTarget = line.id === target;
           return (
             <div
               key={line.id}
-              className={clsx(styles.line, LEVELS.get(line.level.toUpperCase()), isTarget && styles.target)}
+              ref={wrap ? virtual.measureElement : undefined}
+              data-index={item.index}
+              className={clsx(
+                styles.line,
+                LEVELS.get(line.level.toUpperCase()),
+                block.has(line.id) && styles.block,
+                isTarget && styles.target,
+              )}
+              data-block={block.has(line.id) || undefined}
               data-testid="log-line"
               data-line={line.id}
               style={{ top: item.start }}
               onClick={() => onChoose(line)}
               aria-current={isTarget || undefined}
             >
+              {firstNumber !== null && (
+                <span className={styles.number} style={{ minWidth: digits }} data-testid="line-number">
+                  {firstNumber + item.index}
+                </span>
+              )}
               <time className={styles.time} title={line.time}>
                 {clock(Date.parse(line.time), timeZone)}
               </time>
-              <span className={styles.rank}>{line.rank === null ? "" : `r${line.rank}`}</span>
+              {hasRanks && <span className={styles.rank}>{line.rank === null ? "" : `rank ${line.rank}`}</span>}
               <span className={styles.level}>{sourceOf(line)}</span>
               <LogText text={line.text} search={search} />
               {line.length > line.text.length && (
@@ -124,5 +153,5 @@ export function LogLines({ window, search, target, follow, onScrolledUp, older, 
 
 function sourceOf(line: LogLine): string {
   if (line.source === "master" || line.source === "agent") return line.source;
-  return line.level ? line.level.slice(0, 4) : line.stdtype === "stderr" ? "err" : "";
+  return line.level ? line.level : line.stdtype === "stderr" ? "stderr" : "";
 }

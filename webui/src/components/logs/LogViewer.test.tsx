@@ -1,9 +1,10 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, screen, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { LogLine } from "@/services/logs";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, held } from "@/testing/fakeMaster";
 import { lineOf } from "@/testing/samples";
+import { setPreferences } from "@/app/preferences";
 import { LogText } from "./LogText";
 import { LogViewer } from "./LogViewer";
 
@@ -21,7 +22,10 @@ const LINES = Array.from({ length: 2000 }, (_, index) =>
 
 function pageOf(all: LogLine[], query: URLSearchParams) {
   const levels = query.getAll("levels");
-  const lines = all.filter((line) => levels.length === 0 || levels.includes(line.level));
+  const search = query.get("search") ?? "";
+  const lines = all.filter(
+    (line) => (levels.length === 0 || levels.includes(line.level)) && line.text.includes(search),
+  );
   const number = (name: string) => (query.has(name) ? Number(query.get(name)) : null);
   const [before, after, around] = [number("before"), number("after"), number("around")];
   let shown = lines.slice(-500);
@@ -46,12 +50,13 @@ async function log(at = "/", lines = LINES, answer: (asked: Asked) => unknown = 
   const master = fakeMaster({
     [LOGS]: answer,
     [ERROR]: { line: lines.find((line) => line.level === "ERROR") ?? null },
-    "GET /detent/trials/9/logs/extent": {
+    "GET /detent/trials/9/logs/extent": ({ query }: Asked) => ({
       count: lines.length,
-      firstId: 1,
-      lastId: lines.length,
+      firstId: lines[0]?.id ?? null,
+      lastId: lines.at(-1)?.id ?? null,
       errors: lines.filter((line) => line.level === "ERROR").length,
-    },
+      number: query.has("line") ? lines.filter((line) => line.id <= Number(query.get("line"))).length : null,
+    }),
   });
   const shown = drawn(<LogViewer trialId={9} taskId="7.9" ranks={[0]} attempts={[]} isLive={false} />, at);
   await pass();
@@ -98,7 +103,6 @@ describe("the log of a trial", () => {
     await press("First error");
     const line = screen.getByText("Traceback: it broke").closest("[data-testid=log-line]");
     expect(line).toHaveAttribute("aria-current", "true");
-    expect(line).toHaveAttribute("aria-current", "true");
   });
 
   it("shows the first error also where a filter and a search would hide it, and takes both away for good", async () => {
@@ -115,10 +119,11 @@ describe("the log of a trial", () => {
 
   it("has its filters in the address, and asks with them", async () => {
     const { master, address } = await log();
-    await press("error");
+    await press("ERROR");
     await find("broke");
+    await press("Only matches");
     await press(".*");
-    expect(new URLSearchParams(address().slice(2)).toString()).toBe("level=ERROR&find=broke&regex=1");
+    expect(new URLSearchParams(address().slice(2)).toString()).toBe("level=ERROR&find=broke&regex=1&only=1");
     const { query } = master.of(LOGS).at(-1)!;
     expect([query.getAll("levels"), query.get("search"), query.get("regex")]).toEqual([["ERROR"], "broke", "true"]);
     expect(texts()).toEqual(["Traceback: it broke"]);
@@ -134,7 +139,135 @@ describe("the log of a trial", () => {
   });
 });
 
-describe("a search that finds nothing for long", () => {
+describe("lines of a log", () => {
+  beforeEach(() => stopClock());
+
+  it("of an error are marked together, and the exception is the one in sight", async () => {
+    const broken = ["Traceback (most recent call last):", '  File "train.py"', "ValueError: no labels"];
+    const lines = LINES.map((line) =>
+      line.id < 300 || line.id > 302 ? line : lineOf(line.id, broken[line.id - 300]!),
+    );
+    lines[299] = lineOf(300, broken[0]!, { level: "ERROR" });
+    await log("/", lines);
+    await press("First error");
+    expect([...document.querySelectorAll("[data-block] > code")].map((each) => each.textContent)).toEqual(broken);
+    expect(document.querySelector("[aria-current] > code")).toHaveTextContent("ValueError: no labels");
+    await press("End");
+    expect(document.querySelector("[data-block]")).toBeNull();
+  });
+
+  it("have numbers of their own log, wherever one looks", async () => {
+    await log(
+      "/",
+      LINES.map((line) => ({ ...line, id: line.id * 10 })),
+    );
+    const numberOf = (text: string) =>
+      screen.getByText(text).closest("[data-testid=log-line]")?.querySelector("[data-testid=line-number]")?.textContent;
+    expect(numberOf("step 2000")).toBe("2000");
+    await press("Start");
+    expect(numberOf("step 1")).toBe("1");
+    await press("ERROR");
+    expect(document.querySelector("[data-testid=line-number]")).toBeNull();
+  });
+
+  it("say their level in full", async () => {
+    await log("/", [lineOf(1, "odd", { level: "WARNING" }), lineOf(2, "bad", { level: "CRITICAL" })]);
+    expect(screen.getByText("WARNING", { selector: "span" })).toBeVisible();
+    expect(screen.getByText("CRITICAL", { selector: "span" })).toBeVisible();
+    expect(screen.getByRole("button", { name: "WARNING" })).toBeVisible();
+  });
+
+  it("are broken on demand, also the next time", async () => {
+    await log();
+    const isBroken = () => document.querySelector(".wrapped") !== null;
+    expect(isBroken()).toBe(false);
+    await press("Wrap lines");
+    expect(isBroken()).toBe(true);
+    expect(JSON.parse(localStorage.getItem("detent.preferences") ?? "{}")).toMatchObject({ wrapLogs: true });
+    setPreferences({ wrapLogs: false });
+  });
+});
+
+describe("a search", () => {
+  beforeEach(() => stopClock());
+  const current = () => document.querySelector("[aria-current] > code")?.textContent;
+
+  it("counts the lines that match, goes from one to the next, and shows what is around them", async () => {
+    const { address } = await log();
+    await find("step 99");
+    await pass(100);
+    // 99, and 990 to 999.
+    expect(screen.getByText("1 of 11")).toBeVisible();
+    expect(current()).toBe("step 99");
+    expect(texts()).toContain("step 98");
+    await press("Next match");
+    expect(current()).toBe("step 990");
+    expect(texts()).toContain("step 989");
+    await user.type(screen.getByLabelText("Find in the log"), "{Enter}");
+    await pass(100);
+    expect(screen.getByText("3 of 11")).toBeVisible();
+    expect(current()).toBe("step 991");
+    await user.type(screen.getByLabelText("Find in the log"), "{Shift>}{Enter}{Enter}{Enter}{/Shift}");
+    await pass(100);
+    expect(screen.getByText("11 of 11")).toBeVisible();
+    await press("Only matches");
+    expect(texts()).toEqual(["step 99", ...Array.from({ length: 10 }, (_, index) => `step ${990 + index}`)]);
+    expect(address()).toBe("/?find=step+99&only=1");
+  });
+
+  it("that finds nothing leaves the log as it is and says so", async () => {
+    await log();
+    await find("needle");
+    await pass(100);
+    expect(screen.getByText("No match")).toBeVisible();
+    expect(texts()).toContain("step 2000");
+    expect(screen.getByRole("button", { name: "Next match" })).toHaveAttribute("title", "No line matches");
+  });
+
+  it("searches lines that come later once, and no others again", async () => {
+    const { master, queries } = await log();
+    await find("step 2000");
+    await pass(100);
+    expect(screen.getByText("1 of 1")).toBeVisible();
+    const grown = [...LINES, lineOf(2001, "again step 2000")];
+    master.answers[LOGS] = ({ query }: Asked) => pageOf(grown, query);
+    master.answers["GET /detent/trials/9/logs/extent"] = {
+      count: 2001,
+      firstId: 1,
+      lastId: 2001,
+      errors: 1,
+      number: 1,
+    };
+    const before = master.of(LOGS).length;
+    await act(() => queries.invalidateQueries({ queryKey: ["logs"] }));
+    await pass(100);
+    expect(screen.getByText("1 of 2")).toBeVisible();
+    const searched = master.of(LOGS).slice(before);
+    expect(searched.filter(({ query }) => query.has("search")).map(({ query }) => query.get("after"))).toEqual([
+      "2000",
+    ]);
+  });
+
+  it("can be stopped; its count is then that of a part", async () => {
+    const { master } = await log();
+    const last = held<object>();
+    master.answers[LOGS] = ({ query }: Asked) => {
+      if (!query.has("search")) return pageOf(LINES, query);
+      if (query.get("after") !== "0") return last.promise;
+      return { lines: [LINES[9]], atStart: false, atEnd: false, firstId: 10, lastId: 10, scannedTo: 1000 };
+    };
+    await find("step");
+    await pass(100);
+    expect(screen.getByText("1 of 1+")).toBeVisible();
+    await press("Stop");
+    last.give(pageOf(LINES, new URLSearchParams("after=1000")));
+    await pass(100);
+    expect(screen.getByText("1 of 1+")).toBeVisible();
+    expect(screen.queryByRole("button", { name: "Stop" })).toBeNull();
+  });
+});
+
+describe("a search that hides other lines and finds nothing for long", () => {
   beforeEach(() => stopClock());
   const vain = (scannedTo: number | null) => ({
     lines: [],
@@ -146,7 +279,7 @@ describe("a search that finds nothing for long", () => {
   });
 
   it("goes on from where it was, says how far it is, and can be stopped", async () => {
-    const { master } = await log();
+    const { master } = await log("/?only=1");
     const answers = [vain(1500), vain(1000)];
     const last = held<object>();
     master.answers[LOGS] = () => answers.shift() ?? last.promise;
@@ -172,7 +305,7 @@ describe("a search that finds nothing for long", () => {
 
   it("goes on towards the end where it began at a line", async () => {
     const asked: (string | null)[][] = [];
-    await log("/?line=300&find=needle", LINES, ({ query }) => {
+    await log("/?line=300&find=needle&only=1", LINES, ({ query }) => {
       asked.push([query.get("around"), query.get("before"), query.get("after")]);
       return vain(asked.length < 3 ? 300 + asked.length * 100 : null);
     });

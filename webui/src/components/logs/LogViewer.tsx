@@ -1,17 +1,24 @@
 import { clsx } from "clsx";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
+import { setPreferences, usePreferences } from "@/app/preferences";
 import { grouped } from "@/format/number";
 import { useActions } from "@/keyboard/actions";
-import { downloadUrl, fetchFirstError, type LogFilter, type LogLine } from "@/services/logs";
+import { downloadUrl, fetchFirstError, type LogFilter, type LogLine, NO_FILTER } from "@/services/logs";
 import { Button } from "../base/Button";
 import { EmptyState } from "../base/EmptyState";
 import { useSay } from "../base/Toasts";
+import { errorBlock } from "./errorBlock";
 import { LineDialog } from "./LineDialog";
+import { type LogSearch, readSearch, windowFilter, writeSearch } from "./logAddress";
 import { LogControls } from "./LogControls";
+import { LogFind } from "./LogFind";
 import { LogLines } from "./LogLines";
+import { useFirstNumber } from "./useFirstNumber";
+import { useLogMatches } from "./useLogMatches";
 import { useLogWindow } from "./useLogWindow";
+import { indexOf } from "./window";
 import buttonStyles from "@/components/base/Button.module.css";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -25,59 +32,71 @@ interface Props {
   isLive: boolean;
 }
 
-function readFilter(params: URLSearchParams): LogFilter {
-  const attempt = params.get("attempt");
-  const rank = params.get("rank");
-  return {
-    levels: params.getAll("level"),
-    rankIds: rank === null || Number.isNaN(Number(rank)) ? [] : [Number(rank)],
-    search: params.get("find") ?? "",
-    regex: params.get("regex") === "1",
-    allocationIds: attempt ? [attempt] : [],
-  };
-}
+const EVERYTHING: LogSearch = { ...NO_FILTER, onlyMatches: false };
+const NO_LINES: ReadonlySet<number> = new Set();
 
-function writeFilter(params: URLSearchParams, change: Partial<LogFilter>): URLSearchParams {
-  const filter = { ...readFilter(params), ...change };
-  const next = new URLSearchParams(params);
-  for (const name of ["level", "rank", "find", "regex", "attempt", "line"]) next.delete(name);
-  for (const level of filter.levels) next.append("level", level);
-  if (filter.rankIds[0] !== undefined) next.set("rank", String(filter.rankIds[0]));
-  if (filter.search) next.set("find", filter.search);
-  if (filter.regex) next.set("regex", "1");
-  if (filter.allocationIds[0]) next.set("attempt", filter.allocationIds[0]);
-  return next;
+function isUnfiltered({ levels, rankIds, allocationIds, search }: LogFilter): boolean {
+  return levels.length + rankIds.length + allocationIds.length === 0 && search === "";
 }
 
 /** The log of a trial: search, filters, the first error, the end that grows. */
 export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const [params, setParams] = useSearchParams();
   const say = useSay();
-  const filter = useMemo(() => readFilter(params), [params]);
-  const shown = useMemo(() => filter, [JSON.stringify(filter)]); // eslint-disable-line react-hooks/exhaustive-deps -- the same filter in another address is the same
+  const inAddress = useMemo(() => readSearch(params), [params]);
+  const filter = useMemo(() => inAddress, [JSON.stringify(inAddress)]); // eslint-disable-line react-hooks/exhaustive-deps -- the same search in another address is the same
+  const ofWindow = windowFilter(filter);
+  const shown = useMemo(() => ofWindow, [JSON.stringify(ofWindow)]); // eslint-disable-line react-hooks/exhaustive-deps -- a search that hides no line leaves the window as it is
   const change = useCallback(
-    (next: Partial<LogFilter>) =>
-      setParams((now) => writeFilter(now, next), { replace: true, preventScrollReset: true }),
+    (next: Partial<LogSearch>) =>
+      setParams((now) => writeSearch(now, next), { replace: true, preventScrollReset: true }),
     [setParams],
   );
   const [startAt] = useState(() => (params.get("line") ? Number(params.get("line")) : null));
   const [target, setTarget] = useState<number | null>(startAt);
+  const [errorAt, setErrorAt] = useState<number | null>(null);
   const [follow, setFollow] = useState(startAt === null && isLive);
+  const [starts, setStarts] = useState(0);
   const [chosen, setChosen] = useState<LogLine | null>(null);
   const input = useRef<HTMLInputElement>(null);
   const log = useLogWindow(trialId, taskId, shown, target);
+  const matches = useLogMatches(
+    trialId,
+    filter,
+    filter.search !== "" && !filter.onlyMatches,
+    log.extent?.lastId ?? null,
+  );
+  const block = useMemo(
+    () => (errorAt === null ? null : errorBlock(log.window.lines, errorAt)),
+    [log.window.lines, errorAt],
+  );
+  const marked = block?.exceptionId ?? target;
+  const firstNumber = useFirstNumber(trialId, log.window, isUnfiltered(shown));
   const narrow = useCallback(
-    (next: Partial<LogFilter>) => {
+    (next: Partial<LogSearch>) => {
       setTarget(null);
+      setErrorAt(null);
       change(next);
     },
     [change],
   );
   const toLine = async (id: number) => {
     setFollow(false);
+    setErrorAt(null);
     setTarget(id);
-    await log.jump({ around: id });
+    if (indexOf(log.window, id) < 0) await log.jump({ around: id });
   };
+  const matchAt = target === null ? -1 : matches.ids.indexOf(target);
+  const goToMatch = (by: 1 | -1) => {
+    const { ids } = matches;
+    const next = matchAt < 0 ? (by === 1 ? 0 : ids.length - 1) : (matchAt + by + ids.length) % ids.length;
+    if (ids[next] !== undefined) void toLine(ids[next]);
+  };
+  const firstMatch = matches.ids[0] ?? null;
+  useEffect(() => {
+    if (firstMatch !== null && target === null) void toLine(firstMatch);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- when a search has found its first line, and not whenever one looks elsewhere
+  }, [firstMatch]);
   const firstError = async () => {
     try {
       const line = await fetchFirstError(trialId);
@@ -85,12 +104,14 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         say({ text: "No error in this log" });
         return;
       }
-      if (shown.levels.length + shown.rankIds.length + shown.allocationIds.length > 0 || shown.search) {
-        // Without them another question is put, which starts at the target.
+      const isHidden = !isUnfiltered(shown);
+      // Another window is asked for where lines are hidden; it starts at the target.
+      if (isHidden || filter.search) change(EVERYTHING);
+      if (isHidden) {
         setFollow(false);
         setTarget(line.id);
-        change({ levels: [], rankIds: [], search: "", regex: false, allocationIds: [] });
       } else await toLine(line.id);
+      setErrorAt(line.id);
     } catch (error) {
       say({ text: messageOf(error), kind: "failed" });
     }
@@ -98,10 +119,12 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const toStart = () => {
     setFollow(false);
     setTarget(null);
-    void log.jump({ after: 0 });
+    setErrorAt(null);
+    void log.jump({ after: 0 }).then(() => setStarts((count) => count + 1));
   };
   const toEnd = () => {
     setTarget(null);
+    setErrorAt(null);
     setFollow(true);
     void log.jump({});
   };
@@ -111,14 +134,17 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
     { id: "log-start", title: "Start of the log", keys: "Home", group: "Log", run: toStart },
     { id: "log-end", title: "End of the log, and follow", keys: "End", group: "Log", run: toEnd },
   ]);
+  const { wrapLogs } = usePreferences();
   const extent = log.extent;
   return (
     <section className={styles.log} aria-label="Log">
-      <LogControls filter={filter} change={narrow} ranks={ranks} attempts={attempts} inputRef={input} />
+      <LogControls filter={filter} change={narrow} ranks={ranks} attempts={attempts}>
+        <LogFind search={filter} change={narrow} matches={matches} at={matchAt} go={goToMatch} inputRef={input} />
+      </LogControls>
       <div className={layout.row}>
         <Button
           onClick={() => void firstError()}
-          why={extent && extent.errors === 0 ? "no error in this log" : undefined}
+          why={extent && extent.errors === 0 ? "No error in this log" : undefined}
         >
           First error
         </Button>
@@ -139,6 +165,9 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
             />
           </label>
         )}
+        <Button aria-pressed={wrapLogs} onClick={() => setPreferences({ wrapLogs: !wrapLogs })}>
+          Wrap lines
+        </Button>
         <span className={clsx(typography.soft, typography.number)}>
           {extent ? `${grouped(extent.count)} lines` : ""}
         </span>
@@ -146,9 +175,9 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
           Download
         </a>
       </div>
-      {log.problem && (
+      {(log.problem || matches.problem) && (
         <p className={typography.problem} role="alert">
-          {log.problem}
+          {log.problem || matches.problem}
         </p>
       )}
       {log.searching !== null && (
@@ -171,7 +200,11 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         <LogLines
           window={log.window}
           search={filter.regex ? "" : filter.search}
-          target={target}
+          target={marked}
+          block={block?.ids ?? NO_LINES}
+          firstNumber={firstNumber}
+          starts={starts}
+          wrap={wrapLogs}
           follow={follow && log.window.atEnd}
           onScrolledUp={() => setFollow(false)}
           older={log.older}
@@ -179,7 +212,13 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
           onChoose={setChosen}
         />
       )}
-      {chosen && <LineDialog line={chosen} onClose={() => setChosen(null)} />}
+      {chosen && (
+        <LineDialog
+          line={chosen}
+          number={firstNumber === null ? null : firstNumber + indexOf(log.window, chosen.id)}
+          onClose={() => setChosen(null)}
+        />
+      )}
     </section>
   );
 }

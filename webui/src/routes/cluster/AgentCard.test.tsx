@@ -52,6 +52,11 @@ const press = async (name: string) => {
   await pass();
 };
 
+const flip = async (name: string) => {
+  await user.click(screen.getByRole("switch", { name, checked: true }));
+  await pass();
+};
+
 describe("a machine", () => {
   beforeEach(() => stopClock());
 
@@ -87,15 +92,36 @@ describe("a machine", () => {
 
   it("asks as well before a slot in use is switched off,", async () => {
     const master = await card();
-    await press("Disable slot 0 of gpu-1");
+    await flip("Slot 0 of gpu-1, enabled");
     expect(master.of(DISABLE_SLOT)).toEqual([]);
     await press("Disable");
     expect(master.of(DISABLE_SLOT).map(({ body }) => body)).toEqual([{ drain: false }]);
   });
 
+  it("says what each slot is doing, and how many are in use", async () => {
+    const slots = [
+      AGENT.slots[0]!,
+      { ...AGENT.slots[1]!, held: null },
+      { ...AGENT.slots[1]!, id: 2, held: null, enabled: false },
+      { ...AGENT.slots[1]!, id: 3, enabled: false },
+    ];
+    await card({ slots });
+    const states = [...document.querySelectorAll("[data-slot] [data-testid=state]")].map((each) =>
+      each.textContent.trim(),
+    );
+    expect(states).toEqual(["in use", "free", "disabled", "draining"]);
+    expect(screen.getByRole("img", { name: "2 of 4 slots in use" }).querySelectorAll(".filled")).toHaveLength(2);
+    expect(screen.getAllByRole("switch").map((each) => each.getAttribute("aria-checked"))).toEqual([
+      "true",
+      "true",
+      "false",
+      "false",
+    ]);
+  });
+
   it("switches a free slot off at the first click", async () => {
     const master = await card({ slots: [{ ...AGENT.slots[0]!, held: null }] });
-    await press("Disable slot 0 of gpu-1");
+    await flip("Slot 0 of gpu-1, enabled");
     expect(master.of(DISABLE_SLOT)).toHaveLength(1);
   });
 });

@@ -3,13 +3,14 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { useSession } from "@/app/session";
 import { Button } from "@/components/base/Button";
+import { Switch } from "@/components/base/Switch";
+import { StateBadge } from "@/components/StateBadge";
 import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { useNow } from "@/hooks/useNow";
 import { enableAgent, enableSlot, type OverviewAgent, type OverviewSlot } from "@/services/cluster";
 import { DisableDialog } from "./DisableDialog";
-import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./AgentCard.module.css";
@@ -33,18 +34,19 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
   const why = user.admin ? undefined : "Only an admin can do this";
   const state = agent.connected
     ? agent.enabled
-      ? "connected"
+      ? "CONNECTED"
       : agent.draining
-        ? "draining"
-        : "disabled"
-    : "not connected";
+        ? "DRAINING"
+        : "DISABLED"
+    : "NOT_CONNECTED";
+  const inUse = agent.slots.filter(({ held }) => held).length;
   return (
     <section className={layout.card} aria-label={`Agent ${agent.id}`}>
       <div className={layout.row}>
         <h2 className={layout.grow}>
           {escapeControl(agent.id)}{" "}
-          <span className={clsx(typography.tag, !agent.connected && styles.down)}>
-            <Icon name={agent.connected ? "dot" : "close"} /> {state}
+          <span className={styles.badge}>
+            <StateBadge state={state} />
           </span>
         </h2>
         {agent.enabled ? (
@@ -76,6 +78,16 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
       <p className={clsx(typography.soft, typography.small)}>
         {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
+      <div className={layout.row}>
+        <span className={styles.use} role="img" aria-label={`${inUse} of ${agent.slots.length} slots in use`}>
+          {agent.slots.map(({ id, held }) => (
+            <span key={id} className={clsx(styles.part, held && styles.filled)} />
+          ))}
+        </span>
+        <span className={typography.small} aria-hidden="true">
+          {inUse} of {agent.slots.length} slots in use
+        </span>
+      </div>
       <ul className={styles.slots}>
         {agent.slots.map((slot) => (
           <SlotBox key={slot.id} agent={agent} slot={slot} why={why} change={change} />
@@ -94,7 +106,20 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
   );
 }
 
-const SLOT_CLASSES = { "in use": styles.inUse, offline: styles.gone, free: styles.free, disabled: styles.off };
+const SLOT_CLASSES = {
+  IN_USE: styles.inUse,
+  NOT_CONNECTED: styles.gone,
+  FREE: styles.free,
+  DRAINING: styles.off,
+  DISABLED: styles.off,
+};
+
+function slotState(agent: OverviewAgent, slot: OverviewSlot): keyof typeof SLOT_CLASSES {
+  if (!agent.connected) return "NOT_CONNECTED";
+  const isEnabled = slot.enabled && agent.enabled;
+  if (slot.held) return isEnabled ? "IN_USE" : "DRAINING";
+  return isEnabled ? "FREE" : "DISABLED";
+}
 
 interface SlotProps {
   agent: OverviewAgent;
@@ -107,26 +132,17 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
   const now = useNow();
   const { held } = slot;
   const [disabling, setDisabling] = useState(false);
-  const word = held ? "in use" : !agent.connected ? "offline" : slot.enabled && agent.enabled ? "free" : "disabled";
+  const state = slotState(agent, slot);
   return (
-    <li className={clsx(styles.slot, SLOT_CLASSES[word])} data-slot={slot.id}>
+    <li className={clsx(styles.slot, SLOT_CLASSES[state])} data-slot={slot.id}>
       <div className={layout.row}>
         <strong>slot {slot.id}</strong>{" "}
         <span className={clsx(typography.small, typography.soft, layout.grow)} title={slot.brand}>
           {slot.type}
         </span>
-        <Button
-          kind="quiet"
-          why={why}
-          aria-label={`${slot.enabled ? "Disable" : "Enable"} slot ${slot.id} of ${agent.id}`}
-          onClick={() =>
-            slot.enabled && held
-              ? setDisabling(true)
-              : change({ slotId: slot.id, enabled: !slot.enabled, drain: false })
-          }
-        >
-          {slot.enabled ? "Disable" : "Enable"}
-        </Button>
+        <span className={styles.badge}>
+          <StateBadge state={state} />
+        </span>
       </div>
       {held ? (
         <>
@@ -137,9 +153,16 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
             trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
           </span>
         </>
-      ) : (
-        <span className={typography.soft}>{word}</span>
-      )}
+      ) : null}
+      <Switch
+        label="Enabled"
+        name={`Slot ${slot.id} of ${agent.id}, enabled`}
+        on={slot.enabled}
+        why={why}
+        onChange={() =>
+          slot.enabled && held ? setDisabling(true) : change({ slotId: slot.id, enabled: !slot.enabled, drain: false })
+        }
+      />
       {disabling && (
         <DisableDialog
           what={`slot ${slot.id} of ${agent.id}`}

@@ -87,6 +87,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
                     left: `${bar.left * 100}%`,
                     width: `max(3px, ${bar.width * 100}%)`,
                     borderColor: strokeOf(bar.hold.experimentId).color,
+                    backgroundColor: `color-mix(in srgb, ${strokeOf(bar.hold.experimentId).color} 30%, var(--surface))`,
                   }}
                   title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${exitPhrase(bar.hold.exitReason)}` : ""}`}
                 >

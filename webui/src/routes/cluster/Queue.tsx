@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { Link } from "react-router";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
@@ -15,7 +16,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
         <p className={typography.soft}>The queue is empty.</p>
       ) : (
         <div className={layout.scrollX}>
-          <table className={layout.table}>
+          <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
                 <th>Experiment</th>
@@ -31,22 +32,26 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
             <tbody>
               {entries.map((entry) => (
                 <tr key={entry.allocationId}>
-                  <td>
+                  <td data-label="Experiment">
                     <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.experimentName)}</Link>
                   </td>
-                  <td>
+                  <td data-label="Trial">
                     <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
                   </td>
-                  <td>
+                  <td data-label="State">
                     <StateBadge state={entry.state} />
                   </td>
-                  <td className={layout.numberCell}>{entry.slots}</td>
-                  <td className={layout.numberCell}>{entry.priority}</td>
-                  <td>{escapeControl(entry.username)}</td>
-                  <td>
+                  <td data-label="Slots" className={layout.numberCell}>
+                    {entry.slots}
+                  </td>
+                  <td data-label="Priority" className={layout.numberCell}>
+                    {entry.priority}
+                  </td>
+                  <td data-label="User">{escapeControl(entry.username)}</td>
+                  <td data-label="Since">
                     <TimeText at={entry.since} />
                   </td>
-                  <td>{escapeControl(entry.waiting)}</td>
+                  <td data-label="Waiting reason">{escapeControl(entry.waiting)}</td>
                 </tr>
               ))}
             </tbody>

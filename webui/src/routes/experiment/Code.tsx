@@ -21,7 +21,7 @@ export default function Code({ experiment }: TabProps) {
   const { data: tree, error } = useQuery(fileTreeQuery(experiment.id));
   const [path, setPath] = useState("");
   const [compare, setCompare] = useState(false);
-  if (error) return <Failure error={error} />;
+  if (error && !tree) return <Failure error={error} />;
   if (!tree) return <Loading what="the files" />;
   if (tree.length === 0) {
     return <EmptyState title="No files" command="det experiment create config.yaml context/" />;
@@ -59,7 +59,7 @@ export default function Code({ experiment }: TabProps) {
 
 function File({ id, path }: { id: number; path: string }) {
   const { data, error } = useQuery(fileQuery(id, path));
-  if (error) return <Failure error={error} gone="Not in this context" />;
+  if (error && !data) return <Failure error={error} gone="Not in this context" />;
   if (!data) return <Loading what={path} />;
   if (data.binary) return <EmptyState title={`Not text: ${bytes(data.size)}`} />;
   return (

@@ -17,7 +17,7 @@ const ORIGINS: Record<string, string> = { file: "file", cluster: "cluster", defa
 export default function Config({ experiment }: TabProps) {
   const { data, error } = useQuery(configQuery(experiment.id));
   const [only, setOnly] = useState<"all" | "file">("all");
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the configuration" />;
   const origins = new Map(data.origins.map((origin) => [origin.line, origin]));
   return (

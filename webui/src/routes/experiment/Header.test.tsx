@@ -6,6 +6,7 @@ import { type ExperimentStatus, statusQuery } from "@/services/experiments";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { fakeMaster, held, Refusal } from "@/testing/fakeMaster";
 import { CREATED, experimentOf, rowOf, statusOf } from "@/testing/samples";
+import { rememberList } from "../home/lastList";
 import { Header } from "./Header";
 
 const STATUS = "GET /detent/experiments/7/status";
@@ -34,6 +35,20 @@ const state = () =>
     .getAllByRole("status")
     .map((each) => each.textContent)
     .join();
+
+describe("the way back to the list", () => {
+  beforeEach(() => stopClock());
+
+  it("keeps the filter and the order that the list had", async () => {
+    rememberList("q=state+%3D+running&sort=name%3Dasc");
+    const { address } = await page({});
+    const back = screen.getByRole("link", { name: "Experiments" });
+    expect(back).toHaveAttribute("href", "/?q=state+%3D+running&sort=name%3Dasc");
+    await user.keyboard("{Escape}");
+    expect(address()).toBe("/?q=state+%3D+running&sort=name%3Dasc");
+    sessionStorage.clear();
+  });
+});
 
 describe("the four buttons", () => {
   beforeEach(() => stopClock());

@@ -9,7 +9,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
 import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { duration } from "@/format/duration";
-import { isLive, stateLook } from "@/format/states";
+import { hasEnded, isLive, stateLook } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
 import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
@@ -17,6 +17,7 @@ import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
 import { type Steering, useSteering } from "./steering";
+import { listAddress } from "../home/lastList";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -48,7 +49,7 @@ const STEERING: readonly {
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
-  const { busy, steer } = useSteering(id, () => void navigate("/"));
+  const { busy, steer } = useSteering(id, () => void navigate(listAddress()));
   const [forking, setForking] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [killing, setKilling] = useState(false);
@@ -80,12 +81,18 @@ export function Header({ experiment, status }: Props) {
       group: "Experiment",
       run: () => void navigate(`/experiments/${id}/overview`),
     },
-    { id: "back", title: "Back to the list", keys: "Escape", group: "Experiment", run: () => void navigate("/") },
+    {
+      id: "back",
+      title: "Back to the list",
+      keys: "Escape",
+      group: "Experiment",
+      run: () => void navigate(listAddress()),
+    },
   ]);
   return (
     <header className={layout.field}>
       <p className={typography.crumbs}>
-        <Link to="/">Experiments</Link> / {id}
+        <Link to={listAddress()}>Experiments</Link> / {id}
         {experiment.forkedFrom !== null && experiment.forkedFrom !== undefined && (
           <>
             {" "}
@@ -136,7 +143,7 @@ export function Header({ experiment, status }: Props) {
       </div>
       <div className={layout.row}>
         <Now status={status} />
-        <Progress id={id} status={status} />
+        {!hasEnded(status.state) && <Progress id={id} status={status} />}
         <Labels id={id} labels={experiment.labels} />
       </div>
       {forking && <ForkDialog parentId={id} onClose={() => setForking(false)} />}
@@ -175,7 +182,7 @@ function Progress({ id, status }: { id: number; status: ExperimentStatus }) {
   const shown = live && data ? data : status;
   return (
     <span className={layout.row}>
-      <ProgressBar fraction={status.state === "STATE_COMPLETED" ? 1 : shown.progress} label="Progress" />
+      <ProgressBar fraction={shown.progress} label="Progress" />
       {shown.etaSeconds !== null && (
         <span className={typography.soft}>about {duration(shown.etaSeconds * 1000)} left</span>
       )}

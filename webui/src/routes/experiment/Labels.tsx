@@ -8,7 +8,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** The experiment's tags, added and taken away in place. */
+/** The experiment's labels, added and taken away in place. */
 export function Labels({ id, labels }: { id: number; labels: readonly string[] }) {
   const edit = useEditExperiment(id);
   const [typed, setTyped] = useState("");
@@ -24,14 +24,14 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
           {escapeControl(label)}
         </span>
       ))}
-      <Popover label="Edit tags" trigger="Tags">
+      <Popover label="Edit labels" trigger="Labels">
         <ul>
           {labels.map((label) => (
             <li key={label} className={layout.row}>
               <span className={clsx(typography.tag, layout.grow)}>{escapeControl(label)}</span>
               <Button
                 kind="quiet"
-                aria-label={`Remove tag ${label}`}
+                aria-label={`Remove label ${label}`}
                 onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
               >
                 <Icon name="close" />
@@ -44,8 +44,8 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
             value={typed}
             maxLength={100}
             onChange={(event) => setTyped(event.target.value)}
-            placeholder="New tag"
-            aria-label="New tag"
+            placeholder="New label"
+            aria-label="New label"
           />
           <Button type="submit">Add</Button>
         </form>

@@ -21,7 +21,7 @@ it("trials sort up and down by anything; those without a value come last either 
   const { address } = drawn(<Trials experiment={experimentOf({ bestTrialId: 5 })} />);
   await pass();
   const order = () =>
-    screen.getAllByRole("checkbox").map((box) => Number(box.getAttribute("aria-label")?.slice("Choose trial ".length)));
+    screen.getAllByRole("checkbox").map((box) => Number(box.getAttribute("aria-label")?.slice("Select trial ".length)));
   const sort = async (title: string) => {
     await user.click(screen.getByRole("button", { name: new RegExp(`^${title}`) }));
     return order();
@@ -32,9 +32,9 @@ it("trials sort up and down by anything; those without a value come last either 
   expect(await sort("lr")).toEqual([3, 4, 1, 5, 2]);
   expect(await sort("lr")).toEqual([5, 1, 4, 3, 2]);
   expect(await sort("act")).toEqual([2, 4, 1, 3, 5]);
-  await user.click(screen.getByLabelText("Choose trial 4"));
-  expect(screen.getByRole("button", { name: "Compare 1" })).toHaveAttribute("title", "choose two or more");
-  await user.click(screen.getByLabelText("Choose trial 2"));
+  await user.click(screen.getByLabelText("Select trial 4"));
+  expect(screen.getByRole("button", { name: "Compare 1" })).toHaveAttribute("title", "Select two or more");
+  await user.click(screen.getByLabelText("Select trial 2"));
   await user.click(screen.getByRole("button", { name: "Compare 2" }));
   expect(address()).toBe("/compare?trials=4,2");
 });

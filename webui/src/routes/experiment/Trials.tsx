@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
@@ -56,7 +57,7 @@ export default function Trials({ experiment }: TabProps) {
     <section aria-label="Trials">
       <div className={layout.row}>
         <Button
-          why={chosen.size < 2 ? "choose two or more" : chosen.size > 100 ? "at most 100" : undefined}
+          why={chosen.size < 2 ? "Select two or more" : chosen.size > 100 ? "At most 100 can be compared" : undefined}
           onClick={() => void navigate(`/compare?trials=${[...chosen].join(",")}`)}
         >
           Compare {chosen.size > 0 ? chosen.size : ""}
@@ -64,11 +65,11 @@ export default function Trials({ experiment }: TabProps) {
         <span className={typography.soft}>{trials.length} trials</span>
       </div>
       <div className={layout.scrollX}>
-        <table className={layout.table}>
+        <table className={clsx(layout.table, layout.cardTable)}>
           <thead>
             <tr>
               <th>
-                <span className={typography.visuallyHidden}>Chosen</span>
+                <span className={typography.visuallyHidden}>Selected</span>
               </th>
               {head("id", "Trial")}
               {head("state", "State")}
@@ -87,12 +88,12 @@ export default function Trials({ experiment }: TabProps) {
                   <td>
                     <input
                       type="checkbox"
-                      aria-label={`Choose trial ${trial.id}`}
+                      aria-label={`Select trial ${trial.id}`}
                       checked={chosen.has(trial.id)}
                       onChange={() => toggle(trial.id)}
                     />
                   </td>
-                  <td>
+                  <td data-label="Trial">
                     <Link to={`/experiments/${experiment.id}/trials/${trial.id}`}>{trial.id}</Link>
                     {trial.id === experiment.bestTrialId && (
                       <span className={typography.tag} title="The best one">
@@ -100,18 +101,24 @@ export default function Trials({ experiment }: TabProps) {
                       </span>
                     )}
                   </td>
-                  <td>
+                  <td data-label="State">
                     <StateBadge state={trial.state} />
                   </td>
-                  <td className={layout.numberCell}>{figure(trial.searcherMetricValue)}</td>
-                  <td className={layout.numberCell}>{trial.totalBatchesProcessed}</td>
-                  <td className={layout.numberCell}>{trial.restarts}</td>
+                  <td data-label={escapeControl(experiment.searcherMetric)} className={layout.numberCell}>
+                    {figure(trial.searcherMetricValue)}
+                  </td>
+                  <td data-label="Steps" className={layout.numberCell}>
+                    {trial.totalBatchesProcessed}
+                  </td>
+                  <td data-label="Restarts" className={layout.numberCell}>
+                    {trial.restarts}
+                  </td>
                   {names.map((name) => (
-                    <td key={name} className={layout.numberCell}>
+                    <td data-label={escapeControl(name)} key={name} className={layout.numberCell}>
                       {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
                     </td>
                   ))}
-                  <td>
+                  <td data-label="Started">
                     <TimeText at={trial.startTime} />
                   </td>
                 </tr>

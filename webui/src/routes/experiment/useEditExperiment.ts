@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { editExperiment, type ExperimentChange, experimentQuery } from "@/services/experiments";
 
-/** Changes the name, the notes or the tags of an experiment. `onSaved` is called even if its caller is gone by then. */
+/** Changes the name, the notes or the labels of an experiment. `onSaved` is called even if its caller is gone by then. */
 export function useEditExperiment(id: number, onSaved?: (change: ExperimentChange) => void) {
   const queries = useQueryClient();
   return useApiMutation({

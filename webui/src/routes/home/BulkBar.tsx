@@ -1,5 +1,5 @@
 import { clsx } from "clsx";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
@@ -9,6 +9,7 @@ import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { ExperimentNames } from "@/components/ExperimentNames";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
+import { useFootRoom } from "./useFootRoom";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -31,7 +32,8 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const [label, setLabel] = useState("");
   const ids = [...selection.ids];
   const count = ids.length;
-  if (count === 0) return null;
+  const bar = useRef<HTMLDivElement>(null);
+  useFootRoom(bar);
   const addLabel = (event: FormEvent) => {
     event.preventDefault();
     if (label.trim()) bulk.label({ ids, add: [label.trim()], remove: [] });
@@ -42,7 +44,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
     setLabel("");
   };
   return (
-    <div className={clsx(layout.row, styles.bulk)} role="toolbar" aria-label="Selected experiments">
+    <div ref={bar} className={clsx(layout.row, styles.bulk)} role="toolbar" aria-label="Selected experiments">
       <strong>{count} selected</strong>
       {hidden.length > 0 && (
         <span className={clsx(layout.row, typography.warning)} role="status">
@@ -56,7 +58,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
       <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
       <Button
-        why={count < 2 ? "select two or more" : count > 100 ? "at most 100 can be compared" : undefined}
+        why={count < 2 ? "Select two or more" : count > 100 ? "At most 100 can be compared" : undefined}
         onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
       >
         Compare

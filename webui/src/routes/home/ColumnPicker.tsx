@@ -1,17 +1,29 @@
 import { clsx } from "clsx";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { IDLE_DELAY_MS, whenIdle } from "@/app/idleCallback";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
-import { columnsQuery } from "@/services/columns";
+import { type ColumnKind, columnsQuery } from "@/services/columns";
 import { BUILT_IN, lookOf } from "./columns";
+import { setColumnSizes } from "./columnSizes";
 import { DEFAULT_COLUMNS } from "./listState";
 import { escapeControl } from "@/format/escapeControl";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./ColumnPicker.module.css";
+
+/** In the order in which people look for them. Each kind has a limit of its own: one with many leaves room for the others. */
+const KINDS: readonly { kind: ColumnKind; title: string }[] = [
+  { kind: "hyperparameter", title: "Hyperparameters" },
+  { kind: "metric", title: "Metrics" },
+  { kind: "experiment", title: "Experiment" },
+  { kind: "config", title: "Configuration" },
+];
+const LIMIT = 60;
+
+const kindQueries = (query: string) => KINDS.map(({ kind }) => columnsQuery(query, LIMIT, kind));
 
 interface Props {
   columns: readonly string[];
@@ -21,7 +33,10 @@ interface Props {
 export function ColumnPicker(props: Props) {
   const queries = useQueryClient();
   // Here before it is opened, once nothing else is waited for.
-  useEffect(() => whenIdle(() => void queries.prefetchQuery(columnsQuery("")), IDLE_DELAY_MS), [queries]);
+  useEffect(
+    () => whenIdle(() => kindQueries("").forEach((each) => void queries.prefetchQuery(each)), IDLE_DELAY_MS),
+    [queries],
+  );
   return (
     <Popover label="Columns" trigger="Columns">
       <Choice {...props} />
@@ -32,7 +47,7 @@ export function ColumnPicker(props: Props) {
 /** Shown columns in their order, and all others by a part of their name: there may be thousands. */
 function Choice({ columns, onChange }: Props) {
   const [query, setQuery] = useState("");
-  const { data } = useQuery(columnsQuery(query));
+  const answers = useQueries({ queries: kindQueries(query) });
   const toggle = (column: string) =>
     onChange(columns.includes(column) ? columns.filter((each) => each !== column) : [...columns, column]);
   const move = (column: string, by: number) => {
@@ -40,13 +55,20 @@ function Choice({ columns, onChange }: Props) {
     next.splice(Math.max(0, columns.indexOf(column) + by), 0, column);
     onChange(next);
   };
-  const others = (data?.columns ?? []).filter(({ column }) => !columns.includes(column));
   const computed = Object.keys(BUILT_IN).filter(
     (column) =>
       BUILT_IN[column]!.computed &&
       !columns.includes(column) &&
       titleOf(column).toLowerCase().includes(query.toLowerCase()),
   );
+  const kinds = KINDS.map(({ kind, title }, index) => {
+    const { columns: found = [], total = 0 } = answers[index]?.data ?? {};
+    const others: { column: string; count: number | null }[] = found
+      .filter(({ column }) => !columns.includes(column))
+      .map(({ column, count }) => ({ column, count: kind === "experiment" ? null : count }));
+    if (kind === "experiment") others.push(...computed.map((column) => ({ column, count: null })));
+    return { kind, title, others, more: total - found.length };
+  }).filter(({ others, more }) => others.length + more > 0);
   return (
     <>
       <input
@@ -56,52 +78,61 @@ function Choice({ columns, onChange }: Props) {
         placeholder="Find a column"
         aria-label="Find a column"
       />
-      <div className={styles.list}>
-        <h3>Shown</h3>
-        {columns.map((column, index) => (
-          <div key={column} className={clsx(layout.row, styles.line)}>
-            <label className={layout.grow}>
-              <input type="checkbox" checked onChange={() => toggle(column)} disabled={columns.length === 1} />{" "}
-              {titleOf(column)}
-            </label>
-            <Button
-              kind="quiet"
-              aria-label={`Move ${column} left`}
-              why={index === 0 ? "it is the first" : undefined}
-              onClick={() => move(column, -1)}
-            >
-              <Icon name="arrowUp" />
-            </Button>
-            <Button
-              kind="quiet"
-              aria-label={`Move ${column} right`}
-              why={index === columns.length - 1 ? "it is the last" : undefined}
-              onClick={() => move(column, 1)}
-            >
-              <Icon name="arrowDown" />
-            </Button>
-          </div>
+      <div className={styles.scroll}>
+        <section className={styles.list} aria-label="Shown">
+          <h3>Shown</h3>
+          {columns.map((column, index) => (
+            <div key={column} className={clsx(layout.row, styles.line)}>
+              <label className={layout.grow}>
+                <input type="checkbox" checked onChange={() => toggle(column)} disabled={columns.length === 1} />{" "}
+                {titleOf(column)}
+              </label>
+              <Button
+                kind="quiet"
+                aria-label={`Move ${column} left`}
+                why={index === 0 ? "It is the first" : undefined}
+                onClick={() => move(column, -1)}
+              >
+                <Icon name="arrowUp" />
+              </Button>
+              <Button
+                kind="quiet"
+                aria-label={`Move ${column} right`}
+                why={index === columns.length - 1 ? "It is the last" : undefined}
+                onClick={() => move(column, 1)}
+              >
+                <Icon name="arrowDown" />
+              </Button>
+            </div>
+          ))}
+        </section>
+        {kinds.map(({ kind, title, others, more }) => (
+          <section key={kind} className={styles.list} aria-label={title}>
+            <h3>{title}</h3>
+            {others.map(({ column, count }) => (
+              <label key={column} className={styles.line}>
+                <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
+                <span className={layout.grow}>{titleOf(column)}</span>
+                {count !== null && <small className={typography.soft}>in {count}</small>}
+              </label>
+            ))}
+            {more > 0 && <p className={typography.hint}>{more} more: type a part of the name.</p>}
+          </section>
         ))}
-        <h3>{query ? "Found" : "Others"}</h3>
-        {computed.map((column) => (
-          <label key={column} className={styles.line}>
-            <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
-            <span className={layout.grow}>{titleOf(column)}</span>
-          </label>
-        ))}
-        {others.map(({ column, kind, count }) => (
-          <label key={column} className={styles.line}>
-            <input type="checkbox" checked={false} onChange={() => toggle(column)} />{" "}
-            <span className={layout.grow}>{titleOf(column)}</span>
-            <small className={typography.soft}>{kind === "experiment" ? "" : `${kind}, in ${count}`}</small>
-          </label>
-        ))}
-        {data && data.total > data.columns.length && (
-          <p className={typography.hint}>{data.total - data.columns.length} more: type a part of the name.</p>
+        {kinds.length === 0 && answers.every(({ data }) => data) && (
+          <p className={typography.hint}>
+            {query ? "No other column has this in its name." : "All columns are shown."}
+          </p>
         )}
-        {data && others.length + computed.length === 0 && <p className={typography.hint}>All columns are shown.</p>}
       </div>
-      <Button onClick={() => onChange(DEFAULT_COLUMNS)}>Reset columns</Button>
+      <Button
+        onClick={() => {
+          onChange(DEFAULT_COLUMNS);
+          setColumnSizes({});
+        }}
+      >
+        Reset columns and widths
+      </Button>
     </>
   );
 }

@@ -21,7 +21,7 @@ interface Props {
 
 const EXAMPLES = [
   "state = running",
-  "hp.lr < 0.01 and tag ~ base",
+  "hp.lr < 0.01 and label ~ base",
   "validation.loss.min < 0.2",
   "started > 2d",
   "(user = ana or user = kim) and name ~ digits",
@@ -34,7 +34,7 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
   const [isUsed, setUsed] = useState(false);
   const completions = useCompletions(isUsed ? typed : "");
   const hint = useId();
-  const wrong = problem ? `${problem.message} (place ${problem.at + 1})` : refusal;
+  const wrong = problem ? `${problem.message} (position ${problem.at + 1})` : refusal;
   return (
     <div className={clsx(styles.filter, layout.grow)}>
       <input
@@ -65,7 +65,7 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
         className={wrong ? typography.problem : typography.visuallyHidden}
         role={wrong ? "alert" : undefined}
       >
-        {wrong || "Columns, signs = != < <= > >= ~ !~, is empty, and, or, parentheses"}
+        {wrong || "Columns, operators = != < <= > >= ~ !~, is empty, and, or, parentheses"}
       </div>
     </div>
   );
@@ -83,7 +83,7 @@ function useCompletions(typed: string): string[] {
     word.startsWith(found.word.toLowerCase()),
   );
   const words = isColumn
-    ? (columns?.columns ?? []).map((each) => each.column)
+    ? (columns?.columns ?? []).map(({ column }) => (column === "tags" ? "label" : column))
     : found.column === "state"
       ? states
       : (values ?? []);

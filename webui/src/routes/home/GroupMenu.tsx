@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useIdle } from "@/app/idleCallback";
 import { escapeControl } from "@/format/escapeControl";
 import { columnsQuery } from "@/services/columns";
+import { lookOf } from "./columns";
 import typography from "@/styles/typography.module.css";
 
 const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
@@ -20,7 +21,7 @@ export function GroupMenu({ group, onChange }: { group: string; onChange: (group
         <option value="">none</option>
         {(group && !choices.includes(group) ? [group, ...choices] : choices).map((column) => (
           <option key={column} value={column}>
-            {escapeControl(column)}
+            {OFTEN.includes(column) ? lookOf(column).title : escapeControl(column)}
           </option>
         ))}
       </select>

@@ -1,32 +1,20 @@
 import { clsx } from "clsx";
-import {
-  type ColumnDef,
-  flexRender,
-  getCoreRowModel,
-  type Header,
-  type SortingState,
-  useReactTable,
-} from "@tanstack/react-table";
+import { type ColumnDef, getCoreRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import {
-  type CSSProperties,
-  memo,
-  type RefObject,
-  type UIEvent,
-  useCallback,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-} from "react";
+import { type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import { usePreferences } from "@/app/preferences";
 import type { Row } from "@/services/columns";
-import { type ColumnLook, lookOf } from "./columns";
+import { figureColumns, lookOf } from "./columns";
+import { columnSizes, setColumnSizes, useColumnSizes } from "./columnSizes";
 import { type Cursor, followed } from "./cursor";
+import { CHECK, type GridColumn } from "./gridCell";
 import type { ListState } from "./listState";
 import { pinnedAt } from "./pinned";
+import { RunGridHead, type SelectedPart } from "./RunGridHead";
+import { RunGridLine } from "./RunGridLine";
 import { type ListShape, useRows } from "./sections";
 import type { Selection } from "./selection";
+import { type ShownList, useRangePick } from "./useRangePick";
 import { escapeControl } from "@/format/escapeControl";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
@@ -41,6 +29,9 @@ interface Props {
   shape: ListShape;
   asked: readonly string[];
   selection: Selection;
+  selected: SelectedPart;
+  onSelectAll: () => void;
+  open: (id: number, inNewTab: boolean) => void;
   cursor: Cursor;
   setCursor: (cursor: Cursor) => void;
   onSort: (column: string, add: boolean) => void;
@@ -52,12 +43,11 @@ interface Props {
   onRows: () => void;
 }
 
-const CHECK = 40;
 const NO_ROWS: Row[] = [];
 
 /** The list. Only what is on the screen exists; rows come in pages. */
 export function RunGrid(props: Props) {
-  const { state, shape, selection, cursor, setCursor, onRows, addFilter } = props;
+  const { state, shape, asked, selection, cursor, setCursor, onRows, addFilter } = props;
   const compact = usePreferences().density === "compact";
   const frame = useRef<HTMLDivElement>(null);
   const height = compact ? 28 : 36;
@@ -69,7 +59,7 @@ export function RunGrid(props: Props) {
   });
   useEffect(() => virtual.measure(), [virtual, height]);
   const items = virtual.getVirtualItems();
-  const found = useRows(shape, props.asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1, virtual.isScrolling);
+  const found = useRows(shape, asked, items[0]?.index ?? 0, items.at(-1)?.index ?? -1, virtual.isScrolling);
   const at = followed(cursor, found);
   useEffect(() => {
     if (at.line >= 0) virtual.scrollToIndex(at.line);
@@ -83,7 +73,12 @@ export function RunGrid(props: Props) {
     if (at !== cursor) setCursor(at);
   }, [at, cursor, setCursor]);
   useEffect(onRows, [found, onRows]);
-  const stand = useCallback((line: number, id: number | null) => setCursor({ line, id }), [setCursor]);
+  const shown = useRef<ShownList>({ shape, asked, rows: found });
+  useLayoutEffect(() => {
+    shown.current = { shape, asked, rows: found };
+  });
+  const pick = useRangePick(shown, selection);
+  const moveCursor = useCallback((line: number, id: number | null) => setCursor({ line, id }), [setCursor]);
   const columns = useMemo<ColumnDef<Row>[]>(
     () =>
       state.columns.map((column) => {
@@ -93,26 +88,29 @@ export function RunGrid(props: Props) {
     [state.columns],
   );
   const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
+  const sizes = useColumnSizes();
   // The table knows the columns alone: rows come in pages, and a model of each of them at each step of the wheel is what
   // made scrolling stumble.
   const table = useReactTable({
     data: NO_ROWS,
     columns,
     autoResetAll: false,
-    state: { sorting },
+    state: { sorting, columnSizing: sizes },
     manualSorting: true,
     columnResizeMode: "onChange",
+    onColumnSizingChange: (next) => setColumnSizes(typeof next === "function" ? next(columnSizes()) : next),
     getCoreRowModel: getCoreRowModel(),
   });
-  const sizes = table.getState().columnSizing;
-  const cells = useMemo(() => {
-    const shown = table
+  const figures = [...figureColumns(state.columns, found.values())].join("\n");
+  const cells = useMemo<GridColumn[]>(() => {
+    const numbers = new Set(figures.split("\n"));
+    const visible = table
       .getVisibleLeafColumns()
-      .map((column) => ({ id: column.id, look: lookOf(column.id), width: column.getSize() }));
-    const pins = pinnedAt(shown, CHECK);
-    return shown.map((cell, index) => ({ ...cell, left: pins[index] }));
+      .map(({ id, getSize }) => ({ id, look: lookOf(id), width: getSize(), isNumber: numbers.has(id) }));
+    const pins = pinnedAt(visible, CHECK);
+    return visible.map((cell, index) => ({ ...cell, left: pins[index] }));
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
-  }, [table, columns, sizes]);
+  }, [table, columns, sizes, figures]);
   // Its lines lie anywhere in the body, so it has no width of their cells by itself.
   const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
@@ -125,21 +123,14 @@ export function RunGrid(props: Props) {
       aria-label="Experiments"
       tabIndex={0}
     >
-      <div className={styles.head} role="row">
-        <div className={clsx(styles.cell, styles.pinned)} role="columnheader" style={cellStyle(CHECK, 0)}>
-          <span className={typography.visuallyHidden}>Selected</span>
-        </div>
-        {table.getFlatHeaders().map((header, index) => (
-          <HeadCell
-            key={header.id}
-            header={header}
-            left={cells[index]?.left}
-            place={state.sort.findIndex((each) => each.column === header.id)}
-            count={state.sort.length}
-            onSort={props.onSort}
-          />
-        ))}
-      </div>
+      <RunGridHead
+        headers={table.getFlatHeaders()}
+        columns={cells}
+        sort={state.sort}
+        onSort={props.onSort}
+        selected={props.selected}
+        onSelectAll={props.onSelectAll}
+      />
       <div className={styles.body} role="rowgroup" style={{ height: virtual.getTotalSize(), width }}>
         {items.map((item) => {
           const line = shape.lineAt(item.index);
@@ -163,16 +154,17 @@ export function RunGrid(props: Props) {
           }
           const row = found.get(item.index);
           return (
-            <Line
+            <RunGridLine
               key={item.key}
               line={item.index}
               row={row}
-              cells={cells}
+              columns={cells}
               top={item.start}
               isCursor={item.index === at.line}
               isSelected={row !== undefined && selection.has(row.id)}
-              toggle={selection.toggle}
-              stand={stand}
+              pick={pick}
+              moveCursor={moveCursor}
+              open={props.open}
               addFilter={addFilter}
             />
           );
@@ -182,120 +174,7 @@ export function RunGrid(props: Props) {
   );
 }
 
-interface LineProps {
-  line: number;
-  /** Undefined while it is on its way. */
-  row: Row | undefined;
-  cells: readonly { id: string; look: ColumnLook; width: number; left: number | undefined }[];
-  top: number;
-  isCursor: boolean;
-  isSelected: boolean;
-  toggle: (id: number) => void;
-  stand: (line: number, id: number | null) => void;
-  addFilter: (column: string, value: string) => void;
-}
-
-/** Drawn again only where something on it is another: most lines stay as the list moves by. */
-const Line = memo(function Line({ line, row, cells, top, isCursor, isSelected, toggle, stand, addFilter }: LineProps) {
-  return (
-    <div
-      className={clsx(styles.row, isCursor && styles.cursor)}
-      data-cursor={isCursor || undefined}
-      role="row"
-      aria-rowindex={line + 2}
-      aria-selected={row ? isSelected : undefined}
-      style={{ top }}
-      onClick={() => stand(line, row?.id ?? null)}
-    >
-      <div className={clsx(styles.cell, styles.pinned)} role="gridcell" style={cellStyle(CHECK, 0)}>
-        {row && (
-          <input
-            type="checkbox"
-            aria-label={`Select experiment ${row.id}`}
-            checked={isSelected}
-            onChange={() => toggle(row.id)}
-          />
-        )}
-      </div>
-      {row ? (
-        cells.map(({ id, look, width, left }) => (
-          <div key={id} className={cellClass(look.number, left)} role="gridcell" style={cellStyle(width, left)}>
-            {look.draw(row, addFilter)}
-          </div>
-        ))
-      ) : (
-        // One cell for all: hundreds of these are flown past.
-        <div className={clsx(styles.cell, typography.soft)} role="gridcell">
-          …
-        </div>
-      )}
-    </div>
-  );
-});
-
 /** Cells are pinned only where the list was scrolled aside: to look after each of them costs a part of every frame. */
 function markAside({ currentTarget: frame }: UIEvent<HTMLElement>): void {
   frame.toggleAttribute("data-aside", frame.scrollLeft > 0);
-}
-
-function cellStyle(width: number, left: number | undefined): CSSProperties {
-  return { width, "--pinned-at": left === undefined ? undefined : `${left}px` } as CSSProperties;
-}
-
-function cellClass(isNumber: boolean | undefined, left: number | undefined): string {
-  return clsx(styles.cell, isNumber && styles.number, left !== undefined && styles.pinned);
-}
-
-interface HeadProps {
-  header: Header<Row, unknown>;
-  left: number | undefined;
-  /** Among the columns that the list is sorted by; -1 for none. */
-  place: number;
-  count: number;
-  onSort: (column: string, add: boolean) => void;
-}
-
-function HeadCell({ header, left, place, count, onSort }: HeadProps) {
-  const sorted = header.column.getIsSorted();
-  const title = flexRender(header.column.columnDef.header, header.getContext());
-  if (lookOf(header.id).computed) {
-    return (
-      <div className={cellClass(false, left)} role="columnheader" style={cellStyle(header.getSize(), left)}>
-        <span title="The list cannot be sorted by this">{title}</span>
-        <div
-          className={styles.resizer}
-          onMouseDown={header.getResizeHandler()}
-          onTouchStart={header.getResizeHandler()}
-        />
-      </div>
-    );
-  }
-  return (
-    <div
-      className={cellClass(false, left)}
-      role="columnheader"
-      style={cellStyle(header.getSize(), left)}
-      aria-sort={sorted === "desc" ? "descending" : sorted === "asc" ? "ascending" : "none"}
-    >
-      <button
-        type="button"
-        className={layout.sortButton}
-        title={`Sort by ${header.id}; with Shift, also by it`}
-        onClick={(event) => onSort(header.id, event.shiftKey)}
-      >
-        <span>{title}</span>
-        {sorted && (
-          <span aria-hidden="true">
-            <Icon name={sorted === "desc" ? "arrowDown" : "arrowUp"} />
-            {count > 1 ? place + 1 : ""}
-          </span>
-        )}
-      </button>
-      <div
-        className={styles.resizer}
-        onMouseDown={header.getResizeHandler()}
-        onTouchStart={header.getResizeHandler()}
-      />
-    </div>
-  );
 }

@@ -6,15 +6,18 @@ import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
 import { runTimes } from "@/format/runTimes";
+import { isUnderWay } from "@/format/states";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
+import styles from "./columns.module.css";
 
 export interface ColumnLook {
   title: string;
   width: number;
+  /** Right-aligned, as figures are; of a column of cells undefined: its values say. */
   number?: boolean;
   /** Computed for the rows in sight: asked for by name, and no order or filter of the list knows it. */
   computed?: boolean;
@@ -59,10 +62,10 @@ function Clickable({
 
 /** Columns that every row has; all others come as cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
-  id: { title: "ID", width: 64, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
+  id: { title: "ID", width: 60, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
-    width: 260,
+    width: 200,
     draw: (row) => (
       <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
         {escapeControl(row.name) || `experiment ${row.id}`}
@@ -88,22 +91,23 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   progress: {
     title: "Progress",
-    width: 140,
-    draw: (row) => (
-      <ProgressBar
-        fraction={row.state === "STATE_COMPLETED" ? 1 : row.progress}
-        label={`Progress of experiment ${row.id}`}
-      />
-    ),
+    width: 124,
+    draw: (row) =>
+      // Of what has ended the state says it, and of what has not begun there is none.
+      isUnderWay(row.state) && <ProgressBar fraction={row.progress} label={`Progress of experiment ${row.id}`} />,
   },
   searcherMetricsVal: {
     title: "Best metric",
-    width: 170,
+    width: 180,
+    number: true,
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
-        <span title={`${row.searcherMetric}, ${row.smallerIsBetter ? "least" : "greatest"}`}>
-          <span className={typography.number}>{figure(row.searcherMetricValue)}</span>{" "}
+        <span
+          className={styles.named}
+          title={`${escapeControl(row.searcherMetric)}, ${row.smallerIsBetter ? "minimum" : "maximum"}`}
+        >
           <small className={typography.soft}>{escapeControl(row.searcherMetric)}</small>
+          <span className={typography.number}>{figure(row.searcherMetricValue)}</span>
         </span>
       ),
   },
@@ -113,15 +117,21 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     width: 120,
     draw: (row, add) => <Clickable column="searcherType" value={row.searcherType} add={add} />,
   },
-  waited: { title: "Waited", width: 120, computed: true, draw: (row) => <RunTime row={row} part="waited" /> },
-  ran: { title: "Ran", width: 120, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
-  duration: { title: "Elapsed", width: 120, draw: (row) => <Took row={row} /> },
-  startTime: { title: "Submitted", width: 120, draw: (row) => <TimeText at={row.startTime} /> },
+  waited: {
+    title: "Waited",
+    width: 110,
+    number: true,
+    computed: true,
+    draw: (row) => <RunTime row={row} part="waited" />,
+  },
+  ran: { title: "Ran", width: 95, number: true, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
+  duration: { title: "Elapsed", width: 110, number: true, draw: (row) => <Took row={row} /> },
+  startTime: { title: "Submitted", width: 105, draw: (row) => <TimeText at={row.startTime} /> },
   endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
-  user: { title: "User", width: 110, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
+  user: { title: "User", width: 105, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
   tags: {
-    title: "Tags",
-    width: 180,
+    title: "Labels",
+    width: 170,
     draw: (row, add) => (
       <span>
         {row.labels.map((label) => (
@@ -129,8 +139,8 @@ export const BUILT_IN: Record<string, ColumnLook> = {
             key={label}
             type="button"
             className={typography.tag}
-            title={`Show only tag ${label}`}
-            onClick={() => add("tags", label)}
+            title={`Show only label ${label}`}
+            onClick={() => add("label", label)}
           >
             {escapeControl(label)}
           </button>
@@ -147,6 +157,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   forkedFrom: {
     title: "Forked from",
     width: 110,
+    number: true,
     draw: (row) =>
       row.forkedFrom === null ? null : <Link to={`/experiments/${row.forkedFrom}`}>{row.forkedFrom}</Link>,
   },
@@ -181,6 +192,8 @@ export function cellColumn(column: string): ColumnLook {
   return {
     title,
     width: Math.min(260, Math.max(110, title.length * 8 + 40)),
+    // Metrics are figures; a hyperparameter may be a word.
+    ...(/^(hp|config)\./.test(column) ? {} : { number: true }),
     draw: (row) => {
       const value = Object.hasOwn(row.cells, column) ? row.cells[column] : null;
       const text = typeof value === "boolean" ? String(value) : figure(value);
@@ -198,4 +211,17 @@ export function cellColumn(column: string): ColumnLook {
 
 export function lookOf(column: string): ColumnLook {
   return Object.hasOwn(BUILT_IN, column) ? BUILT_IN[column]! : cellColumn(column);
+}
+
+/** Which of these columns show figures. A column of cells is one of figures where all values in sight are. */
+export function figureColumns(columns: readonly string[], rows: Iterable<Row>): ReadonlySet<string> {
+  const shown = [...rows];
+  return new Set(
+    columns.filter((column) => {
+      const look = lookOf(column);
+      if (look.number !== undefined || Object.hasOwn(BUILT_IN, column)) return look.number === true;
+      const values = shown.map((row) => row.cells[column]).filter((value) => value !== null && value !== undefined);
+      return values.length > 0 && values.every((value) => typeof value === "number");
+    }),
+  );
 }

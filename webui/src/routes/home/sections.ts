@@ -73,7 +73,7 @@ export function useSections(state: ListState, filter: Filter | null) {
     () => findingOf(filter, state.sort, state.showArchived),
     [filter, state.sort, state.showArchived],
   );
-  // With groups it is asked as well, for the total: an experiment with two tags is in two groups.
+  // With groups it is asked as well, for the total: an experiment with two labels is in two groups.
   const first = useQuery(rowsQuery(whole, asked, 0));
   const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
   const sections = useMemo<Section[]>(() => {
@@ -82,12 +82,13 @@ export function useSections(state: ListState, filter: Filter | null) {
       const operator = value === null ? ("isEmpty" as const) : ("=" as const);
       const own: Filter = { kind: "field", column: state.group, operator, value };
       const both: Filter = filter === null ? own : { kind: "group", conjunction: "and", children: [filter, own] };
+      const name = state.group === "tags" ? "label" : state.group;
       const title =
         value === null || value === ""
-          ? `no ${state.group}`
+          ? `no ${name}`
           : state.group === "state"
             ? stateLook(String(value)).word
-            : `${state.group} ${value}`;
+            : `${name} ${value}`;
       return {
         key: `${typeof value}:${value}`,
         title,

@@ -6,6 +6,8 @@ export interface Selection {
   has: (id: number) => boolean;
   toggle: (id: number) => void;
   set: (ids: Iterable<number>) => void;
+  /** These as well. */
+  add: (ids: readonly number[]) => void;
   /** Without these; others that were selected meanwhile stay. */
   drop: (ids: readonly number[]) => void;
   clear: () => void;
@@ -21,10 +23,11 @@ export function useSelection(): Selection {
     });
   }, []);
   const set = useCallback((next: Iterable<number>) => setIds(new Set(next)), []);
+  const add = useCallback((more: readonly number[]) => setIds((now) => new Set([...now, ...more])), []);
   const drop = useCallback(
     (gone: readonly number[]) => setIds((now) => new Set([...now].filter((id) => !gone.includes(id)))),
     [],
   );
   const clear = useCallback(() => setIds(new Set()), []);
-  return { ids, has: (id) => ids.has(id), toggle, set, drop, clear };
+  return { ids, has: (id) => ids.has(id), toggle, set, add, drop, clear };
 }

@@ -65,11 +65,11 @@ export function useListKeys({
     if (row) run(row);
   };
   const onLines: Action[] = [
-    { id: "down", title: "Next line", keys: "j", group: "List", hidden: true, run: () => step(1) },
-    { id: "up", title: "Line before", keys: "k", group: "List", hidden: true, run: () => step(-1) },
+    { id: "down", title: "Next row", keys: "j", group: "List", hidden: true, run: () => step(1) },
+    { id: "up", title: "Previous row", keys: "k", group: "List", hidden: true, run: () => step(-1) },
     {
       id: "select",
-      title: "Select the line",
+      title: "Select the row",
       keys: "x",
       group: "List",
       hidden: true,
@@ -77,7 +77,7 @@ export function useListKeys({
     },
     {
       id: "open",
-      title: "Open the line",
+      title: "Open the row",
       keys: "Enter",
       group: "List",
       hidden: true,
@@ -85,19 +85,19 @@ export function useListKeys({
     },
     {
       id: "pause",
-      title: "Pause what is selected",
+      title: "Pause the selected experiments",
       keys: "p",
       group: "List",
       run: withTargets((ids) => bulk.act("pause", ids)),
     },
     {
       id: "activate",
-      title: "Activate what is selected",
+      title: "Activate the selected experiments",
       keys: "a",
       group: "List",
       run: withTargets((ids) => bulk.act("activate", ids)),
     },
-    { id: "compare", title: "Compare what is selected", keys: "c", group: "List", run: withTargets(compare) },
+    { id: "compare", title: "Compare the selected experiments", keys: "c", group: "List", run: withTargets(compare) },
   ];
   const isThere = () => isCurrent && rowAt.current(cursor.line) !== "on its way";
   const [, drawAgain] = useReducer((count: number) => count + 1, 0);
@@ -136,7 +136,7 @@ export function useListKeys({
     ...onLines.map((action) => ({ ...action, run: () => press(action.id) })),
     {
       id: "clear",
-      title: "Select nothing",
+      title: "Clear the selection",
       keys: "Escape",
       group: "List",
       hidden: true,

@@ -1,0 +1,50 @@
+"""The list uses the room that it has, and nothing lies over its rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import FloatRect, Locator, expect
+from tests.e2e.web import runs
+from tests.e2e.web.visits import NARROW, WIDE, Visit
+from tests.support.live_cluster import LiveCluster
+
+pytestmark = [pytest.mark.e2e]
+
+
+def box_of(element: Locator) -> FloatRect:
+    found = element.bounding_box()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("window", [WIDE, NARROW], ids=["desk", "phone"])
+def test_the_bar_and_messages_cover_no_row(cluster: LiveCluster, visitor: Callable[..., Visit], window: dict[str, Any]):
+    name = f"has room on {window['width']}"
+    made = runs.quick(cluster, name, activate=False)
+    page = visitor(viewport=window).page(f"/?col=name&col=state&q=name+%3D+%22{name.replace(' ', '+')}%22")
+    grid = page.get_by_role("grid", name="Experiments")
+    expect(grid.get_by_role("link", name=name)).to_be_visible()
+    row = box_of(grid.get_by_role("row").nth(1))
+    page.get_by_role("checkbox", name=f"Select experiment {made.id}").check()
+    page.get_by_role("toolbar").get_by_role("button", name="Pause").click()
+    message = page.get_by_test_id("toast")
+    expect(message).to_be_visible()
+    bar, rows, said = box_of(page.get_by_role("toolbar")), box_of(grid), box_of(message)
+    assert box_of(grid.get_by_role("row").nth(1))["y"] == row["y"]
+    assert bar["y"] >= rows["y"] + rows["height"]
+    assert said["y"] + said["height"] <= bar["y"]
+    if window is NARROW:
+        places = box_of(page.get_by_role("navigation", name="Main"))
+        assert bar["y"] + bar["height"] <= places["y"]
+        expect(page.get_by_role("button", name="Sign out")).to_be_in_viewport()
+
+
+def test_the_name_takes_the_free_width(cluster: LiveCluster, visitor: Callable[..., Visit]):
+    runs.quick(cluster, "wide", activate=False)
+    page = visitor(viewport=WIDE).page("/?col=name&col=state&q=name+%3D+wide")
+    grid = page.get_by_role("grid", name="Experiments")
+    expect(grid.get_by_role("link", name="wide", exact=True)).to_be_visible()
+    state, frame = box_of(grid.get_by_role("columnheader", name="State")), box_of(grid)
+    assert abs(state["x"] + state["width"] - frame["x"] - frame["width"]) <= 2
+    assert box_of(grid.get_by_role("columnheader", name="Name"))["width"] > 800

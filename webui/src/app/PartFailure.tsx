@@ -1,0 +1,25 @@
+import { Button } from "@/components/base/Button";
+import { useStreamState } from "@/live/LiveProvider";
+import failureStyles from "@/components/base/Failure.module.css";
+
+/** Code of a part of the page did not arrive. What is around it stays. */
+export function PartFailure({ retry }: { retry: () => void }) {
+  const { connection, outdated } = useStreamState();
+  return (
+    <div className={failureStyles.failure} role="alert">
+      <p>
+        {outdated
+          ? "The cluster has a newer page than this one."
+          : connection === "lost"
+            ? "This part of the page appears when the master answers again."
+            : "This part of the page could not be loaded."}
+      </p>
+      {outdated ? (
+        // Parts of an older page are gone.
+        <Button onClick={() => window.location.reload()}>Reload</Button>
+      ) : (
+        <Button onClick={retry}>Try again</Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,118 @@
+import { act, screen, within } from "@testing-library/react";
+import { beforeEach, describe, expect, it } from "vitest";
+import { SessionGate } from "@/app/session";
+import type { ListedCheckpoint } from "@/services/checkpoints";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { fakeStreams } from "@/testing/fakeStream";
+import { CREATED, experimentOf, sessionOf } from "@/testing/samples";
+import { CheckpointTable } from "./CheckpointTable";
+
+const LIST = "GET /detent/checkpoints";
+const DELETE = "DELETE /api/v1/checkpoints";
+const CHECKPOINT: ListedCheckpoint = {
+  uuid: "0000-1",
+  trialId: 3,
+  experimentId: 7,
+  experimentName: "digits",
+  steps: 100,
+  time: CREATED,
+  state: "STATE_COMPLETED",
+  size: 2_000_000,
+  files: 2,
+  isBest: true,
+  isLatest: false,
+  validation: 0.5,
+};
+
+async function table({ owner = "ana", checkpoint = CHECKPOINT } = {}) {
+  fakeStreams();
+  const master = fakeMaster({
+    "GET /detent/session": sessionOf(),
+    [LIST]: { checkpoints: [checkpoint], next: null },
+    "GET /api/v1/checkpoints/0000-1": {
+      checkpoint: { uuid: "0000-1", resources: { "state/": "0", "state/model.pt": "1999900", "data.json": "100" } },
+    },
+    "GET /api/v1/experiments/7": { experiment: experimentOf({ username: owner }) },
+    [DELETE]: {},
+  });
+  const shown = drawn(
+    <SessionGate>
+      <CheckpointTable />
+    </SessionGate>,
+  );
+  await pass();
+  return { master, ...shown };
+}
+
+const press = async (name: string) => {
+  await user.click(screen.getByRole("button", { name }));
+  await pass();
+};
+
+describe("a checkpoint", () => {
+  beforeEach(() => stopClock());
+
+  it("lists its files with their sizes, and can be downloaded", async () => {
+    await table();
+    await press("2 files of checkpoint 0000-1");
+    const dialog = within(screen.getByRole("dialog"));
+    expect(dialog.getAllByRole("row").map((row) => row.textContent)).toEqual([
+      "FileSize",
+      "data.json100 B",
+      "state/model.pt2.00 MB",
+    ]);
+    const link = dialog.getByRole("link", { name: "Download" });
+    expect(link).toHaveAttribute("href", "/checkpoints/0000-1");
+    expect(link).toHaveAttribute("download");
+  });
+
+  it("is deleted by its owner in a second step that says what is lost", async () => {
+    const { master } = await table();
+    await press("2 files of checkpoint 0000-1");
+    await press("Delete…");
+    expect(master.of(DELETE)).toEqual([]);
+    const dialog = screen.getByRole("dialog", { name: "Delete this checkpoint?" });
+    expect(dialog).toHaveTextContent("It is the best checkpoint of its experiment.");
+    const lists = master.of(LIST).length;
+    await press("Delete");
+    expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ checkpointUuids: ["0000-1"] }]);
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(screen.getByText("Deleted checkpoint 0000-1")).toBeVisible();
+    expect(master.of(LIST).length).toBeGreaterThan(lists);
+  });
+
+  it("is not deleted by anybody else, who sees why", async () => {
+    const { master } = await table({ owner: "kim" });
+    await press("2 files of checkpoint 0000-1");
+    expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute(
+      "title",
+      "Only kim or an admin can delete it",
+    );
+    await press("Delete…");
+    expect(screen.getByRole("dialog", { name: "Files of checkpoint 0000-1" })).toBeVisible();
+    expect(master.of(DELETE)).toEqual([]);
+  });
+
+  it("that was deleted has nothing to download", async () => {
+    await table({ checkpoint: { ...CHECKPOINT, state: "STATE_DELETED" } });
+    await press("2 files of checkpoint 0000-1");
+    expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
+    expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute("title", "It has no files any more");
+  });
+
+  it("stays in sight while the master does not answer", async () => {
+    const { master, queries } = await table();
+    master.answers[LIST] = new Refusal(503, "busy");
+    await act(() => queries.invalidateQueries());
+    await pass();
+    expect(screen.getByText("0000-1")).toBeVisible();
+  });
+
+  it("names each figure on a phone, where a row is a card", async () => {
+    await table();
+    const labels = [...document.querySelectorAll("td")].map((cell) => cell.dataset.label);
+    expect(labels).toEqual(screen.getAllByRole("columnheader").map((head) => head.textContent));
+    expect(screen.getByRole("table")).toHaveClass("cardTable");
+  });
+});

@@ -1,0 +1,67 @@
+import type { LogLine } from "@/services/logs";
+import { spansOf } from "./ansi";
+
+/** The lines that tell of one error. */
+export interface ErrorBlock {
+  ids: ReadonlySet<number>;
+  /** The line that says what was raised; the error's own line where there is no traceback. */
+  exceptionId: number;
+}
+
+const TRACEBACK = /^Traceback \(most recent call last\)/;
+const CHAINED = /^(During handling of the above exception|The above exception was the direct cause)/;
+/** What torchrun and deepspeed put before each line of a worker. */
+const RANK = /^(\[rank=?\d+\]:? ?)?(\[default\d+\]:)?/;
+
+/** The traceback to which the first error belongs, with the exceptions that followed from it. Pure; null where the line is not there. */
+export function errorBlock(lines: readonly LogLine[], errorId: number): ErrorBlock | null {
+  const error = lines.find(({ id }) => id === errorId);
+  if (!error) return null;
+  // Workers write at the same time: the lines of the others lie between.
+  const own = lines.filter(
+    (line) =>
+      line.id >= errorId &&
+      line.allocationId === error.allocationId &&
+      line.containerId === error.containerId &&
+      line.rank === error.rank,
+  );
+  const textAt = (at: number) => textOf(own[at]);
+  let last = pastIndented(textAt, 1) - 1;
+  let exception = 0;
+  // The message of a logger comes before the traceback of what it tells of.
+  let start = TRACEBACK.test(textAt(0)) ? 0 : last + 1;
+  while (TRACEBACK.test(textAt(start))) {
+    const raised = pastIndented(textAt, start + 1);
+    if (raised >= own.length) {
+      last = own.length - 1;
+      break;
+    }
+    exception = raised;
+    last = pastIndented(textAt, raised + 1) - 1;
+    const next = pastBlank(textAt, last + 1, own.length);
+    if (!CHAINED.test(textAt(next))) break;
+    start = pastBlank(textAt, next + 1, own.length);
+  }
+  return { ids: new Set(own.slice(0, last + 1).map(({ id }) => id)), exceptionId: own[exception]!.id };
+}
+
+function textOf(line: LogLine | undefined): string {
+  if (!line) return "";
+  const plain = spansOf(line.text)
+    .map(({ text }) => text)
+    .join("");
+  return plain.replace(RANK, "");
+}
+
+/** The first line from here on that is not indented; those are the frames of a traceback, or more of a message. */
+function pastIndented(textAt: (at: number) => string, from: number): number {
+  let at = from;
+  while (/^\s+\S/.test(textAt(at))) at += 1;
+  return at;
+}
+
+function pastBlank(textAt: (at: number) => string, from: number, end: number): number {
+  let at = from;
+  while (at < end && textAt(at).trim() === "") at += 1;
+  return at;
+}

@@ -1,0 +1,49 @@
+import type { ColumnSizingState } from "@tanstack/react-table";
+import { useSyncExternalStore } from "react";
+
+/** Widths of columns that somebody changed, in pixels. Kept in this browser: a phone is not a desk. */
+const KEY = "detent.columnWidths";
+const MAX_COLUMNS = 200;
+const listeners = new Set<() => void>();
+let current: ColumnSizingState | null = null;
+
+function read(): ColumnSizingState {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    if (typeof stored !== "object" || stored === null) return {};
+    return Object.fromEntries(
+      Object.entries(stored).filter(([, width]) => typeof width === "number" && Number.isFinite(width) && width > 0),
+    ) as ColumnSizingState;
+  } catch {
+    return {};
+  }
+}
+
+export function columnSizes(): ColumnSizingState {
+  return (current ??= read());
+}
+
+export function setColumnSizes(sizes: ColumnSizingState): void {
+  current = Object.fromEntries(Object.entries(sizes).slice(-MAX_COLUMNS));
+  try {
+    localStorage.setItem(KEY, JSON.stringify(current));
+  } catch {
+    // A browser that stores nothing keeps the widths until the page is closed.
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Reads the widths again, as a page does that is opened anew. */
+export function reloadColumnSizes(): void {
+  current = null;
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function useColumnSizes(): ColumnSizingState {
+  return useSyncExternalStore(subscribe, columnSizes);
+}
