@@ -8,6 +8,7 @@ from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import connection, render
 from determined_cli.main import say
+from determined_cli.row_selection import select
 
 AGENT_COLUMNS = (
     ("Agent ID", "id"),
@@ -46,7 +47,7 @@ def list_agents(args: Namespace) -> None:
         }
         for agent in agents.list_all(connection.connect(args.options))
     ]
-    render.show(args.format, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"])))
+    render.show(args.format, *select(args, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"]))))
 
 
 def list_slots(args: Namespace) -> None:
@@ -73,7 +74,7 @@ def list_slots(args: Namespace) -> None:
                     "device": device.get("brand"),
                 }
             )
-    render.show(args.format, SLOT_COLUMNS, rows)
+    render.show(args.format, *select(args, SLOT_COLUMNS, rows))
 
 
 def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:
