@@ -16,6 +16,9 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
 
+COMPLETE = "__complete"
+"""Command of the completion scripts that prints ids."""
+
 NOT_OFFERED: dict[str, str] = {
     **dict.fromkeys(("notebook", "shell", "command", "cmd", "tensorboard"), "only experiments can be run"),
     **dict.fromkeys(("model", "m"), "there is no model registry; `det trial download-checkpoint` fetches checkpoints"),

@@ -63,6 +63,10 @@ def _dispatch(words: list[str]) -> int:
     if not rest or rest[0] in ("-h", "--help", "help"):
         _overview()
         return 0 if rest else USAGE
+    if rest[0] == command_table.COMPLETE:
+        from determined_cli import completion_ids
+
+        return completion_ids.run(rest[1:], options)
     noun = command_table.find(rest[0])
     if noun is None and rest[0] in command_table.NOT_OFFERED:
         return _not_offered(rest[0], command_table.NOT_OFFERED[rest[0]])
