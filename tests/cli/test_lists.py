@@ -123,3 +123,17 @@ def test_a_pipe_gets_whole_cells_and_exact_times(capsys: pytest.CaptureFixture[s
     line = capsys.readouterr().out.splitlines()[2]
     assert "n" * 60 in line
     assert "2026-01-01T09:00:00Z" in line
+
+
+def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_terminal(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"add an agent: det-agent --master {fake.url} --token-file agent-token --tasks-as-me"
+    monkeypatch.setenv("XDG_DATA_HOME", "nowhere")
+    fake.answers["GET /api/v1/agents"] = {"agents": []}
+    assert command in det("agent", "list").err
+    assert det("agent", "list", "--json").err == ""
+    fake.answers["GET /api/v1/agents"] = {"agents": [{"id": "box"}]}
+    assert det("agent", "list").err == ""
+    monkeypatch.setattr("sys.stdout", Screen())
+    assert command in det("agent", "list").err
