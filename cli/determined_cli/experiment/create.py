@@ -145,9 +145,10 @@ def _check(text: str, name: str) -> ExperimentConfig:
     checked = check(text, name=name, defaults=[STAND_IN])
     if checked.diagnostics:
         say(checked.render())
-    if checked.config is None:
+    if not checked.ok:
         errors = sum(each.severity == "error" for each in checked.diagnostics)
         raise ConfigError(f"{name} is invalid: {errors} error{'s' if errors > 1 else ''}")
+    assert checked.config is not None
     return checked.config
 
 

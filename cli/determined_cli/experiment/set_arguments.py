@@ -1,7 +1,28 @@
 """Command table of ``det experiment set``."""
 
 from determined_cli.command import EXPERIMENT_ID, Command, argument
-from determined_cli.number_arguments import count, slot_limit
+
+
+def count(text: str) -> int:
+    """Parses a whole number that is not negative. Raises ValueError.
+
+    >>> count("3")
+    3
+    """
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def slot_limit(text: str) -> int | None:
+    """Parses a number of slots; ``none`` means no limit. Raises ValueError.
+
+    >>> slot_limit("none") is None
+    True
+    """
+    return None if text.lower() == "none" else count(text)
+
 
 _RUN = "determined_cli.experiment.settings"
 _KEPT = (
