@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, overload
 
 DEFAULT_WIDTH = 80
-MIN_COLUMN = 6
+MIN_COLUMN = 8
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60))
 
@@ -40,13 +40,39 @@ def show(kind: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]
     elif kind == "csv":
         _csv(columns, rows)
     else:
-        terminal = Terminal.of(sys.stdout)
-        fitting = columns if terminal.width is None else columns[: max(1, (terminal.width + 1) // (MIN_COLUMN + 3))]
-        cells = [[terminal.cell(row.get(key)) for _, key in fitting] for row in rows]
-        sys.stdout.write(table([header for header, _ in fitting], cells, terminal.width))
-        if len(fitting) < len(columns):
-            hidden = ", ".join(key for _, key in columns[len(fitting) :])
+        _table(Terminal.of(sys.stdout), columns, rows)
+
+
+def _table(terminal: "Terminal", columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a table. On a terminal that is too narrow, times are relative only, and the last columns are left out."""
+    headers = [header for header, _ in columns]
+    cells = [[terminal.cell(row.get(key)) for _, key in columns] for row in rows]
+    if terminal.width is not None and sum(_widths(headers, cells)) + 3 * len(columns) - 1 > terminal.width:
+        cells = [[terminal.cell(row.get(key), short=True) for _, key in columns] for row in rows]
+        number = _fitting(_widths(headers, cells), terminal.width)
+        if number < len(columns):
+            hidden = ", ".join(key for _, key in columns[number:])
             sys.stderr.write(f"the terminal is too narrow for {hidden}; --csv and --json print all columns\n")
+        headers, cells = headers[:number], [row[:number] for row in cells]
+    sys.stdout.write(table(headers, cells, terminal.width))
+
+
+def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max([len(header) + 2, *(len(row[index]) for row in rows)]) for index, header in enumerate(headers)]
+
+
+def _fitting(widths: Sequence[int], room: int) -> int:
+    """Returns how many of the first columns fit if each is at least :data:`MIN_COLUMN` wide, or as wide as its cells.
+
+    >>> _fitting([4, 60, 20, 20], 30)
+    3
+    """
+    used = -1
+    for number, width in enumerate(widths):
+        used += min(width, MIN_COLUMN) + 3
+        if used > room:
+            return max(1, number)
+    return len(widths)
 
 
 def show_fields(columns: Sequence[Column], row: Mapping[str, Any]) -> None:
@@ -79,8 +105,8 @@ class Terminal:
             columns = 0
         return cls(columns or DEFAULT_WIDTH)
 
-    def cell(self, value: object) -> str:
-        """Returns the text of a cell. On a terminal, times are local and relative.
+    def cell(self, value: object, *, short: bool = False) -> str:
+        """Returns the text of a cell. On a terminal, times are local and relative, or with ``short`` relative only.
 
         >>> Terminal(80, datetime(2026, 1, 1, 12, tzinfo=UTC)).cell("2026-01-01T09:00:00Z").endswith("(3 h ago)")
         True
@@ -89,18 +115,20 @@ class Terminal:
         """
         if self.width is not None and isinstance(value, str) and _TIME.match(value):
             try:
-                return _local_time(datetime.fromisoformat(value), self._now)
+                return _local_time(datetime.fromisoformat(value), self._now, short=short)
             except ValueError:
                 return _cell(value)
         return _cell(value)
 
 
-def _local_time(time: datetime, now: datetime) -> str:
+def _local_time(time: datetime, now: datetime, *, short: bool) -> str:
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
     seconds = (now - time).total_seconds()
     unit, size = next(((unit, size) for unit, size in _UNITS if abs(seconds) >= size), ("s", 1))
     number = int(abs(seconds) / size)
     relative = f"{number} {unit} ago" if seconds >= 0 else f"in {number} {unit}"
-    return f"{time.astimezone():%Y-%m-%d %H:%M:%S} ({relative})"
+    return relative if short else f"{time.astimezone():%Y-%m-%d %H:%M:%S} ({relative})"
 
 
 def shortened(text: str, width: int | None) -> str:
@@ -133,7 +161,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | No
         1 | a
        22 | b
     """
-    widths = [max([len(header) + 2, *(len(row[index]) for row in rows)]) for index, header in enumerate(headers)]
+    widths = _widths(headers, rows)
     right = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(headers))]
     if width is not None:
         widths = _fitted(widths, width - 3 * len(widths) + 1)
