@@ -140,6 +140,7 @@ def test_bash_completion_offers_nouns_verbs_and_flags(capsys: pytest.CaptureFixt
 def completed(fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Completes a line in bash, with a real ``det`` that asks the fake master and has time enough for a busy machine."""
     monkeypatch.setenv("DET_COMPLETION_SECONDS", "20")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     program = tmp_path / "det"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m determined_cli "$@"\n')
     program.chmod(0o755)
@@ -171,6 +172,8 @@ def test_bash_completion_offers_ids_of_the_master(fake: FakeMaster, completed: C
     assert completed("agent", "disable", "b") == ["box"]
     assert completed("user", "rename", "") == ["ann"]
     assert {each.authorization for each in fake.requests} == {"Bearer T"}
+    fake.answers.clear()
+    assert completed("e", "logs", "") == ["12", "3"]  # from the cache
     assert completed("e", "create", "") == []  # the shell completes paths
     assert completed("t", "download", "7", "-o", "") == []
 
