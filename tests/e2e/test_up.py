@@ -186,10 +186,8 @@ def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path:
 
 def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
     """The environment is that of another machine: another data folder and another name."""
-    up.start()
-    assert up.process is not None
-    assert up.process.stderr is not None
-    line = next(text for text in up.process.stderr if text.startswith("add an agent: "))
+    done = up.det("up", "--detach", "--port", "0", "--data", str(up.data), "--slots", "1")
+    line = next(text for text in done.stderr.splitlines() if text.startswith("add an agent: "))
     words = shlex.split(line.removeprefix("add an agent: ").partition(" (")[0])
     assert words[0] == "det-agent"
     environment = {
