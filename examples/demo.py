@@ -78,14 +78,18 @@ def train() -> None:
 
 
 def follow(session: Session, until: float) -> None:
-    """One line that moves on a terminal, a line a second elsewhere."""
+    """Shows a bar that moves on a terminal; elsewhere a line without a bar for each new state and tenth."""
     live = sys.stdout.isatty()
+    last = ""
     while True:
         trial = session.get("/detent/trials/1/progress")
         best = f"  best {trial['metricName']} {trial['bestMetric']:.4f}" if trial["bestMetric"] is not None else ""
         done = round(30 * trial["progress"])
-        text = f"  trial 1 {trial['state']:<9} [{'#' * done}{' ' * (30 - done)}] step {trial['steps']:3d}{best}"
-        print(f"\r{text}", end="" if live else "\n", flush=True)
+        if live:
+            bar = f"[{'#' * done}{' ' * (30 - done)}]"
+            print(f"\r  trial 1 {trial['state']:<9} {bar} step {trial['steps']:3d}{best}", end="", flush=True)
+        elif last != (last := f"{trial['state']} {int(trial['progress'] * 10)}"):
+            say(f"  trial 1 {trial['state']:<9} step {trial['steps']:3d}{best}")
         if trial["progress"] >= until or trial["state"] in ("COMPLETED", "ERROR", "CANCELED"):
             say()
             if trial["state"] in ("ERROR", "CANCELED"):

@@ -33,6 +33,7 @@ REASONS: Mapping[str, str] = {
     "determined_agent.logging": "configures logging under the same module name as in the master",
     "determined_cli.agent.arguments": _NOUN,
     "determined_cli.agent.slot_arguments": _NOUN,
+    "determined_cli.dev.arguments": _NOUN,
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
 }
 

@@ -75,6 +75,19 @@ def listing(parser: ArgumentParser) -> None:
     parser.set_defaults(format="table")
 
 
+def selecting(parser: ArgumentParser) -> None:
+    """Adds the options that select columns, order and rows of a list."""
+    parser.add_argument("--columns", metavar="A,B", help="print these columns only, in this order")
+    parser.add_argument("--sort", metavar="COLUMN", help="sort by this column; COLUMN:desc sorts in descending order")
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only rows for which this is true: COLUMN=VALUE, or one of != < <= > >= ~ (contains) (repeatable)",
+    )
+
+
 EXPERIMENT_ID = argument("experiment_id", type=int, metavar="EXPERIMENT_ID")
 TRIAL_ID = argument("trial_id", type=int, metavar="TRIAL_ID")
 YES = argument("-y", "--yes", action="store_true", help="do not ask for confirmation")

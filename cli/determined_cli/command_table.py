@@ -5,14 +5,19 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "down": ("determined_cli.up.arguments", "stop what `det up` started", ()),
     "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
     "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
+    "checkpoint": ("determined_cli.checkpoint.arguments", "list, download and delete checkpoints", ("c",)),
     "agent": ("determined_cli.agent.arguments", "list, enable and disable agents", ("a",)),
     "slot": ("determined_cli.agent.slot_arguments", "list, enable and disable slots", ("s",)),
     "user": ("determined_cli.user.arguments", "log in and out, manage users", ("u",)),
     "master": ("determined_cli.master.arguments", "show information, settings and logs of the master", ()),
+    "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),
     "completion": ("determined_cli.completion", "print a completion script for bash, zsh or fish", ()),
 }
 """Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
+
+COMPLETE = "__complete"
+"""Command of the completion scripts that prints ids."""
 
 NOT_OFFERED: dict[str, str] = {
     **dict.fromkeys(("notebook", "shell", "command", "cmd", "tensorboard"), "only experiments can be run"),
@@ -23,13 +28,28 @@ NOT_OFFERED: dict[str, str] = {
     **dict.fromkeys(("template", "config-policies"), "override values with --config KEY=VALUE"),
     **dict.fromkeys(("resource-pool", "resources", "rp"), "`det agent list` and `det slot list` show the machines"),
     **dict.fromkeys(("task", "tunnel", "proxy"), "`det trial logs` prints the log of a trial"),
-    "checkpoint": "`det experiment list-checkpoints` and `det trial download-checkpoint`",
     "deploy": "`det up` starts a cluster",
     "preview-search": "`det experiment create --local --test-mode` prints the hyperparameters of the first trial",
     "auth": "`det user login`",
-    "dev": "the REST API answers curl; see `det user login`",
 }
 """Commands of Determined's client that this one does not have, and what to use instead."""
+
+NOT_OFFERED_VERBS: dict[str, dict[str, str]] = {
+    "experiment": {
+        "continue": "`det experiment fork` starts a new experiment from this one",
+        "move": "use labels to group experiments: `det experiment label`",
+        "delete-tb-files": "event files are deleted with the experiment: `det experiment delete`",
+    },
+    "experiment set": {"log-retention": "logs are kept until `det experiment delete`"},
+    "trial": {"set": "logs are kept until `det experiment delete`"},
+    "user": {"link-with-agent-user": "tasks run as the user of the agent"},
+    "master": {"cleanup-logs": "logs are kept until `det experiment delete`"},
+    "dev": {
+        **dict.fromkeys(("auth-token", "token"), "`det dev curl` sends the token of the stored sign-in"),
+        **dict.fromkeys(("bindings", "b"), "`det dev curl` calls the REST API"),
+    },
+}
+"""Verbs of Determined's client that this one does not have, by noun, and what to use instead."""
 
 
 def find(word: str) -> str | None:

@@ -1,6 +1,7 @@
 """``det completion``: prints a completion script that is generated from the command table."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from determined_cli.command import Command, argument
 
@@ -16,28 +17,63 @@ VERBS = (
     ),
 )
 
+FILES = "files"
+KINDS = {
+    "experiment_id": "experiment",
+    "trial_id": "trial",
+    "uuid": "checkpoint",
+    "agent_id": "agent",
+    "target_user": "user",
+    "config_file": FILES,
+}
+"""Name of the first argument → kind of ids to complete, or files."""
 
-def words() -> dict[str, Any]:
-    """Returns noun → verb → flags, aliases included."""
-    from argparse import ArgumentParser
+
+class Words(NamedTuple):
+    """What can follow a verb: verbs below it, options, values of its first argument, and a kind of ids."""
+
+    path: tuple[str, ...]
+    inner: tuple[str, ...]
+    flags: tuple[str, ...]
+    values: tuple[str, ...]
+    kind: str | None
+
+
+def words() -> Iterator[tuple[str, list[Words]]]:
+    """Yields each noun, aliases included, with its verbs. The path of a noun without verbs is empty."""
     from importlib import import_module
 
     from determined_cli.command_table import NOUNS
 
-    found: dict[str, dict[str, list[str]]] = {}
     for noun, (name, _, short) in NOUNS.items():
         module = import_module(name)
-        verbs = {}
-        for verb in module.VERBS:
-            parser = ArgumentParser(add_help=False)
-            for add in verb.arguments:
-                add(parser)
-            names = parser._option_string_actions  # noqa: SLF001  # argparse has no public list of its options
-            flags = sorted(name for name in names if name.startswith("--"))
-            for each in verb.names:
-                verbs[each] = [*(inner.name for inner in verb.verbs), *flags, "--help"]
         if noun in module.BARE:
-            verbs = {"": verbs[noun]}
+            verb = next(each for each in module.VERBS if each.name == noun)
+            found = [_of_verb((), verb)]
+        else:
+            found = [each for verb in module.VERBS for each in _with_aliases((), verb)]
         for each in (noun, *short):
-            found[each] = verbs
-    return found
+            yield each, found
+
+
+def _with_aliases(above: tuple[str, ...], verb: Command) -> Iterator[Words]:
+    for name in verb.names:
+        yield _of_verb((*above, name), verb)
+        for inner in verb.verbs:
+            yield from _with_aliases((*above, name), inner)
+
+
+def _of_verb(path: tuple[str, ...], verb: Command) -> Words:
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser(add_help=False)
+    for add in verb.arguments:
+        add(parser)
+    names = parser._option_string_actions  # noqa: SLF001  # argparse has no public list of its options
+    flags = sorted(name for name in names if name.startswith("--"))
+    first = next(iter(parser._get_positional_actions()), None)  # noqa: SLF001  # nor of its positional arguments
+    values = tuple(map(str, first.choices or ())) if first is not None else ()
+    kind = KINDS.get(first.dest) if first is not None else None
+    if kind == FILES or "--data" in flags:
+        kind = FILES
+    return Words(path, tuple(inner.name for inner in verb.verbs), (*flags, "--help"), values, kind)

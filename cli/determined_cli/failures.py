@@ -17,9 +17,9 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
-def failure_text(attempt: Mapping[str, Any]) -> str:
-    """Returns an attempt's failure, wrapped."""
-    return _wrapped(f"attempt {attempt['runId']} failed: {attempt['failure']}")
+def failure_text(attempt: Mapping[str, Any], width: int | None = None) -> str:
+    """Returns an attempt's failure, wrapped to ``width`` columns and at most 80."""
+    return _wrapped(f"attempt {attempt['runId']} failed: {attempt['failure']}", min(width or WIDTH, WIDTH))
 
 
 def print_failure(trial: Mapping[str, Any], max_restarts: int) -> None:
@@ -36,5 +36,5 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(printable(text), WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+def _wrapped(text: str, width: int = WIDTH) -> str:
+    return textwrap.fill(printable(text), width, subsequent_indent="  ", break_on_hyphens=False)

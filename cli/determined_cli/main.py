@@ -63,11 +63,13 @@ def _dispatch(words: list[str]) -> int:
     if not rest or rest[0] in ("-h", "--help", "help"):
         _overview()
         return 0 if rest else USAGE
+    if rest[0] == command_table.COMPLETE:
+        from determined_cli import completion_ids
+
+        return completion_ids.run(rest[1:], options)
     noun = command_table.find(rest[0])
     if noun is None and rest[0] in command_table.NOT_OFFERED:
-        say(f'det: "{rest[0]}" is not supported yet; {command_table.NOT_OFFERED[rest[0]]}')
-        say("What is different from Determined: docs/how-to/coming-from-determined.md")
-        return USAGE
+        return _not_offered(rest[0], command_table.NOT_OFFERED[rest[0]])
     if noun is None:
         return _unknown("command", rest[0], list(command_table.NOUNS))
     return _run(f"det {noun}", _verbs(noun), rest[1:], options)
@@ -119,6 +121,9 @@ def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals
             _group_help(prog, verbs)
             return 0 if words else USAGE
         found = table.find(verbs, words[0])
+        missing = command_table.NOT_OFFERED_VERBS.get(prog.removeprefix("det "), {})
+        if found is None and words[0] in missing:
+            return _not_offered(f"{prog.removeprefix('det ')} {words[0]}", missing[words[0]])
         if found is None:
             return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs])
         verb, prog, words = found, f"{prog} {found.name}", words[1:]
@@ -190,6 +195,12 @@ def _group_help(prog: str, verbs: Sequence[Command]) -> None:
         print(f"  {name:<{width}}{verb.help}")
 
 
+def _not_offered(words: str, instead: str) -> int:
+    say(f'det: "{words}" is not supported yet; {instead}')
+    say("What is different from Determined: docs/how-to/coming-from-determined.md")
+    return USAGE
+
+
 def _unknown(what: str, word: str, known: list[str]) -> int:
     from difflib import get_close_matches
 
@@ -203,13 +214,20 @@ def _explain(error: Exception) -> int:
     from determined.errors import DeterminedError
 
     if isinstance(error, DeterminedError):
-        say(f"det: {error.message}")
+        say(f"det: {error.message}{_unreachable_hint(error)}")
         return error.exit_code
     if isinstance(error, OSError) and error.filename:
         say(f"det: {error.filename}: {error.strerror}")
         return 1
     say(f"det: internal error: {type(error).__name__}: {error} (set DET_DEBUG=1 for a traceback)")
     return 1
+
+
+def _unreachable_hint(error: Exception) -> str:
+    """Returns how to start or choose a master if no program listens at the address."""
+    if not getattr(error, "is_refused", False):
+        return ""
+    return "; `det up` starts a master on this machine, `det -m URL` or DET_MASTER selects another one"
 
 
 def say(text: str) -> None:

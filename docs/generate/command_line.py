@@ -11,7 +11,8 @@ from generate.markdown import cell, code, table
 HEAD = """# Command line
 
 `det NOUN VERB [OPTIONS]`. Short names of nouns and verbs are given in brackets. `det NOUN VERB --help` prints
-the same, and `det completion bash` (or `zsh`, `fish`) prints a script that completes nouns, verbs and options.
+the same, and `det completion bash` (or `zsh`, `fish`) prints a script that completes nouns, verbs, options, ids and
+paths.
 
 Options before the noun:
 

@@ -143,12 +143,14 @@ class NotImplementedYet(ApiError):
 class MasterUnreachable(ApiError):
     """The master does not answer.
 
-    ``is_unsent`` is true if the request did not reach it, so that repeating it is safe.
+    ``is_unsent`` is true if the request did not reach it, so that repeating it is safe. ``is_refused`` is true if no
+    program listens at the address.
     """
 
     status, code, reason = 503, 14, "Unavailable"
     exit_code = 6
     is_unsent: bool = False
+    is_refused: bool = False
 
 
 API_ERRORS: tuple[type[ApiError], ...] = (

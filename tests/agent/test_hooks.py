@@ -85,7 +85,15 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     environment, workdir, notes = await environment_of(
         tmp_path,
         environment={"DET_TRIAL_ID": "7", "C10D_PORT": "1234"},
-        user_environment=["A=1", "A=2", "E=x=y", "DET_MASTER=evil", "C10D_PORT=1", "PYTHONPATH=/mine"],
+        user_environment=[
+            "A=1",
+            "A=2",
+            "E=x=y",
+            "DET_MASTER=evil",
+            "C10D_PORT=1",
+            "PYTHONPATH=/mine",
+            "DET_LOG_METRICS=false",
+        ],
     )
     assert (environment["A"], environment["E"], environment["C10D_PORT"]) == ("2", "x=y", "1234")
     assert environment["DET_MASTER"].startswith("http://127.0.0.1:")
@@ -97,6 +105,7 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     first, second = environment["PYTHONPATH"].split(":")
     assert sorted(path.name for path in Path(first).iterdir()) == ["determined", "determined_launch"]
     assert second == "/mine"
+    assert environment["DET_LOG_METRICS"] == "false"
     assert any("DET_MASTER, C10D_PORT" in note for note in notes)
     assert any("library: determined of this cluster" in note for note in notes)
 

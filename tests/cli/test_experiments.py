@@ -221,7 +221,8 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
     }
     master.answers["GET /detent/trials/9/attempts"] = {"attempts": [failed]}
     shown = det("t", "describe", "9").out
-    assert "lossVal" in shown
+    assert "lossVal" not in shown
+    assert "lossVal" in det("t", "describe", "9", "--metrics").out
     assert "a (2), b (2)" in shown
     assert "failed: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in shown
     assert "last words" in shown

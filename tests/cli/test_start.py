@@ -1,8 +1,10 @@
 """Finding noun and verb, help, typos, and what starting costs."""
 
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import determined
 import determined_cli
 from determined_cli.command_table import NOUNS
 from determined_cli.main import main
+
+from .conftest import Det, FakeMaster
 
 COSTLY = ("pydantic", "yaml", "http", "ssl", "email", "typing", "json", "pathspec", "zstandard", "determined.config")
 
@@ -127,3 +131,62 @@ def test_bash_completion_offers_nouns_verbs_and_flags(capsys: pytest.CaptureFixt
     assert complete("det", "-m", "u", "t", "logs", "--fo") == ["--follow"]
     assert complete("det", "e", "label", "") == ["add", "remove", "--help"]
     assert complete("det", "up", "--de") == ["--detach"]
+    assert complete("det", "completion", "z") == ["zsh"]
+    assert complete("det", "e", "set", "max") == ["max-slots"]
+    assert complete("det", "e", "set", "gc-policy", "--save-e") == ["--save-experiment-best"]
+
+
+@pytest.fixture
+def completed(fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Completes a line in bash, with a real ``det`` that asks the fake master and has time enough for a busy machine."""
+    monkeypatch.setenv("DET_COMPLETION_SECONDS", "20")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "det"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m determined_cli "$@"\n')
+    program.chmod(0o755)
+    script = det("completion", "bash").out
+
+    def complete(*words: str) -> list[str]:
+        typed = " ".join(map(repr, (str(program), *words)))
+        ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _det; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    return complete
+
+
+def test_bash_completion_offers_ids_of_the_master(fake: FakeMaster, completed: Callable[..., list[str]]) -> None:
+    fake.answers.update(
+        {
+            "GET /api/v1/experiments": {"experiments": [{"id": 12}, {"id": 3}]},
+            "GET /api/v1/experiments/12/trials": {"trials": [{"id": 40}]},
+            "GET /api/v1/experiments/3/trials": {"trials": [{"id": 7}]},
+            "GET /api/v1/agents": {"agents": [{"id": "box"}]},
+            "GET /api/v1/users": {"users": [{"username": "ann"}]},
+        }
+    )
+    assert completed("e", "logs", "") == ["12", "3"]
+    assert completed("e", "set", "name", "1") == ["12"]
+    assert completed("t", "logs", "") == ["40", "7"]
+    assert completed("agent", "disable", "b") == ["box"]
+    assert completed("user", "rename", "") == ["ann"]
+    assert {each.authorization for each in fake.requests} == {"Bearer T"}
+    fake.answers.clear()
+    assert completed("e", "logs", "") == ["12", "3"]  # from the cache
+    assert completed("e", "create", "") == []  # the shell completes paths
+    assert completed("t", "download", "7", "-o", "") == []
+
+
+def test_completion_of_ids_is_silent_on_errors(fake: FakeMaster, completed: Callable[..., list[str]]) -> None:
+    fake.answers["GET /api/v1/experiments"] = (500, {"error": {"error": "broken"}})
+    assert completed("e", "logs", "") == []
+    assert completed("-m", "http://127.0.0.1:1", "e", "logs", "") == []
+
+
+def test_completion_of_ids_gives_up_if_the_master_does_not_answer(
+    completed: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_COMPLETION_SECONDS", "0.05")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
+        assert completed("-m", f"http://127.0.0.1:{silent.getsockname()[1]}", "e", "logs", "") == []

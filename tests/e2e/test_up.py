@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -171,3 +173,33 @@ def test_an_open_data_folder_is_closed_and_tasks_keep_the_users_umask(up: Up, tm
     assert {"master.sqlite", "master.log", "agent.log", "master.lock", "agent"} <= {path.name for path in found}
     open_ones = {path.name: oct(path.stat().st_mode) for path in found if path.stat().st_mode & 0o077}
     assert open_ones.keys() <= {"checkpoints"}, open_ones
+
+
+def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path: Path):
+    settings = tmp_path / "master.yaml"
+    settings.write_text("cluster_name: closet\nport: 1\n")
+    done = up.det("up", "--detach", "--config", str(settings), "--port", "0", "--data", str(up.data))
+    assert not done.stdout.strip().endswith(":1")
+    assert "cluster_name: closet\n" in up.det("master", "info").stdout
+    assert json.loads(up.det("master", "config", "--json").stdout)["cluster_name"] == "closet"
+
+
+def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
+    """The environment is that of another machine: another data folder and another name."""
+    done = up.det("up", "--detach", "--port", "0", "--data", str(up.data), "--slots", "1")
+    line = next(text for text in done.stderr.splitlines() if text.startswith("add an agent: "))
+    words = shlex.split(line.removeprefix("add an agent: ").partition(" (")[0])
+    assert words[0] == "det-agent"
+    environment = {
+        **up.environment,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "XDG_DATA_HOME": str(tmp_path / "second"),
+        "DET_AGENT_ID": "second",
+        "DET_AGENT_SLOTS": "1",
+    }
+    with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as agent:
+        try:
+            names = wait_until(lambda: "second" in up.det("agent", "list", "--json").stdout, within=30)
+            assert names
+        finally:
+            agent.terminate()

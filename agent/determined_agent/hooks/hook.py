@@ -9,6 +9,7 @@ from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
 from determined_agent.log_segments import AGENT, SegmentWriter
 from determined_agent.namespaces import Mount
+from determined_launch.environment import USER_SETTABLE
 
 PRIVATE_RUN = Path("/run/determined")
 PRIVATE_SHARED_FS = "/determined_shared_fs"
@@ -67,7 +68,8 @@ def assign(environment: dict[str, str], pairs: list[str], fixed: Mapping[str, st
     refused = []
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if not name or "\0" in pair or name.startswith("DET_") or name in fixed:
+        is_reserved = name in fixed or (name.startswith("DET_") and name not in USER_SETTABLE)
+        if not name or "\0" in pair or is_reserved:
             refused.append(name)
         else:
             environment[name] = value

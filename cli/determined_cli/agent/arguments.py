@@ -1,6 +1,6 @@
 """Command table of ``det agent``."""
 
-from determined_cli.command import Command, argument, listing
+from determined_cli.command import Command, argument, listing, selecting
 
 BARE = ()
 
@@ -11,7 +11,7 @@ _WHICH = (
 )
 
 VERBS = (
-    Command("list", "list agents", f"{_RUN}:list_agents", (listing,), aliases=("ls",)),
+    Command("list", "list agents", f"{_RUN}:list_agents", (selecting, listing), aliases=("ls",)),
     Command("enable", "enable an agent", f"{_RUN}:enable", _WHICH),
     Command(
         "disable",

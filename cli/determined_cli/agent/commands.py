@@ -1,13 +1,16 @@
 """Commands of ``det agent`` and ``det slot``."""
 
+import sys
 from argparse import Namespace
 from typing import Any
 
 from determined.client import agents
 from determined.client.session import Session
 from determined.errors import BadRequest
-from determined_cli import connection, render
+from determined_cli import add_agent, connection, render
 from determined_cli.main import say
+from determined_cli.row_selection import select
+from determined_cli.up import data_folder
 
 AGENT_COLUMNS = (
     ("Agent ID", "id"),
@@ -35,7 +38,8 @@ SLOT_COLUMNS = (
 
 
 def list_agents(args: Namespace) -> None:
-    """Lists agents."""
+    """Lists agents; on a terminal, and if there is none, also prints the command that adds one."""
+    session = connection.connect(args.options)
     rows = [
         {
             **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
@@ -44,9 +48,12 @@ def list_agents(args: Namespace) -> None:
             "resource_pool": ", ".join(agent.get("resourcePools") or []),
             "addresses": ", ".join(agent.get("addresses") or []),
         }
-        for agent in agents.list_all(connection.connect(args.options))
+        for agent in agents.list_all(session)
     ]
-    render.show(args.format, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"])))
+    render.show(args.format, *select(args, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"]))))
+    if args.format == "table" and (not rows or sys.stdout.isatty()):
+        token = data_folder.default() / "agent-token"
+        say(add_agent.hint(session.master, token if token.exists() else "agent-token"))
 
 
 def list_slots(args: Namespace) -> None:
@@ -73,7 +80,7 @@ def list_slots(args: Namespace) -> None:
                     "device": device.get("brand"),
                 }
             )
-    render.show(args.format, SLOT_COLUMNS, rows)
+    render.show(args.format, *select(args, SLOT_COLUMNS, rows))
 
 
 def _names_by_container(answer: dict[str, Any]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Command table of ``det experiment``."""
 
-from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing
+from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, selecting
+from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import log_arguments
 
 BARE = ()
@@ -52,14 +53,21 @@ VERBS = (
             argument("--template", metavar="NAME", help="not supported yet"),
             argument("--local", action="store_true", help="run on this machine, without a master"),
             argument(
-                "-t", "--test-mode", "--test", action="store_true", help="with --local: train and validate on one batch"
+                "-t", "--test-mode", "--test", action="store_true", help="train and validate on one batch, then end"
             ),
             argument("--python", metavar="PYTHON", help="with --local: Python interpreter to use"),
+            argument(
+                "--slots",
+                type=int,
+                metavar="N",
+                help="with --local: run the launch layer with N processes (default: one process without it)",
+            ),
         ),
         examples=(
             "det experiment create config.yaml context/ -f",
             "det e create config.yaml . --config searcher.max_length.batches=100 -i ../shared",
             "det e create --local --test-mode config.yaml .",
+            "det e create --test-mode config.yaml .",
         ),
     ),
     Command(
@@ -69,9 +77,17 @@ VERBS = (
         (
             argument("-a", "--all", action="store_true", help="include archived experiments and those of other users"),
             argument("--limit", type=int, metavar="N", help="show at most N experiments"),
+            argument("--offset", type=int, default=0, metavar="N", help="leave out the first N experiments"),
+            argument(
+                "--pages",
+                choices=("one", "all"),
+                help="one: a page of --limit experiments (default: 200); all: every page, of --limit each",
+            ),
+            selecting,
             listing,
         ),
         ("ls",),
+        examples=("det e list --filter state=ERROR --sort start_time:desc --columns id,name", "det e list --limit 20"),
     ),
     Command(
         "describe",
@@ -111,14 +127,14 @@ VERBS = (
         "list-trials",
         "list its trials",
         "determined_cli.experiment.show:list_trials",
-        (EXPERIMENT_ID, listing),
+        (EXPERIMENT_ID, selecting, listing),
         ("lt",),
     ),
     Command(
         "list-checkpoints",
         "list its checkpoints",
         "determined_cli.experiment.show:list_checkpoints",
-        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), listing),
+        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), selecting, listing),
         ("lc",),
     ),
     Command(
@@ -132,6 +148,35 @@ VERBS = (
             ),
         ),
     ),
+    Command(
+        "download",
+        "download its best checkpoints",
+        "determined_cli.experiment.download:download",
+        (
+            EXPERIMENT_ID,
+            argument("--best", "--top-n", type=int, default=1, metavar="N", help="the N best (default: 1)"),
+            argument("--latest", action="store_true", help="the newest checkpoint"),
+            argument(
+                "-o",
+                "--output-dir",
+                default="checkpoints",
+                metavar="FOLDER",
+                help="target folder (default: checkpoints); each checkpoint becomes a folder there",
+            ),
+        ),
+    ),
+    Command(
+        "config",
+        "print its configuration, with secrets masked",
+        "determined_cli.experiment.settings:config",
+        (
+            EXPERIMENT_ID,
+            argument("--original", action="store_true", help="the text that was submitted"),
+            argument("--json", action="store_const", const="json", dest="format", help="JSON"),
+            argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
+        ),
+    ),
+    Command("set", "change a setting", verbs=SET_VERBS),
     Command("delete", "delete it and its checkpoints", "determined_cli.experiment.lifecycle:delete", (_IDS, YES)),
     _steer("archive", "hide it from lists; nothing is deleted"),
     _steer("unarchive", "show it in lists again"),

@@ -1,15 +1,21 @@
 """``det experiment create`` and ``fork``: check the configuration, upload the context, create, follow."""
 
+from __future__ import annotations
+
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from determined.client import experiments, submissions
 from determined.client.session import Session
 from determined.errors import ApiError, BadRequest, ConfigError, DeterminedError, NotImplementedYet
 from determined_cli import connection
 from determined_cli.main import say
+
+if TYPE_CHECKING:
+    from determined.config import ExperimentConfig
+    from determined.context import Packed
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 """A placeholder: the master fills in its own storage, so a configuration without one is not incomplete."""
@@ -25,8 +31,10 @@ def create(args: Namespace) -> int:
     """Creates an experiment. Returns 4 for an invalid configuration or context, else the exit code of following it."""
     if args.template:
         raise NotImplementedYet("templates are not supported yet; remove --template")
-    if args.test_mode and not args.local:
-        raise Usage("--test-mode needs --local")
+    if args.test_mode and args.paused:
+        raise Usage("--test-mode and --paused exclude each other")
+    if args.slots is not None and not args.local:
+        raise Usage("--slots needs --local; on a cluster set resources.slots_per_trial")
     if args.context is None:
         raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
     name, text = _text(args.config_file, args.config)
@@ -40,9 +48,10 @@ def create(args: Namespace) -> int:
             includes=[Path(each) for each in args.include],
             test_mode=args.test_mode,
             python=args.python,
+            slots=args.slots,
             follow_links=args.follow_links,
         )
-    _check(text, name)
+    config = _check(text, name)
     from determined.context import pack
 
     packed = pack(Path(args.context), [Path(each) for each in args.include], follow_links=args.follow_links)
@@ -54,7 +63,20 @@ def create(args: Namespace) -> int:
     body = {"config": text, "configName": name, "activate": not args.paused}
     if args.project_id is not None:
         body["projectId"] = args.project_id
+    if args.test_mode:
+        return _test(session, body, text, config, packed)
     return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
+
+
+def _test(session: Session, body: dict[str, Any], text: str, config: ExperimentConfig, packed: Packed) -> int:
+    from determined_cli.experiment import test_mode
+
+    try:
+        experiment_id = test_mode.submit(session, body, packed.hash, packed.data, config)
+    except BadRequest as error:
+        raise _as_config_error(error, str(body["configName"]), text) from None
+    print(f"Created experiment {experiment_id}", flush=True)
+    return test_mode.watch(session, experiment_id)
 
 
 def fork(args: Namespace) -> int:
@@ -117,7 +139,7 @@ def _changed(text: str, changes: list[str]) -> str:
     return override(text, changes)
 
 
-def _check(text: str, name: str) -> None:
+def _check(text: str, name: str) -> ExperimentConfig:
     from determined.config import check
 
     checked = check(text, name=name, defaults=[STAND_IN])
@@ -126,6 +148,8 @@ def _check(text: str, name: str) -> None:
     if not checked.ok:
         errors = sum(each.severity == "error" for each in checked.diagnostics)
         raise ConfigError(f"{name} is invalid: {errors} error{'s' if errors > 1 else ''}")
+    assert checked.config is not None
+    return checked.config
 
 
 def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:

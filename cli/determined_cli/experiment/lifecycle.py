@@ -1,13 +1,13 @@
 """Commands that change an existing experiment."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 
 from determined.client import lifecycle
 from determined.client.session import Session
-from determined.errors import BadRequest, DeterminedError
+from determined.errors import DeterminedError
 from determined_cli import connection
+from determined_cli.confirmation import confirmed
 from determined_cli.main import say
 
 
@@ -45,13 +45,8 @@ def delete(args: Namespace) -> int:
     """Deletes experiments after a confirmation."""
     session = connection.connect(args.options)
     ids = ", ".join(map(str, args.experiment_id))
-    if not args.yes:
-        if not sys.stdin.isatty():
-            raise BadRequest(f"deleting {ids} cannot be undone; without a terminal, confirm with --yes")
-        say(f"Delete experiment {ids} with all checkpoints? This cannot be undone. [y/N]")
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            say("Nothing was deleted")
-            return 1
+    if not confirmed(f"Delete experiment {ids} with all checkpoints?", f"experiment {ids}", yes=args.yes):
+        return 1
     return _all(args.experiment_id, "deleting", lambda each: lifecycle.delete(session, each))
 
 

@@ -10,11 +10,13 @@ from typing import Any
 from determined.client import experiments, lifecycle, users
 from determined.client.paging import items
 from determined.client.session import Session
-from determined_cli import connection, render
+from determined_cli import best_checkpoints, connection, render
 from determined_cli.failures import WIDTH, print_failure, shorten
 from determined_cli.main import say
+from determined_cli.row_selection import select
 from determined_cli.states import displayed, shown
 
+DEFAULT_PAGE = 200
 COLUMNS = (
     ("ID", "id"),
     ("Owner", "username"),
@@ -60,13 +62,27 @@ def list_experiments(args: Namespace) -> None:
     query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
     if not args.all:
         query.update(archived=False, users=[users.me(session)["username"]])
-    found = list(items(session, "/api/v1/experiments", "experiments", query, limit=args.limit))
-    if args.limit is not None and len(found) == args.limit:
-        say(f"showing the newest {args.limit}; omit --limit to show all")
     columns = COLUMNS if args.all else COLUMNS[:-1]
-    render.show(args.format, columns, [_row(each, args.format) for each in found])
+    limit = None if args.pages == "all" else args.limit or (DEFAULT_PAGE if args.pages == "one" else None)
+    read_all = bool(args.filter or args.sort)  # the client selects, so it needs all rows
+    found = items(
+        session,
+        "/api/v1/experiments",
+        "experiments",
+        query,
+        limit=None if read_all else limit,
+        offset=0 if read_all else args.offset,
+    )
+    chosen, rows = select(args, columns, [_row(each, args.format) for each in found])
+    number = len(rows)
+    if read_all:
+        rows = rows[args.offset :][:limit]
+    if limit is not None and len(rows) == limit and (not read_all or number > args.offset + limit):
+        of = f"{limit} of {number}" if read_all else f"the newest {limit}"
+        say(f"showing {of}; omit --limit to show all")
+    render.show(args.format, chosen, rows)
     if args.format == "table":
-        for each in found:
+        for each in rows:
             if each.get("failure"):
                 say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
 
@@ -100,7 +116,7 @@ def describe(args: Namespace) -> None:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
                 trial["workloads"] = render.snake(list(items(session, path, "workloads")))
-        found["checkpoints"] = _checkpoints(session, experiment_id)
+        found["checkpoints"] = checkpoint_rows(session, experiment_id)
         whole.append(found)
     if args.format in ("json", "yaml"):
         render.show_object(args.format, whole)
@@ -119,19 +135,18 @@ def describe(args: Namespace) -> None:
 def list_trials(args: Namespace) -> None:
     """Lists the trials by id."""
     session = connection.connect(args.options)
-    render.show(args.format, TRIALS, _trials(session, args.experiment_id))
+    render.show(args.format, *select(args, TRIALS, _trials(session, args.experiment_id)))
 
 
 def list_checkpoints(args: Namespace) -> None:
     """Lists the checkpoints, newest last or best first."""
     session = connection.connect(args.options)
-    rows = _checkpoints(session, args.experiment_id)
+    rows = checkpoint_rows(session, args.experiment_id)
     if args.best is not None:
         config = experiments.get(session, args.experiment_id).get("config") or {}
         smaller = (config.get("searcher") or {}).get("smaller_is_better", True)
-        rated = [row for row in rows if isinstance(row["searcher_metric"], (int, float))]
-        rows = sorted(rated, key=lambda row: float(row["searcher_metric"]), reverse=not smaller)[: args.best]
-    render.show(args.format, CHECKPOINTS, rows)
+        rows = best_checkpoints.best(rows, smaller=bool(smaller))[: args.best]
+    render.show(args.format, *select(args, CHECKPOINTS, rows))
 
 
 def download_model_def(args: Namespace) -> None:
@@ -152,7 +167,8 @@ def _trials(session: Session, experiment_id: int) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
-def _checkpoints(session: Session, experiment_id: int) -> list[dict[str, Any]]:
+def checkpoint_rows(session: Session, experiment_id: int) -> list[dict[str, Any]]:
+    """Returns the checkpoints of an experiment by trial and step."""
     rows = []
     for checkpoint in items(session, f"/api/v1/experiments/{experiment_id}/checkpoints", "checkpoints"):
         training = checkpoint.get("training") or {}

@@ -8,11 +8,11 @@ BARE = ()
 VERBS = (
     Command(
         "describe",
-        "show state, hyperparameters and workloads",
-        "determined_cli.trial.commands:describe",
+        "show state, metrics and attempts",
+        "determined_cli.trial.describe:describe",
         (
             TRIAL_ID,
-            argument("--metrics", action="store_true", help="include the metrics of each batch"),
+            argument("--metrics", action="store_true", help="print every report of metrics"),
             argument("--json", action="store_true", help="JSON"),
         ),
         aliases=("d",),
@@ -31,11 +31,22 @@ VERBS = (
         "determined_cli.trial.commands:download_checkpoint",
         (
             TRIAL_ID,
-            argument("--best", action="store_true", help="the best checkpoint by the searcher metric (default)"),
+            argument("--best", action="store_true", help="the best by the searcher's metric; an error without one"),
             argument("--latest", action="store_true", help="the newest checkpoint"),
             argument("--uuid", help="the checkpoint with this UUID"),
             argument("-o", "--output-dir", metavar="FOLDER", help="target folder (default: checkpoints/UUID)"),
         ),
         aliases=("download",),
+    ),
+    Command(
+        "support-bundle",
+        "archive state and log, with secrets masked",
+        "determined_cli.trial.support_bundle:support_bundle",
+        (
+            TRIAL_ID,
+            argument(
+                "-o", "--output-dir", default=".", metavar="FOLDER", help="target folder (default: current folder)"
+            ),
+        ),
     ),
 )

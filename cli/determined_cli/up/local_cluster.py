@@ -17,7 +17,7 @@ from determined.client import auth_store
 from determined.client.session import ONCE, Session
 from determined.client.sign_in import hashed
 from determined.errors import ApiError, DeterminedError
-from determined_cli import browser
+from determined_cli import add_agent, browser
 from determined_cli.up import data_folder
 from determined_cli.up.graceful_shutdown import drain, end_tasks
 from determined_cli.up.log_rotation import rotate
@@ -28,7 +28,6 @@ NOW_SECONDS = 45.0
 """How long `det down --now` waits for `det up`."""
 ROTATE_SECONDS = 1.0
 """How often the sizes of the logs are checked."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class StartFailed(DeterminedError):
@@ -97,6 +96,7 @@ class LocalCluster:
         self._signals = 0
         self._wake = threading.Event()
         self.url = ""
+        self._public_url = ""
         self._token = ""
         logs = data_folder.make_private(folder)
         command = python("determined_master", "--data", str(folder), *_master_options(args), "--announce")
@@ -116,6 +116,7 @@ class LocalCluster:
                 say(f"logged in as admin; the password is in {self._folder / 'password'}; Ctrl-C ends it")
                 if not self._args.quiet_link:
                     _offer_link(self._args, self.url, self._folder)
+                    say(add_agent.hint(self._public_url, self._folder / "agent-token"))
             while not self._signals:
                 self._wake.wait(0.2)
                 self._tend()
@@ -136,8 +137,9 @@ class LocalCluster:
         if url is None:
             self._master.signal(signal.SIGTERM)
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
-        if (host := urlsplit(url).hostname) not in LOOPBACK:
+        if (host := urlsplit(url).hostname) not in add_agent.LOOPBACK:
             say(f"warning: listening on {host}: every user who can log in can run code as {_me()}")
+        self._public_url = add_agent.reachable(url)
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
         # A restarted master keeps its port; of two options the last one counts.
         self._master.argv = [*self._master.argv, "--port", url.rsplit(":", 1)[1]]
@@ -240,6 +242,8 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)
     _offer_link(args, url, folder)
+    public = url if args.host != "0.0.0.0" else add_agent.reachable(url.replace("//127.0.0.1:", "//0.0.0.0:", 1))
+    say(add_agent.hint(public, folder / "agent-token"))
     say(f"running in the background; stop it with det down{' --data ' + str(folder) if args.data else ''}")
     return 0
 

@@ -1,10 +1,18 @@
 """Command table of ``det user``."""
 
-from determined_cli.command import Command, argument, listing
+from determined_cli.command import Command, argument, listing, selecting
 
 BARE = ()
 
 _RUN = "determined_cli.user.commands"
+
+
+def yes_or_no(text: str) -> bool:
+    """Parses ``true`` or ``false``. Raises ValueError."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
 
 VERBS = (
     Command(
@@ -20,7 +28,7 @@ VERBS = (
         "list",
         "list users",
         f"{_RUN}:list_users",
-        (argument("-a", "--all", action="store_true", help="include inactive users"), listing),
+        (argument("-a", "--all", action="store_true", help="include inactive users"), selecting, listing),
         aliases=("ls",),
     ),
     Command(
@@ -32,6 +40,38 @@ VERBS = (
             argument("--admin", action="store_true", help="make the user an admin"),
             argument("--password", help="password, for scripts; other users of this machine can see it"),
         ),
+    ),
+    Command(
+        "edit",
+        "change a user's names, role or whether they can log in",
+        f"{_RUN}:edit",
+        (
+            argument("target_user", metavar="USERNAME"),
+            argument("--display-name", metavar="NAME", help="name that is displayed; an empty text removes it"),
+            argument("--username", metavar="NAME", help="new name to log in with (admins only)"),
+            argument("--admin", type=yes_or_no, metavar="true|false", help="make the user an admin (admins only)"),
+            argument("--activate", dest="active", action="store_true", default=None, help="let the user log in"),
+            argument("--deactivate", dest="active", action="store_false", default=None, help="keep them from that"),
+        ),
+        examples=('det user edit ann --display-name "Ann Lee"', "det user edit ann --admin true"),
+    ),
+    Command(
+        "rename",
+        "change the name that a user logs in with (admins only)",
+        f"{_RUN}:rename",
+        (argument("target_user", metavar="USERNAME"), argument("new_username", metavar="NEW_USERNAME")),
+    ),
+    Command(
+        "activate",
+        "let a user log in again (admins only)",
+        f"{_RUN}:activate",
+        (argument("target_user", metavar="USERNAME"),),
+    ),
+    Command(
+        "deactivate",
+        "keep a user from logging in (admins only)",
+        f"{_RUN}:deactivate",
+        (argument("target_user", metavar="USERNAME"),),
     ),
     Command(
         "change-password",

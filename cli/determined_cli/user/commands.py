@@ -7,6 +7,7 @@ from determined.client import auth_store, sign_in, users
 from determined.errors import ApiError, BadRequest
 from determined_cli import connection, render
 from determined_cli.main import say
+from determined_cli.row_selection import select
 
 
 def login(args: Namespace) -> None:
@@ -56,7 +57,8 @@ COLUMNS = (
 def list_users(args: Namespace) -> None:
     """Lists users by name."""
     found = users.list_all(connection.connect(args.options), inactive=args.all)
-    render.show(args.format, COLUMNS, sorted(map(render.snake, found), key=lambda each: str(each["username"])))
+    rows = sorted(map(render.snake, found), key=lambda each: str(each["username"]))
+    render.show(args.format, *select(args, COLUMNS, rows))
 
 
 def create(args: Namespace) -> None:
@@ -65,6 +67,39 @@ def create(args: Namespace) -> None:
     password = _new_password(args.username, args.password)
     users.create(session, args.username, sign_in.hashed(password), admin=args.admin)
     say(f"created user {args.username}")
+
+
+def edit(args: Namespace) -> None:
+    """Changes a user. Raises BadRequest if no change is given."""
+    given = {"displayName": args.display_name, "username": args.username, "admin": args.admin, "active": args.active}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise BadRequest("nothing to change: give --display-name, --username, --admin, --activate or --deactivate")
+    _change(args, changes)
+    say(f"changed user {args.target_user}")
+
+
+def rename(args: Namespace) -> None:
+    """Changes the name that a user logs in with."""
+    _change(args, {"username": args.new_username})
+    say(f"renamed user {args.target_user} to {args.new_username}")
+
+
+def activate(args: Namespace) -> None:
+    """Lets a user log in again."""
+    _change(args, {"active": True})
+    say(f"activated user {args.target_user}")
+
+
+def deactivate(args: Namespace) -> None:
+    """Keeps a user from logging in."""
+    _change(args, {"active": False})
+    say(f"deactivated user {args.target_user}")
+
+
+def _change(args: Namespace, changes: dict[str, object]) -> None:
+    session = connection.connect(args.options)
+    users.change(session, int(users.by_name(session, args.target_user)["id"]), changes)
 
 
 def change_password(args: Namespace) -> None:

@@ -1,5 +1,6 @@
 """Calls about one checkpoint."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from determined.client.session import FOR_EVER, Session
@@ -15,6 +16,11 @@ def get(session: Session, uuid: str) -> dict[str, Any]:
 def report(session: Session, body: dict[str, Any]) -> None:
     """Reports a checkpoint that is completely stored; may be repeated."""
     session.post(PREFIX, body, retry=FOR_EVER)
+
+
+def delete(session: Session, uuids: Sequence[str]) -> None:
+    """Deletes checkpoints with their files: all of them, or none if one of them cannot be deleted."""
+    session.delete(PREFIX, body={"checkpointUuids": list(uuids)})
 
 
 def report_deleted(session: Session, uuid: str) -> None:

@@ -14,6 +14,11 @@ def get(session: Session, experiment_id: int) -> dict[str, Any]:
     return dict(session.get(f"{PREFIX}/{experiment_id}")["experiment"])
 
 
+def change(session: Session, experiment_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes fields of an experiment, for example ``name`` or ``resources.priority``, and returns the experiment."""
+    return dict(session.patch(f"{PREFIX}/{experiment_id}", changes)["experiment"])
+
+
 def find_best_validation(session: Session, experiment_id: int) -> float | None:
     """Returns the best value of the searcher's metric over all trials; None if there is none."""
     try:

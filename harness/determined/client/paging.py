@@ -9,10 +9,16 @@ PAGE = 200
 
 
 def items(
-    session: Session, path: str, key: str, query: Mapping[str, Any] | None = None, *, limit: int | None = None
+    session: Session,
+    path: str,
+    key: str,
+    query: Mapping[str, Any] | None = None,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> Iterator[dict[str, Any]]:
-    """Yields every item under ``key``, page after page, at most ``limit``."""
-    offset, left = 0, limit
+    """Yields every item under ``key``, page after page, at most ``limit``, without the first ``offset``."""
+    left = limit
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
         answer = session.get(path, {**(query or {}), "offset": offset, "limit": size})

@@ -88,6 +88,11 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Returns the headers of every request, with the token."""
+        return dict(self._headers)
+
     def close(self) -> None:
         """Closes the connections of all threads; a request in progress in another thread fails immediately."""
         self._closed = True
@@ -242,6 +247,7 @@ class Session:
     def _unreachable(self, error: Exception, *, unsent: bool) -> MasterUnreachable:
         result = MasterUnreachable(f"the master at {self.master} does not answer: {_why(error)}")
         result.is_unsent = unsent
+        result.is_refused = isinstance(error, ConnectionRefusedError)
         return result
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:

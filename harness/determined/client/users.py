@@ -35,6 +35,11 @@ def set_password(session: Session, user_id: int, password: str) -> None:
     session.patch(f"{PREFIX}/{user_id}", {"password": password, "isHashed": True})
 
 
+def change(session: Session, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes ``username``, ``displayName``, ``admin`` or ``active`` of a user and returns the user."""
+    return dict(session.patch(f"{PREFIX}/{user_id}", changes)["user"])
+
+
 def log_out(session: Session) -> None:
     """Ends the session of the token."""
     session.post("/api/v1/auth/logout")

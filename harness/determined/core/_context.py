@@ -17,10 +17,12 @@ from determined.core import _steps
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
 from determined.core._cluster_info import ClusterInfo, read
 from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._metric_log import MetricLog
 from determined.core._metrics import Shipper
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
 from determined.core._profiler import DummyProfilerContext, ProfilerContext
 from determined.core._searcher import DummySearcherContext, SearcherContext
+from determined.core._searcher_metric import SearcherMetricWatch
 from determined.core._train import DummyTrainContext, EarlyExitReason, TrainContext
 from determined.errors import InvalidHP
 from determined.storage.base import from_config
@@ -138,7 +140,8 @@ def _local(
     peers = distributed or DummyDistributedContext()
     base = Path(environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "determined")
     where = DirectoryStorage(base / "checkpoints") if storage is None else from_config(storage, environ)
-    train = DummyTrainContext()
+    stop_file = environ.get(environment.STOP_FILE)
+    train = DummyTrainContext(stop_file=Path(stop_file) if stop_file else None)
     return Context(
         train=train,
         checkpoint=DummyCheckpointContext(where, peers),
@@ -175,6 +178,8 @@ def _managed(
     )
     if distributed.local_rank == 0:
         shipper.start()
+    metric = (config.get("searcher") or {}).get("metric")
+    watch = SearcherMetricWatch(metric, continues=info.latest_checkpoint is not None)
     train = TrainContext(
         session,
         shipper,
@@ -183,6 +188,8 @@ def _managed(
         experiment_id=trial.experiment_id,
         distributed=distributed,
         folder=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR)),
+        metric_log=MetricLog(enabled=environ.get(environment.LOG_METRICS, "").lower() not in ("false", "0")),
+        searcher_metric=watch,
     )
     where = from_config(config.get("checkpoint_storage") or {} if storage is None else storage, environ)
     return Context(
@@ -201,6 +208,7 @@ def _managed(
             distributed,
             preempt_mode,
             on_gone=leave,
+            on_acknowledged=watch.interrupted,
         ).start(),
         distributed=distributed,
         searcher=SearcherContext(config, train, is_chief=distributed.rank == 0),

@@ -98,7 +98,9 @@ class PreemptContext:
         mode: PreemptMode,
         *,
         on_gone: Callable[[str], object],
+        on_acknowledged: Callable[[], object] = lambda: None,
     ) -> None:
+        self._on_acknowledged = on_acknowledged
         self._session = session
         self._allocation_id = allocation_id
         self._distributed = distributed
@@ -138,6 +140,7 @@ class PreemptContext:
         if self._watcher is not None and not self._acknowledged:
             allocations.acknowledge_preemption(self._session, self._allocation_id)
             self._acknowledged = True
+            self._on_acknowledged()
 
     def close(self) -> None:
         """Stops watching for preemption."""

@@ -1,6 +1,7 @@
 """Metrics, progress and status of the trial."""
 
 import logging
+import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from enum import Enum
@@ -12,8 +13,10 @@ from determined.client.numbers import to_wire
 from determined.client.session import Session
 from determined.core import _steps
 from determined.core._distributed import DistributedContext
+from determined.core._metric_log import MetricLog
 from determined.core._metric_values import check_sendable, plain
 from determined.core._metrics import Shipper
+from determined.core._searcher_metric import SearcherMetricWatch
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +46,8 @@ class TrainContext:
         experiment_id: int,
         distributed: DistributedContext,
         folder: Path,
+        metric_log: MetricLog | None = None,
+        searcher_metric: SearcherMetricWatch | None = None,
     ) -> None:
         self._session = session
         self._shipper = shipper
@@ -51,6 +56,8 @@ class TrainContext:
         self._experiment_id = experiment_id
         self._distributed = distributed
         self._folder = folder
+        self._metric_log = metric_log or MetricLog(enabled=False)
+        self._searcher_metric = searcher_metric or SearcherMetricWatch(None)
 
     def report_training_metrics(
         self, steps_completed: int, metrics: Mapping[str, Any], batch_metrics: list[dict[str, Any]] | None = None
@@ -192,6 +199,9 @@ class TrainContext:
         Args:
             deliver: wait until the master has accepted every report.
         """
+        self._metric_log.close()
+        if deliver and self._distributed.rank == 0:
+            self._searcher_metric.end()
         try:
             self._shipper.close(deliver=deliver)
         finally:
@@ -220,6 +230,11 @@ class TrainContext:
             "group": group,
         }
         self._shipper.put(body)
+        self._metric_log.add(group, int(steps), averages)
+        if group == "validation":
+            self._searcher_metric.validation(averages)
+        elif group == "training":
+            self._searcher_metric.training()
 
     def _chief_only(self, what: str) -> None:
         if self._distributed.rank != 0:
@@ -233,9 +248,12 @@ class DummyTrainContext(TrainContext):
 
     Args:
         folder: folder for event files, by default ``tensorboard`` in the working directory.
+        stop_file: file to create at the first validation report, which then ends the process with exit code 0: the
+            test mode of scripts.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, stop_file: Path | None = None) -> None:
+        self._stop_file = stop_file
         self.reports: list[tuple[str, int, dict[str, Any]]] = []
         self._folder = folder or Path("tensorboard")
 
@@ -247,6 +265,9 @@ class DummyTrainContext(TrainContext):
         check_sendable(values)
         self.reports.append((group, steps, values))
         logger.info("%s metrics after %d steps: %s", group, steps, values)
+        if self._stop_file is not None and group == "validation":
+            self._stop_file.touch()
+            sys.exit(0)
 
     def report_progress(self, progress: float) -> None:
         logger.info("progress %.3f", progress)

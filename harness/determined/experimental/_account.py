@@ -77,7 +77,7 @@ class User:
         self._change(active=False)
 
     def _change(self, **values: object) -> None:
-        self._set(self._session.patch(f"{users.PREFIX}/{self.user_id}", values)["user"])
+        self._set(users.change(self._session, self.user_id, values))
 
 
 class Project:

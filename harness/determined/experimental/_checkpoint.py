@@ -155,7 +155,7 @@ class Checkpoint:
 
     def delete(self) -> None:
         """Deletes the files of the checkpoint; for its owner and admins."""
-        self._session.request("DELETE", checkpoints.PREFIX, {"checkpointUuids": [self.uuid]})
+        checkpoints.delete(self._session, [self.uuid])
 
     def remove_files(self, globs: Sequence[str]) -> None:
         """Deletes the files that match.

@@ -192,8 +192,7 @@ class Experiment:
         self._change(notes=notes)
 
     def _change(self, **values: object) -> None:
-        answer = self._session.patch(f"{experiments.PREFIX}/{self.id}", {"id": self.id, **values})
-        self._set(answer["experiment"])
+        self._set(experiments.change(self._session, self.id, values))
 
     def add_label(self, label: str) -> None:
         """Adds a label.

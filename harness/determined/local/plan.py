@@ -42,6 +42,25 @@ def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Pl
         raise ConfigError(f"entrypoint: {error}") from None
 
 
+def with_layers(entrypoint: str | Sequence[str], planned: Plan, *, python: str) -> Plan:
+    """Returns the plan that starts the launch layers of the entrypoint, as the cluster does.
+
+    A trial class without a layer gets ``torch_distributed``. Raises ConfigError for a script without a layer.
+
+    >>> with_layers("m:C", Plan((), (), True), python="py").argv
+    ('py', '-m', 'determined.launch.torch_distributed', '--trial', 'm:C')
+    """
+    if planned.stripped:
+        argv = ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint)
+        return Plan(argv, (), planned.is_trial)
+    if planned.is_trial and isinstance(entrypoint, str):
+        return Plan((python, "-m", f"{_LAYER}torch_distributed", "--trial", entrypoint.strip()), (), True)
+    raise ConfigError(
+        "--slots: the entrypoint has no launch layer, so it is one process; "
+        "for example: python3 -m determined.launch.torch_distributed python3 train.py"
+    )
+
+
 def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
     """Rewrites only the commands that start a layer, word by word, so that quotes and variables stay."""
     parts: list[str] = []

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from determined.errors import ConfigError
 
 VENV = "venv:"
+OLDEST = (3, 10)
 
 
 def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> str:
@@ -28,6 +30,21 @@ def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> 
         if folder is image:
             raise ConfigError(f"{origin}: {place} is not a Python environment")
     return sys.executable
+
+
+def check_version(program: str) -> None:
+    """Raises ConfigError if the interpreter is older than tasks need. An agent refuses it with the same text."""
+    if program == sys.executable:
+        return
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        answer = subprocess.run([program, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+        version = tuple(map(int, answer.split()))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return  # starting the trial reports what is wrong with the interpreter
+    if version < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise ConfigError(f"{program} is version {'.'.join(map(str, version))}; tasks need {oldest} or newer")
 
 
 def link_harness(folder: Path) -> Path:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from determined.local.output import Output, find_failure
 from determined_launch import environment
 
 LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"
-_KEPT = ("DET_DEBUG",)
+STOP_SECONDS = 5.0
+POLL_SECONDS = 0.1
+_KEPT = ("DET_DEBUG", environment.LOG_METRICS)
 
 
 def run_local(
@@ -31,19 +34,31 @@ def run_local(
     includes: Sequence[Path] = (),
     test_mode: bool,
     python: str | None = None,
+    slots: int | None = None,
     follow_links: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
-    """Returns 0 if the trial succeeded, else 1. Raises ConfigError and ContextError before the trial starts."""
+    """Returns 0 if the trial succeeded, else 1. Raises ConfigError and ContextError before the trial starts.
+
+    ``slots`` runs the launch layer with that many processes; None runs one process without it.
+    """
+    if slots is not None and slots < 1:
+        raise ConfigError(f"--slots {slots}: a local run needs 1 slot or more")
     with tempfile.TemporaryDirectory(prefix="det-local-") as scratch:
-        config = _checked(check(text, name=name, defaults=[_storage(Path(scratch), test_mode)]))
+        folder = (
+            Path(scratch) / "checkpoints" if test_mode else _data_home(environ) / "detent" / "local" / "checkpoints"
+        )
+        storage = {"checkpoint_storage": {"type": "directory", "container_path": str(folder)}}
+        config = _checked(check(text, name=name, defaults=[storage]))
         packed = pack(context, includes, follow_links=follow_links)
-        return _run(config, context, packed, Path(scratch), test_mode, python, environ)
+        if not test_mode and config.checkpoint_storage.to_json().get("container_path") == str(folder):
+            _say(f"checkpoints are stored in {folder}")
+        return _run(config, context, packed, Path(scratch), test_mode, python, slots, environ)
 
 
-def _storage(scratch: Path, test_mode: bool) -> dict[str, Any]:
-    folder = scratch / "checkpoints" if test_mode else Path.cwd() / "checkpoints"
-    return {"checkpoint_storage": {"type": "directory", "container_path": str(folder)}}
+def _data_home(environ: Mapping[str, str]) -> Path:
+    """Returns the user's folder for data: checkpoints in the working directory would be part of the next context."""
+    return Path(environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"))
 
 
 def _checked(checked: Checked) -> ExperimentConfig:
@@ -61,6 +76,7 @@ def _run(
     scratch: Path,
     test_mode: bool,
     named_python: str | None,
+    slots: int | None,
     environ: Mapping[str, str],
 ) -> int:
     for link in packed.followed:
@@ -73,9 +89,12 @@ def _run(
     hparams = sample(config.hyperparameters, rng)
     device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
     program = python.choose(named_python, getattr(config.environment.image, device), environ)
+    python.check_version(program)
     planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
+    if slots is not None:
+        planned = plan.with_layers(config.entrypoint, planned, python=program)
     _say(f"hyperparameters: {json.dumps(hparams)}")
-    for line in _remarks(config, planned, workdir):
+    for line in _remarks(config, planned, workdir, slots):
         _say(line)
     variables = _variables(config, device, hparams, rng.randrange(2**31), program, workdir, scratch, test_mode, environ)
     for name in (environment.EXPERIMENT_CONFIG, environment.HPARAMS):
@@ -83,8 +102,18 @@ def _run(
             environment.move_to_file(variables, name, scratch)
     if "deepspeed" in planned.stripped:
         variables[environment.USE_DEEPSPEED] = "1"  # one process replaces the workers: the same trials run in it
-    code, failure = _child(planned.argv, variables, workdir, context)
+    if slots is not None:
+        variables[environment.SLOT_IDS] = json.dumps(list(range(slots)))
+    stopped = scratch / "stopped"
+    if test_mode and not planned.is_trial:
+        variables[environment.STOP_FILE] = str(stopped)
+    code, failure = _child(planned.argv, variables, workdir, context, stopped)
     what = "test" if test_mode else "trial"
+    if stopped.exists():
+        _say("the script was stopped after its first validation")
+        code = 0
+    elif code == 0 and environment.STOP_FILE in variables:
+        _say("the script ended by itself; it reported no validation, after which the test would have stopped it")
     if code == 0:
         _say(f"{what} passed")
         return 0
@@ -93,13 +122,13 @@ def _run(
     return 1
 
 
-def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path) -> list[str]:
+def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path, given_slots: int | None) -> list[str]:
     lines = []
     if planned.stripped:
         lines.append(f"run without the launch layer: {', '.join(planned.stripped)}")
     slots = config.resources.slots_per_trial
-    if slots > 1:
-        lines.append(f"slots_per_trial is {slots}; a local run uses one process")
+    if slots > 1 and given_slots is None:
+        lines.append(f"slots_per_trial is {slots}; a local run uses one process (--slots {slots} runs {slots})")
     if (workdir / "startup-hook.sh").exists():
         lines.append("startup-hook.sh is not run in a local run")
     return lines
@@ -144,7 +173,9 @@ def _variables(
     return result
 
 
-def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path) -> tuple[int, str | None]:
+def _child(
+    argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path, stopped: Path
+) -> tuple[int, str | None]:
     """Returns the exit code and, if it is known, the line of the user's code that failed."""
     shown = str(context).rstrip("/") or "/"
 
@@ -160,6 +191,7 @@ def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, contex
     assert child.stderr is not None
     other = threading.Thread(target=err.pump, args=(child.stderr, sys.stderr), daemon=True)
     other.start()
+    threading.Thread(target=_end_rest, args=(child, stopped), daemon=True).start()
     try:
         out.pump(child.stdout, sys.stdout)
         other.join()
@@ -171,6 +203,18 @@ def _child(argv: Sequence[str], variables: dict[str, str], workdir: Path, contex
         child.stdout.close()
         child.stderr.close()
     return code, None if code == 0 else find_failure(err.last, shown)
+
+
+def _end_rest(child: subprocess.Popen[bytes], stopped: Path) -> None:
+    """Ends the child if it continues after its chief was stopped: other workers may wait for the chief."""
+    while child.poll() is None:
+        if stopped.exists():
+            try:
+                child.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.terminate()
+            return
+        time.sleep(POLL_SECONDS)
 
 
 def _say(text: str) -> None:

@@ -58,6 +58,7 @@ class Loop:
         self._progress_at = self._status_at = 0.0
         searcher = context.get_experiment_config().get("searcher") or {}
         self._metric = searcher.get("metric")
+        self._has_warned = False
         self._smaller_is_better = bool(searcher.get("smaller_is_better", True))
 
     def run(self, checkpoint: str | None, *, step_zero_validation: bool) -> None:
@@ -198,10 +199,12 @@ class Loop:
         if self._plan.policy != "best":
             return False
         if not isinstance(value, (int, float)):
-            logger.warning(
-                "the validation metrics have no number %r (searcher.metric), so there is no best checkpoint",
-                self._metric,
-            )
+            if not self._has_warned:
+                self._has_warned = True
+                logger.warning(
+                    "the validation metrics have no number %r (searcher.metric), so there is no best checkpoint",
+                    self._metric,
+                )
             return False
         progress = self._state.progress
         known = self._context.distributed.broadcast(

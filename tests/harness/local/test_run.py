@@ -29,11 +29,27 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("ctx")
 
 
-def run(context: Path, script: str, entrypoint: str = "python3 train.py", *, test_mode: bool = True) -> int:
+def run(
+    context: Path,
+    script: str,
+    entrypoint: str = "python3 train.py",
+    *,
+    test_mode: bool = True,
+    data: Path | None = None,
+    slots: int | None = None,
+    python: str | None = None,
+) -> int:
     (context / "train.py").write_text(script)
-    environ = {"PATH": os.environ["PATH"], "DET_MASTER": "http://elsewhere", "HOME": os.environ.get("HOME", "/")}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "DET_MASTER": "http://elsewhere",
+        "HOME": os.environ.get("HOME", "/"),
+        "XDG_DATA_HOME": str(data or context.resolve().parent / "data"),
+    }
     text = CONFIG.format(entrypoint=entrypoint)
-    return run_local(text, name="c.yaml", context=context, test_mode=test_mode, environ=environ)
+    return run_local(
+        text, name="c.yaml", context=context, test_mode=test_mode, environ=environ, slots=slots, python=python
+    )
 
 
 SHOW = """
@@ -119,8 +135,87 @@ def test_a_local_run_without_test_mode_stores_checkpoints(
     environ = json.loads(captured.out)["env"]
     assert "DET_LOCAL_TEST_MODE" not in environ
     storage = json.loads(environ["DET_EXPERIMENT_CONFIG"])["checkpoint_storage"]
-    assert storage["container_path"] == str(tmp_path / "checkpoints")
+    folder = tmp_path / "data" / "detent" / "local" / "checkpoints"
+    assert storage["container_path"] == str(folder)
+    assert f"checkpoints are stored in {folder}\n" in captured.err
     assert captured.err.endswith("trial passed\n")
+
+
+STORE = """
+from determined import core
+import determined as det, os, json
+storage = json.loads(os.environ["DET_EXPERIMENT_CONFIG"])["checkpoint_storage"]
+with core.init(checkpoint_storage=storage) as context, context.checkpoint.store_path({"steps_completed": 1}) as (path, _):
+    (path / "weights").touch()
+"""
+
+
+def test_a_local_run_leaves_no_checkpoints_in_its_context(
+    context: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(context)
+    assert run(Path(), STORE, test_mode=False, data=tmp_path / "data") == 0
+    assert [each.name for each in Path().iterdir()] == ["train.py"]
+    assert list((tmp_path / "data").rglob("weights"))
+
+
+VALIDATE = """
+import os
+from determined import core
+assert os.environ["DET_TEST_MODE"] == "1"
+with core.init() as context:
+    for step in range(1, 4):
+        context.train.report_training_metrics(step, {"loss": 1.0})
+        context.train.report_validation_metrics(step, {"loss": 1.0})
+        print("validated", step)
+"""
+
+
+def test_a_test_of_a_script_stops_after_the_first_validation(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(context, VALIDATE) == 0
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("the script was stopped after its first validation\ntest passed\n")
+    assert run(context, VALIDATE.replace('assert os.environ["DET_TEST_MODE"] == "1"', ""), test_mode=False) == 0
+    assert capfd.readouterr().out == "validated 1\nvalidated 2\nvalidated 3\n"
+
+
+def test_a_test_of_a_script_without_a_validation_says_so(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(context, "print(1)") == 0
+    assert "the script ended by itself; it reported no validation" in capfd.readouterr().err
+
+
+LAYER = "python3 -m determined.launch.torch_distributed python3 train.py"
+RANKS = """
+import os
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
+"""
+
+
+@pytest.mark.torch
+def test_slots_run_the_launch_layer_with_as_many_processes(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(context, RANKS, LAYER, slots=2) == 0, capfd.readouterr().err
+    captured = capfd.readouterr()
+    assert sorted(line.partition("] ")[2] for line in captured.out.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+    assert "without the launch layer" not in captured.err
+    assert "a local run uses one process" not in captured.err
+
+
+def test_slots_need_a_launch_layer(context: Path) -> None:
+    with pytest.raises(ConfigError, match="no launch layer"):
+        run(context, RANKS, slots=2)
+    with pytest.raises(ConfigError, match="1 slot or more"):
+        run(context, RANKS, LAYER, slots=0)
+
+
+def test_an_old_python_is_refused_with_the_text_of_the_cluster(context: Path, tmp_path: Path) -> None:
+    stub = tmp_path / "old" / "python3"
+    stub.parent.mkdir()
+    stub.write_text("#!/bin/sh\necho 3 8\n")
+    stub.chmod(0o755)
+    with pytest.raises(ConfigError) as refused:
+        run(context, SHOW, python=str(stub))
+    assert refused.value.message == f"{stub} is version 3.8; tasks need 3.10 or newer"
 
 
 def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.CaptureFixture[str]) -> None:

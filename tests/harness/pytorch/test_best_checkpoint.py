@@ -72,3 +72,21 @@ def test_the_best_value_is_a_number_and_makes_a_checkpoint(tmp_path, monkeypatch
     assert validated == {2: 0.5, 4: 0.9, 6: 0.7, 8: 0.6}
     assert all(type(m["metrics"]["avgMetrics"]["loss"]) is float for g, m in sent if g == "training")
     assert stored == [2, 4, 8]  # the first, the best, and the end of training
+
+
+def test_a_missing_searcher_metric_is_mentioned_once_by_the_trainer(tmp_path, monkeypatch, caplog):
+    config = {
+        "searcher": {"metric": "acuracy"},
+        "checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "checkpoints")},
+    }
+    with serving() as master:
+        environ = task_environment(master, tmp_path, DET_EXPERIMENT_CONFIG=json.dumps(config))
+        for name, value in (environ | {"DET_HPARAMS": json.dumps({"shape": "number"})}).items():
+            monkeypatch.setenv(name, value)
+        with pytorch.init() as context:
+            pytorch.Trainer(Trial(context), context).fit(
+                max_length=pytorch.Batch(8), validation_period=pytorch.Batch(2), reporting_period=pytorch.Batch(2)
+            )
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum("have no number 'acuracy'" in each for each in messages) == 1
+    assert sum('did you mean "accuracy"?' in each for each in messages) == 2  # at the first validation and at the end

@@ -1,0 +1,69 @@
+"""Commands of ``det checkpoint``."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from determined.client import checkpoints
+from determined.client.checkpoint_archive import download_archive
+from determined_cli import connection, render
+from determined_cli.confirmation import confirmed
+from determined_cli.main import say
+from determined_cli.states import shown
+
+FIELDS = (
+    ("UUID", "uuid"),
+    ("State", "state"),
+    ("Experiment ID", "experiment_id"),
+    ("Trial ID", "trial_id"),
+    ("# of Batches", "steps_completed"),
+    ("Searcher Metric", "searcher_metric"),
+    ("Report Time", "report_time"),
+    ("Size", "size"),
+)
+
+
+def describe(args: Namespace) -> None:
+    """Prints one checkpoint with its metadata and files."""
+    found = checkpoints.get(connection.connect(args.options), args.uuid)
+    if args.json:
+        render.show_object("json", render.snake(found))
+        return
+    training = found.get("training") or {}
+    files = {name: int(size) for name, size in sorted((found.get("resources") or {}).items())}
+    values = {
+        **render.snake(found),
+        "state": shown(found["state"]),
+        "experiment_id": training.get("experimentId"),
+        "trial_id": training.get("trialId"),
+        "steps_completed": (found.get("metadata") or {}).get("steps_completed"),
+        "searcher_metric": training.get("searcherMetric"),
+        "size": sum(files.values()),
+    }
+    render.show_fields(FIELDS, values)
+    print()
+    metadata = [{"name": key, "value": json.dumps(value)} for key, value in (found.get("metadata") or {}).items()]
+    render.show("table", (("Metadata", "name"), ("Value", "value")), metadata)
+    print()
+    rows = [{"file": name, "size": size} for name, size in files.items() if not name.endswith("/")]
+    render.show("table", (("File", "file"), ("Bytes", "size")), rows)
+
+
+def download(args: Namespace) -> None:
+    """Downloads a checkpoint through the master and unpacks it."""
+    target = Path(args.output_dir or Path("checkpoints") / args.uuid)
+    download_archive(connection.connect(args.options), args.uuid, target)
+    print(target)
+
+
+def remove(args: Namespace) -> int:
+    """Deletes checkpoints after a confirmation: all of them, or none if one of them cannot be deleted."""
+    session = connection.connect(args.options)
+    number = len(args.uuid)
+    what = f"checkpoint {args.uuid[0]}" if number == 1 else f"{number} checkpoints"
+    if not confirmed(f"Delete {what} with all files?", what, yes=args.yes):
+        return 1
+    checkpoints.delete(session, args.uuid)
+    for uuid in args.uuid:
+        say(f"deleted checkpoint {uuid}")
+    return 0

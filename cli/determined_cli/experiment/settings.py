@@ -1,0 +1,72 @@
+"""``det experiment config`` and ``det experiment set``: shows the configuration and changes single settings."""
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from determined.client import experiments
+from determined_cli import connection, render
+from determined_cli.main import say
+
+NO_EFFECT = "this version stores {} and shows it, but does not use it for scheduling yet"
+
+
+def config(args: Namespace) -> None:
+    """Prints the effective configuration, or with ``--original`` the submitted text. The master masks secrets."""
+    found = experiments.get(connection.connect(args.options), args.experiment_id)
+    if args.original:
+        text = str(found["originalConfig"])
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        return
+    render.show_object(args.format or "yaml", found.get("config") or {})
+
+
+def set_name(args: Namespace) -> None:
+    """Renames the experiment."""
+    _change(args, {"name": args.name})
+    say(f"experiment {args.experiment_id} is now named {args.name}")
+
+
+def set_description(args: Namespace) -> None:
+    """Sets the description; an empty text removes it."""
+    _change(args, {"description": args.description})
+    say(f"{'set' if args.description else 'removed'} the description of experiment {args.experiment_id}")
+
+
+def set_priority(args: Namespace) -> None:
+    """Sets the priority of the experiment's waiting and running trials."""
+    _change(args, {"resources": {"priority": args.priority}})
+    say(f"set the priority of experiment {args.experiment_id} to {args.priority}")
+
+
+def set_max_slots(args: Namespace) -> None:
+    """Sets or removes the limit of slots that the experiment may hold."""
+    limit: int | None = args.max_slots
+    _change(args, {"resources": {"maxSlots": limit}})
+    say(f"set max_slots of experiment {args.experiment_id} to {'none' if limit is None else limit}")
+    say(NO_EFFECT.format("max_slots"))
+
+
+def set_weight(args: Namespace) -> None:
+    """Sets the weight of the experiment for fair-share scheduling."""
+    _change(args, {"resources": {"weight": args.weight}})
+    say(f"set the weight of experiment {args.experiment_id} to {args.weight:g}")
+    say(NO_EFFECT.format("the weight"))
+
+
+def set_gc_policy(args: Namespace) -> None:
+    """Sets how many checkpoints are kept."""
+    names = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+    _change(args, {"checkpointStorage": {_camel(name): getattr(args, name) for name in names}})
+    kept = ", ".join(f"{name} {getattr(args, name)}" for name in names)
+    say(f"set the checkpoint policy of experiment {args.experiment_id}: {kept}")
+    say("this version stores the policy, but deletes no checkpoint by itself yet: `det checkpoint rm`")
+
+
+def _change(args: Namespace, changes: dict[str, Any]) -> None:
+    experiments.change(connection.connect(args.options), args.experiment_id, changes)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

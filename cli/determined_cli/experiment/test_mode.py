@@ -1,0 +1,106 @@
+"""``det experiment create --test-mode``: runs one trial with one batch on the cluster, which passes or fails."""
+
+import random
+import time
+from typing import Any
+
+import yaml
+
+from determined.client import checkpoints, submissions
+from determined.client.paging import items
+from determined.client.session import Session
+from determined.config import ExperimentConfig, yaml_source
+from determined.config.sampling import sample
+from determined_cli import logs
+from determined_cli.main import INTERRUPTED, say
+from determined_cli.reconnect import Reconnector
+from determined_cli.states import displayed, has_ended, shown
+
+POLL_SECONDS = 0.2
+
+
+def reduced(text: str, config: ExperimentConfig) -> str:
+    """Returns the configuration of the test: one batch, one validation, sampled hyperparameters, no restarts."""
+    data: dict[str, Any] = dict(yaml_source.read(text).data)
+    searcher = config.to_json()["searcher"]
+    storage = data.get("checkpoint_storage")
+    kept = dict.fromkeys(("save_experiment_best", "save_trial_best", "save_trial_latest"), 0)
+    data |= {
+        "description": f"[test-mode] {data.get('description') or ''}".strip(),
+        "scheduling_unit": 1,
+        "min_validation_period": {"batches": 1},
+        "max_restarts": 0,
+        "hyperparameters": sample(config.hyperparameters, random.Random(config.reproducibility.experiment_seed)),
+        "searcher": {
+            "name": "single",
+            "metric": searcher["metric"],
+            "smaller_is_better": searcher.get("smaller_is_better", True),
+            "max_length": {"batches": 1},
+        },
+    }
+    if isinstance(storage, dict):
+        data["checkpoint_storage"] = {**storage, **kept}
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def submit(session: Session, body: dict[str, Any], digest: str, data: bytes, config: ExperimentConfig) -> int:
+    """Validates the configuration as it is, creates the reduced experiment, and returns its id."""
+    session.post("/api/v1/experiments", {**body, "validateOnly": True})
+    reduced_body = {**body, "config": reduced(str(body["config"]), config), "activate": True}
+    answer = submissions.create(session, reduced_body, digest, data)
+    return int(answer["experiment"]["id"])
+
+
+def watch(session: Session, experiment_id: int) -> int:
+    """Prints the progress until the test ends. Returns 0 if it passed, else 1 after printing the log."""
+    reconnector = Reconnector(session)
+    reconnector.connected()  # the experiment was just created
+    try:
+        state, trial_id = _until_end(reconnector, experiment_id)
+    except KeyboardInterrupt:
+        say(f"detached; the test continues as experiment {experiment_id}. To stop it: det e kill {experiment_id}")
+        return INTERRUPTED
+    if state == "COMPLETED":
+        _remove_checkpoints(session, experiment_id)
+        say("test passed")
+        return 0
+    if trial_id is not None:
+        for line in logs.lines(session, trial_id):
+            print(logs.message(line), end="")
+    say(f"test failed: experiment {experiment_id} ended: {state}")
+    return 1
+
+
+def _until_end(reconnector: Reconnector, experiment_id: int) -> tuple[str, int | None]:
+    session, last, trial_id = reconnector.session, "", None
+    path = f"/api/v1/experiments/{experiment_id}"
+    while True:
+        trials = reconnector.call(lambda: list(items(session, f"{path}/trials", "trials", limit=1)))
+        experiment = reconnector.call(lambda: session.get(path)["experiment"])
+        line = f"experiment {experiment_id}: {shown(displayed(experiment)).lower()}"
+        if trials:
+            trial_id = int(trials[0]["id"])
+            line = _progress(trials[0])
+        if line != last:
+            say(line)
+            last = line
+        if has_ended(experiment["state"]):
+            return shown(experiment["state"]), trial_id
+        time.sleep(POLL_SECONDS)
+
+
+def _progress(trial: dict[str, Any]) -> str:
+    parts = [f"trial {trial['id']}: {shown(displayed(trial)).lower()}"]
+    if trial.get("runnerState"):
+        parts.append(str(trial["runnerState"]))
+    steps, stored = int(trial.get("totalBatchesProcessed") or 0), int(trial.get("checkpointCount") or 0)
+    parts += [f"{steps} batches"] * bool(steps) + [f"{stored} checkpoints"] * bool(stored)
+    return ", ".join(parts)
+
+
+def _remove_checkpoints(session: Session, experiment_id: int) -> None:
+    """Deletes the checkpoints of a passed test, which nobody needs."""
+    found = items(session, f"/api/v1/experiments/{experiment_id}/checkpoints", "checkpoints")
+    uuids = [str(each["uuid"]) for each in found if each["state"] == "STATE_COMPLETED"]
+    if uuids:
+        checkpoints.delete(session, uuids)

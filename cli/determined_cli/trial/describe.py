@@ -1,0 +1,133 @@
+"""``det trial describe``: a summary of a trial, and with ``--metrics`` every report."""
+
+import json
+import sys
+import textwrap
+from argparse import Namespace
+from typing import Any
+
+from determined.client import lifecycle, trials
+from determined.client.numbers import from_wire
+from determined.client.paging import items
+from determined.states import exit_phrase
+from determined_cli import render
+from determined_cli.connection import connect
+from determined_cli.failures import failure_text
+from determined_cli.main import say
+from determined_cli.states import displayed, shown
+
+MAX_METRICS = 40
+GROUP_NAMES = {"avg_metrics": "training", "validation_metrics": "validation"}
+FIELDS = (
+    ("Trial ID", "id"),
+    ("Experiment ID", "experiment_id"),
+    ("State", "state"),
+    ("Activity", "runner_state"),
+    ("# of Batches", "total_batches_processed"),
+    ("Searcher Metric", "searcher_metric_value"),
+    ("Restarts", "restarts"),
+    ("Checkpoints", "checkpoint_count"),
+    ("Started", "start_time"),
+    ("Ended", "end_time"),
+    ("H-Params", "hparams"),
+)
+METRICS = (
+    ("Group", "group"),
+    ("Metric", "name"),
+    ("Last", "last"),
+    ("Min", "min"),
+    ("Max", "max"),
+    ("Reports", "count"),
+)
+ATTEMPTS = (
+    ("Attempt", "attempt"),
+    ("Agents", "agents"),
+    ("Started", "started"),
+    ("Ended", "ended"),
+    ("Outcome", "outcome"),
+)
+WORKLOADS = (
+    ("# of Batches", "batches"),
+    ("Report Time", "time"),
+    ("Checkpoint", "checkpoint"),
+    ("Checkpoint UUID", "uuid"),
+    ("Training Metrics", "training"),
+    ("Validation Metrics", "validation"),
+)
+
+
+def describe(args: Namespace) -> None:
+    """Prints the trial and its attempts; with ``--metrics`` also every report."""
+    session = connect(args.options)
+    trial = trials.get(session, args.trial_id)
+    path = f"/api/v1/trials/{args.trial_id}/workloads"
+    if args.json:
+        query = {"includeBatchMetrics": True} if args.metrics else {}
+        workloads = list(items(session, path, "workloads", query))
+        attempts = lifecycle.attempts(session, args.trial_id)
+        values = {"workloads": render.snake(workloads), "attempts": render.snake(attempts)}
+        render.show_object("json", {**render.snake(trial), **values})
+        return
+    render.show_fields(FIELDS, {**render.snake(trial), "state": shown(displayed(trial))})
+    metrics = _metrics(trial.get("summaryMetrics") or {})
+    if metrics:
+        print()
+        render.show("table", METRICS, metrics[:MAX_METRICS])
+        if len(metrics) > MAX_METRICS:
+            say(f"showing {MAX_METRICS} of {len(metrics)} metrics; --json prints all")
+    print()
+    _print_attempts(lifecycle.attempts(session, args.trial_id))
+    if args.metrics:
+        print()
+        render.show("table", WORKLOADS, [_workload(each) for each in items(session, path, "workloads")])
+
+
+def _metrics(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns one row for each metric: validations first, then training, then other groups."""
+    rows = []
+    for group in sorted(summary, key=lambda each: (each != "validation_metrics", each != "avg_metrics", each)):
+        for name, values in sorted((summary[group] or {}).items()):
+            numbers = {key: from_wire(values.get(key)) for key in ("last", "min", "max", "count")}
+            rows.append({"group": GROUP_NAMES.get(group, group), "name": name, **numbers})
+    return rows
+
+
+def _print_attempts(attempts: list[dict[str, Any]]) -> None:
+    render.show("table", ATTEMPTS, [_attempt(each) for each in attempts])
+    width = render.Terminal.of(sys.stdout).width
+    for each in attempts:
+        if each.get("failure"):
+            print(f"\n{failure_text(each, width)}")
+        if "\n" in each["message"]:
+            text = f"attempt {each['runId']}: {each['message']}"
+            print()
+            for line in text.splitlines():
+                print("\n".join(textwrap.wrap(line, width) or [""]) if width else line)
+
+
+def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
+    """Returns one row of the table of attempts; of a failure only the first line."""
+    first = str(attempt.get("failure") or attempt["message"]).partition("\n")[0].rstrip(":")
+    reason = exit_phrase(str(attempt["reason"]).lower())
+    return {
+        "attempt": attempt["runId"],
+        "agents": ", ".join(f"{c['agentId']} ({len(c['slots'])})" for c in attempt["containers"]),
+        "started": attempt["startedAt"],
+        "ended": attempt["endedAt"],
+        "outcome": ": ".join(part for part in (reason or str(attempt["state"]).lower(), first) if part),
+    }
+
+
+def _workload(container: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for kind in ("training", "validation", "checkpoint"):
+        work = container.get(kind)
+        if not work:
+            continue
+        row.setdefault("batches", work.get("totalBatches"))
+        row.setdefault("time", work.get("endTime"))
+        if kind == "checkpoint":
+            row.update(checkpoint=shown(work.get("state")), uuid=work.get("uuid"))
+        else:
+            row[kind] = json.dumps((work.get("metrics") or {}).get("avgMetrics") or {})
+    return row

@@ -1,0 +1,66 @@
+"""Watches the validation reports of a trial for the searcher's metric, and says once that it does not arrive."""
+
+import difflib
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class SearcherMetricWatch:
+    """Warns at the first validation without the searcher's metric, and explains its absence at the end.
+
+    Args:
+        metric: the configured name ``searcher.metric``; None watches nothing.
+        continues: the trial was started from an earlier attempt, which may have reported the metric.
+    """
+
+    def __init__(self, metric: str | None, *, continues: bool = False) -> None:
+        self._metric = metric
+        self._continues = continues
+        self._has_warned = False
+        self._has_arrived = False
+        self._names: set[str] = set()
+        self._trained = False
+
+    def training(self) -> None:
+        """Notes a report of training metrics."""
+        self._trained = True
+
+    def validation(self, metrics: Mapping[str, Any]) -> None:
+        """Notes a validation; warns once if the metric is not in it."""
+        if self._metric is None:
+            return
+        self._names.update(metrics)
+        if self._metric in metrics:
+            self._has_arrived = True
+        elif not self._has_warned:
+            self._has_warned = True
+            logger.warning("%s", self._text("this validation has no value of the searcher's metric"))
+
+    def interrupted(self) -> None:
+        """Notes that the trial is preempted: a later attempt may report the metric."""
+        self._continues = True
+
+    def end(self) -> None:
+        """Says at the end of a complete trial that the metric never arrived: without it, no checkpoint is the best."""
+        if self._metric is None or self._has_arrived or self._continues:
+            return
+        if self._names:
+            logger.error("%s", self._text("the trial ended without any value of the searcher's metric"))
+        elif self._trained:
+            logger.warning(
+                'the trial ended without a validation: the searcher\'s metric "%s" has no value, so no checkpoint is '
+                "the best one; report it with report_validation_metrics",
+                self._metric,
+            )
+
+    def _text(self, what: str) -> str:
+        near = difflib.get_close_matches(str(self._metric), sorted(self._names), n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else "."
+        names = ", ".join(sorted(self._names)) or "nothing"
+        return (
+            f'{what} "{self._metric}": validations reported {names}{hint} Without it no trial and no checkpoint is '
+            "the best one: correct searcher.metric or report that metric."
+        )

@@ -1,0 +1,95 @@
+"""``det trial describe``: a summary by default, every report with ``--metrics``, and lines that fit the terminal."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import Det, FakeMaster, Request
+
+SUMMARY = {
+    "avg_metrics": {"loss": {"type": "number", "last": 0.25, "min": 0.125, "max": 2.5, "count": 30}},
+    "validation_metrics": {"accuracy": {"type": "number", "last": 0.875, "min": 0.1, "max": 0.9, "count": 3}},
+}
+TRIAL = {
+    "id": 9,
+    "experimentId": 7,
+    "state": "STATE_COMPLETED",
+    "hparams": {f"parameter_{number}": 0.5 for number in range(20)},
+    "restarts": 1,
+    "totalBatchesProcessed": 30,
+    "searcherMetricValue": 0.9,
+    "checkpointCount": 3,
+    "startTime": "2026-01-01T09:00:00Z",
+    "endTime": None,
+    "summaryMetrics": SUMMARY,
+}
+ATTEMPT = {
+    "runId": 1,
+    "state": "TERMINATED",
+    "startedAt": "2026-01-01T09:00:00Z",
+    "endedAt": "2026-01-01T09:01:00Z",
+    "reason": "errored",
+    "code": 1,
+    "message": "rank 0 failed:\n" + "x " * 100,
+    "failure": "rank 0 on node-a: ValueError: " + "bad " * 40,
+    "containers": [{"agentId": "a", "slots": [0, 1]}],
+}
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def master(fake: FakeMaster) -> FakeMaster:
+    report = {"training": {"totalBatches": 10, "metrics": {"avgMetrics": {"reported": 1.5}}}}
+
+    def page(_: Request) -> Any:
+        return {"workloads": [report], "pagination": {"total": 1}}
+
+    fake.answers.update(
+        {
+            "GET /api/v1/trials/9": {"trial": TRIAL},
+            "GET /detent/trials/9/attempts": {"attempts": [ATTEMPT]},
+            "GET /api/v1/trials/9/workloads": page,
+        }
+    )
+    return fake
+
+
+def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeMaster, det: Det) -> None:
+    shown = det("t", "describe", "9").out
+    fields = dict(line.split(None, 1) for line in shown.splitlines()[:6] if not line.startswith(("Trial ID", "# of")))
+    assert fields["State"] == "COMPLETED"
+    assert "Searcher Metric  0.9\n" in shown
+    rows = [[cell.strip() for cell in line.split("|")] for line in shown.splitlines() if line.count("|") == 5]
+    assert rows[1:] == [
+        ["validation", "accuracy", "0.875", "0.1", "0.9", "3"],
+        ["training", "loss", "0.25", "0.125", "2.5", "30"],
+    ]
+    assert "ValueError" in shown
+    assert "reported" not in shown
+    assert master.asked("GET /api/v1/trials/9/workloads") == []
+    assert "reported" in det("t", "describe", "9", "--metrics").out
+
+
+def test_no_line_is_wider_than_the_terminal_and_times_are_local_and_relative(
+    master: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen()
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout", screen)
+    assert det("t", "describe", "9", "--metrics").code == 0
+    lines = screen.getvalue().splitlines()
+    assert [line for line in lines if len(line) > 60] == []
+    assert next(line for line in lines if line.startswith("Started")).endswith("ago)")
+
+
+def test_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> None:
+    found = json.loads(det("t", "describe", "9", "--json").out)
+    assert found["start_time"] == "2026-01-01T09:00:00Z"
+    assert found["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"reported": 1.5}
+    assert found["summary_metrics"] == SUMMARY

@@ -1,0 +1,139 @@
+"""List flags: columns, order, filters, pages; and tables that fit a terminal."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from determined_cli import render
+
+from .conftest import Det, FakeMaster, Request
+
+ROWS = [
+    {"id": 3, "name": "gamma", "state": "STATE_ERROR", "progress": 0.5, "labels": ["a", "b"]},
+    {"id": 2, "name": "beta", "state": "STATE_COMPLETED", "progress": 1.0, "labels": []},
+    {"id": 1, "name": "alpha", "state": "STATE_ERROR", "progress": None, "labels": ["b"]},
+]
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def master(fake: FakeMaster) -> FakeMaster:
+    def page(request: Request) -> Any:
+        offset, limit = int(request.query["offset"][0]), int(request.query["limit"][0])
+        return {"experiments": ROWS[offset : offset + limit], "pagination": {"total": len(ROWS)}}
+
+    fake.answers["GET /api/v1/experiments"] = page
+    fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
+    return fake
+
+
+def ids(det: Det, *words: str) -> list[int]:
+    return [row["id"] for row in json.loads(det("e", "list", "--json", *words).out)]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), [3, 2, 1]),
+        (("--sort", "name"), [1, 2, 3]),
+        (("--sort", "progress:desc"), [2, 3, 1]),
+        (("--filter", "state=error"), [3, 1]),
+        (("--filter", "State != ERROR"), [2]),
+        (("--filter", "id>=2", "--filter", "name~AMM"), [3]),
+        (("--filter", "id<2"), [1]),
+        (("--filter", "labels=b"), [3, 1]),
+        (("--filter", "progress=1"), [2]),
+        (("--limit", "2"), [3, 2]),
+        (("--limit", "1", "--offset", "1"), [2]),
+        (("--limit", "1", "--pages", "all"), [3, 2, 1]),
+        (("--limit", "1", "--pages", "one", "--offset", "2"), [1]),
+        (("--sort", "name", "--limit", "2", "--offset", "1"), [2, 3]),
+    ],
+)
+def test_lists_are_filtered_sorted_and_paged(
+    master: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]
+) -> None:
+    assert ids(det, *words) == expected
+
+
+def test_a_part_of_a_list_is_announced(master: FakeMaster, det: Det) -> None:
+    assert det("e", "list", "--limit", "2").err == "showing the newest 2; omit --limit to show all\n"
+    assert det("e", "list", "--limit", "2", "--sort", "name").err == "showing 2 of 3; omit --limit to show all\n"
+    assert det("e", "list", "--limit", "4").err == ""
+
+
+def test_columns_are_chosen_by_key_or_header(master: FakeMaster, det: Det) -> None:
+    assert det("e", "list", "--csv", "--columns", "Name,id").out.splitlines()[:2] == ["Name,ID", "gamma,3"]
+    assert json.loads(det("e", "list", "--json", "--columns", "name").out)[0] == {"name": "gamma"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--columns", "id,nothing"), 'no column "nothing"; valid: id, username'),
+        (("--sort", "nothing"), 'no column "nothing"'),
+        (("--sort", "id:down"), "use COLUMN, COLUMN:asc or COLUMN:desc"),
+        (("--filter", "nothing=1"), 'no column "nothing"'),
+        (("--filter", "state"), "use COLUMN=VALUE"),
+    ],
+)
+def test_a_wrong_list_flag_names_the_valid_ones(
+    master: FakeMaster, det: Det, words: tuple[str, ...], text: str
+) -> None:
+    outcome = det("e", "list", *words)
+    assert outcome.code == 1
+    assert text in outcome.err
+
+
+COLUMNS = (("ID", "id"), ("Name", "name"), ("Started", "start"), ("Metrics", "metrics"))
+WIDE = {"id": 1, "name": "n" * 60, "start": "2026-01-01T09:00:00Z", "metrics": {"loss": 0.1}}
+
+
+def test_no_line_of_a_table_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", "60")
+    render.show("table", COLUMNS, [WIDE])
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" in lines[2]
+    assert "T09:00" not in lines[2]
+    assert "d ago" in lines[2] or "2026-01-01" in lines[2]
+
+
+def test_columns_that_do_not_fit_the_terminal_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", "30")
+    render.show("table", COLUMNS, [WIDE])
+    assert max(map(len, screen.getvalue().splitlines())) <= 30
+    assert "too narrow for metrics" in capsys.readouterr().err
+
+
+def test_a_pipe_gets_whole_cells_and_exact_times(capsys: pytest.CaptureFixture[str]) -> None:
+    render.show("table", COLUMNS, [WIDE])
+    line = capsys.readouterr().out.splitlines()[2]
+    assert "n" * 60 in line
+    assert "2026-01-01T09:00:00Z" in line
+
+
+def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_terminal(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"add an agent: det-agent --master {fake.url} --token-file agent-token --tasks-as-me"
+    monkeypatch.setenv("XDG_DATA_HOME", "nowhere")
+    fake.answers["GET /api/v1/agents"] = {"agents": []}
+    assert command in det("agent", "list").err
+    assert det("agent", "list", "--json").err == ""
+    fake.answers["GET /api/v1/agents"] = {"agents": [{"id": "box"}]}
+    assert det("agent", "list").err == ""
+    monkeypatch.setattr("sys.stdout", Screen())
+    assert command in det("agent", "list").err

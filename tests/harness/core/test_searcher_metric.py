@@ -1,0 +1,85 @@
+"""The searcher's metric that does not arrive: a warning once, an error at the end; quiet where it may still arrive."""
+
+import json
+import logging
+import threading
+
+import pytest
+
+from determined import core
+
+
+@pytest.fixture
+def configured(master, monkeypatch, tmp_path):
+    config = {
+        "checkpoint_storage": {"type": "directory", "container_path": f"{tmp_path}/checkpoints"},
+        "searcher": {"name": "random", "metric": "accuracy"},
+    }
+    monkeypatch.setenv("DET_EXPERIMENT_CONFIG", json.dumps(config))
+    return master
+
+
+def lines(caplog, level):
+    return [each.getMessage() for each in caplog.records if each.levelno == level and "searcher's" in each.getMessage()]
+
+
+def test_the_first_validation_without_the_metric_warns_once_and_the_end_is_an_error(configured, caplog):
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        assert lines(caplog, logging.WARNING) == []
+        context.train.report_validation_metrics(1, {"acuracy": 0.5, "loss": 1.0})
+        context.train.report_validation_metrics(2, {"acuracy": 0.6, "loss": 1.0})
+    (warning,) = lines(caplog, logging.WARNING)
+    assert 'searcher\'s metric "accuracy": validations reported acuracy, loss; did you mean "acuracy"?' in warning
+    (error,) = lines(caplog, logging.ERROR)
+    assert error.startswith('the trial ended without any value of the searcher\'s metric "accuracy"')
+
+
+def test_a_metric_that_arrives_is_not_mentioned(configured, caplog):
+    with core.init() as context:
+        context.train.report_validation_metrics(1, {"accuracy": 0.5})
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
+
+
+def test_a_metric_that_arrives_later_is_no_error(configured, caplog):
+    with core.init() as context:
+        context.train.report_validation_metrics(1, {"loss": 0.5})
+        context.train.report_validation_metrics(2, {"accuracy": 0.5})
+    assert len(lines(caplog, logging.WARNING)) == 1
+    assert lines(caplog, logging.ERROR) == []
+
+
+def test_a_trial_without_a_validation_gets_a_warning_only(configured, caplog):
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"accuracy": 1.0})
+    (warning,) = lines(caplog, logging.WARNING)
+    assert 'the trial ended without a validation: the searcher\'s metric "accuracy" has no value' in warning
+    assert lines(caplog, logging.ERROR) == []
+
+
+def test_a_script_that_reports_nothing_is_not_warned(configured, caplog):
+    with core.init():
+        pass
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
+
+
+def test_a_preempted_trial_may_still_report_the_metric(configured, caplog):
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        configured.preempt.set()
+        while not context.preempt.should_preempt():
+            threading.Event().wait(0.01)
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
+
+
+def test_a_resumed_trial_may_have_reported_the_metric_before(configured, caplog, monkeypatch):
+    monkeypatch.setenv("DET_LATEST_CHECKPOINT", "3f2b8c1e-0000-4000-8000-000000000001")
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+    assert lines(caplog, logging.WARNING) == []
+
+
+def test_a_failed_trial_is_not_explained_by_its_metric(configured, caplog):
+    with pytest.raises(ZeroDivisionError), core.init() as context:
+        context.train.report_training_metrics(1 // 0, {"loss": 1.0})
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
