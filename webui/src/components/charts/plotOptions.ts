@@ -97,7 +97,7 @@ export function options(wanted: Wanted): uPlot.Options {
     axes: [
       {
         ...axis,
-        size: 50 * factor,
+        size: 34 * factor,
         space: 50 * factor,
         ...(wanted.x === "time"
           ? {}

@@ -1,4 +1,3 @@
-import { clsx } from "clsx";
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
 import { useShownTheme } from "@/app/preferences";
@@ -46,7 +45,7 @@ export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props)
         <table className={layout.table}>
           <thead>
             <tr>
-              <th>Run</th>
+              <th className={styles.first}>Run</th>
               {columns.map((column) => {
                 const isSorted = column.key === sort?.key;
                 const order = sort?.descending ? "descending" : "ascending";
@@ -60,7 +59,6 @@ export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props)
                 );
               })}
               <th>State</th>
-              <th aria-label="Actions" />
             </tr>
           </thead>
           <tbody>
@@ -68,30 +66,28 @@ export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props)
               const run = compared[index]!;
               return (
                 <tr key={run.trialId} data-run={run.trialId}>
-                  <td>
+                  <td className={styles.first}>
                     <span className={styles.run}>
                       <Swatch stroke={strokeOf(colorOf(index))} />
                       <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>
                         {escapeControl(runs[index]!.label)}
                       </Link>
+                      <Button
+                        kind="quiet"
+                        aria-label={`Remove ${run.name}, trial ${run.trialId}, from the comparison`}
+                        onClick={() => drop(run)}
+                      >
+                        <Icon name="close" />
+                      </Button>
                     </span>
                   </td>
                   {columns.map((column) => (
-                    <td key={column.key} className={clsx(layout.numberCell)}>
+                    <td key={column.key} className={layout.numberCell}>
                       {cellText(column.values[index])}
                     </td>
                   ))}
                   <td>
                     <StateBadge state={run.state} />
-                  </td>
-                  <td>
-                    <Button
-                      kind="quiet"
-                      aria-label={`Remove ${run.name}, trial ${run.trialId}, from the comparison`}
-                      onClick={() => drop(run)}
-                    >
-                      <Icon name="close" />
-                    </Button>
                   </td>
                 </tr>
               );

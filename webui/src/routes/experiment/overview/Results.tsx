@@ -30,7 +30,7 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
   const hyperparameters = Object.entries(flatten(summary?.hparams ?? {}));
   const link = <Link to={`/experiments/${experiment.id}/trials/${trialId}`}>trial {trialId}</Link>;
   return (
-    <>
+    <div className={styles.column}>
       <section className={layout.card} aria-label="Values">
         <h2>Values</h2>
         {experiment.numTrials > 1 && <p className={typography.hint}>Of the best, {link}.</p>}
@@ -80,7 +80,7 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
           </div>
         )}
       </section>
-    </>
+    </div>
   );
 }
 
