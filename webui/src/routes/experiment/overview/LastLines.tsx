@@ -26,7 +26,7 @@ export function LastLines({ experimentId, trialId }: { experimentId: number; tri
     <section className={layout.card} aria-label="Last log lines">
       <div className={layout.row}>
         <h2 className={layout.grow}>Last log lines</h2>
-        <Link to={`/experiments/${experimentId}/trials/${trialId}/logs`}>Log of trial {trialId}</Link>
+        <Link to={`/experiments/${experimentId}/trials/${trialId}/logs`}>Whole log</Link>
       </div>
       {data?.lines.length === 0 && <p className={typography.hint}>Nothing logged yet.</p>}
       <div className={styles.lines} role="region" aria-label="Log lines" tabIndex={0}>
