@@ -52,7 +52,11 @@ export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props)
                 return (
                   <th key={column.key} className={layout.numberCell} aria-sort={isSorted ? order : "none"}>
                     <button type="button" className={layout.sortButton} onClick={() => press(column.key)}>
-                      {escapeControl(column.title)}
+                      <span className={styles.title}>
+                        {escapeControl(column.title)}
+                        {column.part && " "}
+                        {column.part && <span>{column.part}</span>}
+                      </span>
                       {isSorted && <Icon name={sort?.descending ? "arrowDown" : "arrowUp"} />}
                     </button>
                   </th>

@@ -31,7 +31,7 @@ describe("columns of the summary", () => {
       [{ group: "validation", name: "figure" }],
       [summary(1, "figure"), summary(2, "figure")],
     );
-    expect(columns.map(({ title, values }) => [title, values])).toEqual([
+    expect(columns.map(({ title, part, values }) => [part ? `${title} ${part}` : title, values])).toEqual([
       ["figure best", [1, 3, undefined]],
       ["figure last", [2, 2, undefined]],
       ["lr", [0.1, 0.2, undefined]],
@@ -40,7 +40,7 @@ describe("columns of the summary", () => {
 
   it("name the group where two metrics have one name", () => {
     const metrics = ["training", "validation"].map((group) => ({ group, name: "loss" }));
-    expect(summaryColumns([run(1, {})], metrics, []).map(({ title }) => title)).toEqual([
+    expect(summaryColumns([run(1, {})], metrics, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
       "training loss best",
       "training loss last",
       "validation loss best",

@@ -6,13 +6,15 @@ import { flatten } from "@/format/nested";
 import type { MetricId, TrialSummary } from "@/services/trials";
 import type { Compared } from "./runs";
 
-const MAX_METRICS = 6;
+const MAX_METRICS = 4;
 const MAX_HYPERPARAMETERS = 20;
 
 /** One column of the summary, with a value for each run. */
 export interface SummaryColumn {
   key: string;
   title: string;
+  /** Of a metric: its best or its last value. */
+  part?: "best" | "last";
   kind: "metric" | "hyperparameter";
   values: unknown[];
 }
@@ -43,10 +45,11 @@ export function summaryColumns(
     );
     const best = of.map((each, index) => (isSmallerBetter(name, runs[index]!.searcher) ? each?.min : each?.max));
     const key = `${group}\u0000${name}`;
-    found.push({ key: `${key}\u0000best`, title: `${title} best`, kind: "metric", values: best });
+    found.push({ key: `${key}\u0000best`, title, part: "best", kind: "metric", values: best });
     found.push({
       key: `${key}\u0000last`,
-      title: `${title} last`,
+      title,
+      part: "last",
       kind: "metric",
       values: of.map((each) => each?.last),
     });

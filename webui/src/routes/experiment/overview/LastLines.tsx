@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { usePreferences, zone } from "@/app/preferences";
@@ -29,7 +30,7 @@ export function LastLines({ experimentId, trialId }: { experimentId: number; tri
         <Link to={`/experiments/${experimentId}/trials/${trialId}/logs`}>Whole log</Link>
       </div>
       {data?.lines.length === 0 && <p className={typography.hint}>Nothing logged yet.</p>}
-      <div className={styles.lines} role="region" aria-label="Log lines" tabIndex={0}>
+      <div className={clsx(styles.lines, !data && styles.awaited)} role="region" aria-label="Log lines" tabIndex={0}>
         {data?.lines.map((line) => (
           <div key={line.id} className={styles.line}>
             <time className={typography.soft}>{clock(Date.parse(line.time), timeZone)}</time>

@@ -45,7 +45,7 @@ export default function SearcherCurve({ experiment }: TabProps) {
   const metrics = runs.length === 1 ? panel.metrics : panel.metrics.filter(({ group }) => group === "validation");
   return (
     <Panel
-      name={panel.name}
+      name={runs.length === 1 ? panel.name : searcherMetric}
       metrics={metrics}
       experimentId={experiment.id}
       runs={runs}
