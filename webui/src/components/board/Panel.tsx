@@ -100,7 +100,7 @@ export function Panel({
   };
   const thinned = (data ?? []).filter((series) => series.count > series.values.length).length;
   return (
-    <section className={layout.card} ref={frame} aria-label={name}>
+    <section className={layout.card} ref={frame} aria-label={name} aria-busy={(seen && !data && !error) || undefined}>
       <div className={styles.tools}>
         <h3 className={clsx(styles.title, layout.grow)}>{escapeControl(name)}</h3>
         <Button kind="quiet" aria-label={`PNG of ${name}`} onClick={() => void savePicture()}>

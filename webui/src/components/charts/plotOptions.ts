@@ -97,7 +97,8 @@ export function options(wanted: Wanted): uPlot.Options {
     axes: [
       {
         ...axis,
-        size: 34 * factor,
+        // Times have their day below.
+        size: (wanted.x === "time" ? 50 : 34) * factor,
         space: 50 * factor,
         ...(wanted.x === "time"
           ? {}
