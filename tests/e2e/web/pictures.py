@@ -136,6 +136,7 @@ def palette(page: Page) -> None:
 def settled(page: Page) -> None:
     page.locator("main, [role=dialog]").first.wait_for()
     expect(page.get_by_test_id("loading")).to_have_count(0)
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
     page.wait_for_load_state("load")
     expect(page.get_by_test_id("toast")).to_have_count(0)
 

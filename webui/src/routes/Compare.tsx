@@ -1,5 +1,5 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
@@ -8,9 +8,12 @@ import { Loading } from "@/components/base/Loading";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { experimentQuery } from "@/services/experiments";
-import { experimentMetricNamesQuery } from "@/services/trials";
+import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
+import { AddRun } from "./compare/AddRun";
 import { DifferenceTable } from "./compare/DifferenceTable";
 import { type Compared, comparedRuns } from "./compare/runs";
+import { summaryColumns, summaryMetrics } from "./compare/summary";
+import { SummaryTable } from "./compare/SummaryTable";
 import { useCompared } from "./compare/useCompared";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -28,10 +31,17 @@ export function Component() {
   const experiments = useMemo(() => numbers(params.get("experiments")), [params]);
   const trials = useMemo(() => numbers(params.get("trials")), [params]);
   const { compared, missing, error, isPending } = useCompared(experiments, trials);
+  const add = (id: number) =>
+    setParams((now) => {
+      const next = new URLSearchParams(now);
+      next.set("experiments", [...experiments, id].join(","));
+      return next;
+    });
+  const adding = <AddRun chosen={experiments} add={add} />;
   if (experiments.length + trials.length === 0) {
     return (
       <main>
-        <h1>Compare</h1>
+        <Head title="Compare">{adding}</Head>
         <EmptyState title="No runs selected">
           Select two or more in <Link to="/">the list</Link> with x, and press c.
         </EmptyState>
@@ -50,7 +60,7 @@ export function Component() {
     });
   return (
     <main>
-      <h1>Compare {compared.length} runs</h1>
+      <Head title={`Compare ${compared.length} ${compared.length === 1 ? "run" : "runs"}`}>{adding}</Head>
       {missing > 0 && <p className={typography.warning}>{missing} of them were deleted or have no trial yet.</p>}
       {compared.length > DISPLAY_LIMIT && (
         <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
@@ -66,8 +76,40 @@ export function Component() {
   );
 }
 
+function Head({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className={layout.pageHead}>
+      <h1 className={layout.grow}>{title}</h1>
+      {children}
+    </div>
+  );
+}
+
+const TABS = [
+  { name: "curves", title: "Curves" },
+  { name: "hyperparameters", title: "Hyperparameters" },
+  { name: "config", title: "Configuration" },
+] as const;
+
+function useTab() {
+  const [params, setParams] = useSearchParams();
+  const tab = TABS.find(({ name }) => name === params.get("tab"))?.name ?? "curves";
+  const open = (name: string) =>
+    setParams(
+      (now) => {
+        const next = new URLSearchParams(now);
+        if (name === "curves") next.delete("tab");
+        else next.set("tab", name);
+        return next;
+      },
+      { replace: true, preventScrollReset: true },
+    );
+  return { tab, open };
+}
+
 function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: Compared) => void }) {
-  const [tab, setTab] = useState<"curves" | "hyperparameters" | "config">("curves");
+  const { tab, open } = useTab();
+  const [isBanded, setBanded] = useState(false);
   const runs = useMemo(() => comparedRuns(compared), [compared]);
   const experiments = useMemo(() => [...new Set(compared.map((run) => run.experimentId))], [compared]);
   // Names of a few stand for all: runs that are compared report the same things.
@@ -79,27 +121,39 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
       for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
     return [...seen.values()];
   }, [names]);
+  const searcherMetric = names[0]?.searcherMetric ?? "";
+  const metrics = useMemo(() => summaryMetrics(known, searcherMetric), [known, searcherMetric]);
+  const trialIds = useMemo(() => compared.map((run) => run.trialId), [compared]);
+  const { data: summaries } = useQuery({
+    ...summariesQuery("many", trialIds, metrics),
+    enabled: trialIds.length > 0 && metrics.length > 0,
+  });
+  const columns = useMemo(() => summaryColumns(compared, metrics, summaries ?? []), [compared, metrics, summaries]);
+  const canBand = new Set(runs.map((run) => run.group)).size < runs.length;
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
   return (
     <>
+      <SummaryTable
+        compared={compared}
+        runs={runs}
+        columns={columns}
+        isBanded={canBand && isBanded && tab === "curves"}
+        drop={drop}
+      />
       <div className={layout.row} role="group" aria-label="Comparison view">
-        <Button aria-pressed={tab === "curves"} onClick={() => setTab("curves")}>
-          Curves
-        </Button>
-        <Button aria-pressed={tab === "hyperparameters"} onClick={() => setTab("hyperparameters")}>
-          Hyperparameters
-        </Button>
-        <Button aria-pressed={tab === "config"} onClick={() => setTab("config")}>
-          Configuration
-        </Button>
+        {TABS.map(({ name, title }) => (
+          <Button key={name} aria-pressed={tab === name} onClick={() => open(name)}>
+            {title}
+          </Button>
+        ))}
       </div>
       {tab === "curves" && (
         <MetricBoard
           experimentId="many"
           runs={runs}
           names={known}
-          searcherMetric={names[0]?.searcherMetric ?? ""}
-          groupable={new Set(runs.map((run) => run.group)).size < runs.length}
+          searcherMetric={searcherMetric}
+          bands={canBand ? { isOn: isBanded, set: setBanded } : undefined}
         />
       )}
       {tab === "hyperparameters" && (

@@ -1,32 +1,63 @@
 import type { ChartLine } from "../charts/line";
+import type { Stroke } from "../charts/palette";
 import { escapeControl } from "@/format/escapeControl";
 import typography from "@/styles/typography.module.css";
 import styles from "./Legend.module.css";
 
 const DISPLAY_LIMIT = 40;
 
-/** Which line is whose: colour and dash beside the name. */
-export function Legend({ lines }: { lines: readonly ChartLine[] }) {
+interface Props {
+  lines: readonly ChartLine[];
+  /** Keys of the lines that are not drawn. */
+  hidden: ReadonlySet<string>;
+  onToggle: (key: string) => void;
+  /** The line to be highlighted, or none. */
+  onHighlight: (key: string | null) => void;
+}
+
+/** Which line is whose: colour and dash beside the name. Pointing at a name highlights its line, pressing it hides the line. */
+export function Legend({ lines, hidden, onToggle, onHighlight }: Props) {
   return (
-    // Many lines scroll, and what scrolls has to be reached by keys.
-    <ul className={styles.legend} aria-label="Lines" tabIndex={lines.length > 3 ? 0 : undefined}>
-      {lines.slice(0, DISPLAY_LIMIT).map((line) => (
-        <li key={line.key} className={styles.line}>
-          <svg width="22" height="8" aria-hidden="true">
-            <line
-              x1="0"
-              x2="22"
-              y1="4"
-              y2="4"
-              stroke={line.stroke.color}
-              strokeWidth="2"
-              strokeDasharray={line.stroke.dash?.join(" ")}
-            />
-          </svg>
-          {escapeControl(line.label)}
-        </li>
-      ))}
+    <ul className={styles.legend} aria-label="Lines">
+      {lines.slice(0, DISPLAY_LIMIT).map((line) => {
+        const isShown = !hidden.has(line.key);
+        return (
+          <li key={line.key}>
+            <button
+              type="button"
+              className={styles.line}
+              aria-pressed={isShown}
+              title={isShown ? "Hide this line" : "Show this line"}
+              onClick={() => onToggle(line.key)}
+              onPointerEnter={() => onHighlight(isShown ? line.key : null)}
+              onPointerLeave={() => onHighlight(null)}
+              onFocus={() => onHighlight(isShown ? line.key : null)}
+              onBlur={() => onHighlight(null)}
+            >
+              <Swatch stroke={line.stroke} />
+              <span>{escapeControl(line.label)}</span>
+            </button>
+          </li>
+        );
+      })}
       {lines.length > DISPLAY_LIMIT && <li className={typography.soft}>and {lines.length - DISPLAY_LIMIT} more</li>}
     </ul>
+  );
+}
+
+/** A short piece of a line: its colour and its dash. */
+export function Swatch({ stroke }: { stroke: Stroke }) {
+  return (
+    <svg className={styles.swatch} width="22" height="8" aria-hidden="true">
+      <line
+        x1="0"
+        x2="22"
+        y1="4"
+        y2="4"
+        stroke={stroke.color}
+        strokeWidth="2"
+        strokeDasharray={stroke.dash?.join(" ")}
+      />
+    </svg>
   );
 }

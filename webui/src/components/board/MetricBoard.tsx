@@ -1,11 +1,15 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { seriesQuery } from "@/services/series";
 import type { MetricId, TrialMark } from "@/services/trials";
 import { Button } from "../base/Button";
 import { EmptyState } from "../base/EmptyState";
+import { axesOf } from "./axes";
+import { BoardSection } from "./BoardSection";
 import { useBoardState } from "./boardState";
 import type { Run } from "./lines";
-import { Panel } from "./Panel";
-import { type PanelOf, panelsOf } from "./panels";
+import { Panel, panelQuestion } from "./Panel";
+import { panelsOf, sectionsOf } from "./panels";
 import { isProfile } from "./profile";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -18,19 +22,17 @@ interface Props {
   searcherMetric: string;
   /** What happened to the one run that is drawn. */
   marks?: readonly TrialMark[];
-  /** Runs are in groups that may be drawn as bands. */
-  groupable?: boolean;
+  /** Runs are in groups that may be drawn as bands: whether they are, and what changes it. */
+  bands?: { isOn: boolean; set: (isOn: boolean) => void } | undefined;
 }
 
-const FIRST = 6;
-const DISPLAY_LIMIT = 60;
+const AXES = { batches: "steps", epochs: "epochs", time: "time" } as const;
 
 /** Curves of all metrics, with what is common to them above. */
-export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, groupable = false }: Props) {
+export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, bands }: Props) {
   const [state, change] = useBoardState();
   const [query, setQuery] = useState("");
-  const [shown, setShown] = useState(FIRST);
-  const [banded, setBanded] = useState(false);
+  const banded = bands?.isOn ?? false;
   const panels = useMemo(
     () =>
       panelsOf(
@@ -45,7 +47,14 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
       ? panel.name.toLowerCase().includes(wanted)
       : state.metrics.length === 0 || state.metrics.includes(panel.name),
   );
-  const visible: PanelOf[] = matching.slice(0, Math.min(shown, DISPLAY_LIMIT));
+  const isChosen = wanted !== "" || state.metrics.length > 0;
+  const sections = isChosen ? [{ title: "Found", panels: matching, isOpen: true }] : sectionsOf(matching);
+  // What the first panel asks for too: all panels of a board have the axes of its runs.
+  const sample = useQuery({
+    ...seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, runs, state)),
+    enabled: panels.length > 0 && runs.length > 0,
+  });
+  const axes = useMemo(() => [...new Set([...axesOf(sample.data ?? []), state.x])], [sample.data, state.x]);
   if (panels.length === 0)
     return <EmptyState title="No metrics yet">They appear here as soon as the training code reports some.</EmptyState>;
   return (
@@ -58,9 +67,11 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
             onChange={(event) => change({ x: event.target.value as typeof state.x })}
             aria-label="x axis"
           >
-            <option value="batches">steps</option>
-            <option value="epochs">epochs</option>
-            <option value="time">time</option>
+            {axes.map((axis) => (
+              <option key={axis} value={axis}>
+                {AXES[axis]}
+              </option>
+            ))}
           </select>
         </label>
         <label>
@@ -86,16 +97,16 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
         >
           log x
         </Button>
-        {groupable && (
+        {bands && (
           <Button
             aria-pressed={banded}
-            onClick={() => setBanded(!banded)}
+            onClick={() => bands.set(!banded)}
             title="Minimum to maximum over runs that differ only in their seed"
           >
             Bands of seeds
           </Button>
         )}
-        {state.zoom && <Button onClick={() => change({ zoom: null })}>Zoom out</Button>}
+        {state.zoom && <Button onClick={() => change({ zoom: null })}>Reset zoom</Button>}
         <input
           type="search"
           className={layout.grow}
@@ -105,28 +116,25 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
           aria-label="Find a metric"
         />
       </div>
-      <div className={layout.cards}>
-        {visible.map((panel) => (
-          <Panel
-            key={panel.name}
-            name={panel.name}
-            metrics={panel.metrics}
-            experimentId={experimentId}
-            runs={runs}
-            state={state.x === "time" && state.logX ? { ...state, logX: false } : state}
-            change={change}
-            {...(marks ? { marks } : {})}
-            banded={banded}
-            syncKey={`board-${experimentId}`}
-          />
-        ))}
-      </div>
+      {sections.map((section) => (
+        <BoardSection key={section.title} section={section} isOnly={sections.length === 1}>
+          {(panel) => (
+            <Panel
+              key={panel.name}
+              name={panel.name}
+              metrics={panel.metrics}
+              experimentId={experimentId}
+              runs={runs}
+              state={state.x === "time" && state.logX ? { ...state, logX: false } : state}
+              change={change}
+              {...(marks ? { marks } : {})}
+              banded={banded}
+              syncKey={`board-${experimentId}`}
+            />
+          )}
+        </BoardSection>
+      ))}
       {matching.length === 0 && <p className={typography.hint}>No matching metric.</p>}
-      {matching.length > visible.length && (
-        <Button onClick={() => setShown(shown + 12)}>
-          {Math.min(12, matching.length - visible.length)} more of {matching.length - visible.length}
-        </Button>
-      )}
     </section>
   );
 }

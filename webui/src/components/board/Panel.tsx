@@ -1,10 +1,10 @@
 import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useMemo, useRef } from "react";
+import { useMemo, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { useShownTheme } from "@/app/preferences";
 import { useOnScreen } from "@/hooks/useOnScreen";
-import { seriesQuery } from "@/services/series";
+import { type SeriesQuestion, seriesQuery } from "@/services/series";
 import type { MetricId, TrialMark } from "@/services/trials";
 import { Button } from "../base/Button";
 import { Failure } from "../base/Failure";
@@ -32,6 +32,24 @@ interface Props {
   syncKey: string;
 }
 
+/** What a panel asks the master for. */
+export function panelQuestion(
+  metrics: readonly MetricId[],
+  experimentId: number | "many",
+  runs: readonly Run[],
+  state: BoardState,
+): SeriesQuestion {
+  return {
+    experimentId,
+    trialIds: runs.map((run) => run.trialId),
+    metrics,
+    x: state.x,
+    start: state.zoom?.[0],
+    end: state.zoom?.[1],
+    maxPoints: runs.length > 20 ? 200 : 500,
+  };
+}
+
 /** One metric: its curve for each run, training and validation laid over each other. */
 export function Panel({
   name,
@@ -51,15 +69,12 @@ export function Panel({
   const chart = useRef<ChartHandle>(null);
   // Thousands of metrics may have a panel; only those that were seen are asked for.
   const seen = useOnScreen(frame);
-  const trialIds = useMemo(() => runs.map((run) => run.trialId), [runs]);
-  const question = {
-    experimentId,
-    trialIds,
-    metrics,
-    x: state.x,
-    start: state.zoom?.[0],
-    end: state.zoom?.[1],
-    maxPoints: runs.length > 20 ? 200 : 500,
+  const question = panelQuestion(metrics, experimentId, runs, state);
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [highlighted, setHighlighted] = useState<string | null>(null);
+  const toggle = (key: string) => {
+    setHighlighted(null);
+    setHidden((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
   };
   const { data, error } = useQuery({ ...seriesQuery(question), enabled: seen });
   const lines = useMemo(
@@ -85,14 +100,9 @@ export function Panel({
   };
   const thinned = (data ?? []).filter((series) => series.count > series.values.length).length;
   return (
-    <section className={layout.card} ref={frame} aria-label={name}>
+    <section className={layout.card} ref={frame} aria-label={name} aria-busy={(seen && !data && !error) || undefined}>
       <div className={styles.tools}>
         <h3 className={clsx(styles.title, layout.grow)}>{escapeControl(name)}</h3>
-        {state.zoom && (
-          <Button kind="quiet" onClick={() => change({ zoom: null })}>
-            Reset zoom
-          </Button>
-        )}
         <Button kind="quiet" aria-label={`PNG of ${name}`} onClick={() => void savePicture()}>
           PNG
         </Button>
@@ -116,10 +126,13 @@ export function Panel({
           logX={state.logX}
           logY={state.logY}
           syncKey={syncKey}
+          hidden={hidden}
+          highlighted={highlighted}
+          zoom={state.zoom}
           onZoom={(zoom) => change({ zoom })}
         />
       )}
-      <Legend lines={lines} />
+      <Legend lines={lines} hidden={hidden} onToggle={toggle} onHighlight={setHighlighted} />
       {thinned > 0 && (
         <p className={typography.visuallyHidden}>Downsampled: minima and maxima are kept. Zoom in for all points.</p>
       )}

@@ -6,6 +6,48 @@ export interface PanelOf {
   metrics: MetricId[];
 }
 
+/** Counts of steps are reported beside the figures and say nothing of them. */
+const COUNTERS = new Set(["batches", "epochs", "epoch", "records", "steps"]);
+
+export function isCounter(name: string): boolean {
+  return COUNTERS.has(name);
+}
+
+/** Panels under one heading. */
+export interface Section {
+  title: string;
+  panels: PanelOf[];
+  /** Drawn without being asked for. */
+  isOpen: boolean;
+}
+
+const GENERAL = "Metrics";
+/** Panels that are drawn at first, in all sections that are open together. */
+const FIRST = 12;
+
+/**
+ * Panels by what their names have before the first `/` or `.`; a prefix of a single panel makes no section. In the order
+ * of the panels, counters last and closed. Sections after the first dozen panels are closed too. Pure.
+ */
+export function sectionsOf(panels: readonly PanelOf[]): Section[] {
+  const prefixOf = ({ name }: PanelOf) => /^([^/.]+)[/.]./.exec(name)?.[1] ?? "";
+  const byPrefix = groupBy(
+    panels.filter(({ name }) => !isCounter(name)),
+    prefixOf,
+  );
+  const titleOf = (panel: PanelOf) => {
+    const prefix = prefixOf(panel);
+    if (isCounter(panel.name)) return "Counters";
+    return prefix !== "" && byPrefix.get(prefix)!.length > 1 ? prefix : GENERAL;
+  };
+  let drawn = 0;
+  return [...groupBy(panels, titleOf)].map(([title, members]) => {
+    const isOpen = title !== "Counters" && drawn < FIRST;
+    if (isOpen) drawn += members.length;
+    return { title, panels: members, isOpen };
+  });
+}
+
 /** One panel a name, with the groups that report it; the searcher's first, then what training and validation share. */
 export function panelsOf(names: readonly (MetricId & { type?: string })[], searcherMetric: string): PanelOf[] {
   const drawable = names.filter(({ type }) => type === undefined || type === "number");
@@ -22,9 +64,7 @@ export function panelsOf(names: readonly (MetricId & { type?: string })[], searc
     name,
     metrics: metrics.map(({ group, name: own }) => ({ group, name: own })),
   }));
-  // What counts steps is reported beside the figures and says nothing of them.
-  const counts = new Set(["batches", "epochs", "epoch", "records", "steps"]);
-  const rank = (panel: PanelOf) => (counts.has(panel.name) ? 5 : place(panel));
+  const rank = (panel: PanelOf) => (isCounter(panel.name) ? 5 : place(panel));
   const place = (panel: PanelOf) =>
     panel.metrics.some(({ name }) => name === searcherMetric)
       ? 0

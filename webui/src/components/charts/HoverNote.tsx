@@ -1,9 +1,11 @@
 import type uPlot from "uplot";
+import { useLayoutEffect, useRef } from "react";
 import { usePreferences, zone } from "@/app/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
 import { exact } from "@/format/dateTime";
 import type { Aligned } from "./alignment";
+import { nearestValues, notePlace } from "./hoverValues";
 import type { ChartLine } from "./line";
 import { escapeControl } from "@/format/escapeControl";
 import typography from "@/styles/typography.module.css";
@@ -11,55 +13,49 @@ import styles from "./HoverNote.module.css";
 
 export interface Hover {
   index: number;
-  left: number;
-  top: number;
-  /** The pointer is over this chart and not over one that shares the hover. */
-  isOwn: boolean;
+  /** In the window. */
+  pointer: { x: number; y: number };
+  /** How far a value is from the pointer, in pixels. */
+  down: (value: number) => number;
 }
 
 interface Props {
   hover: Hover;
   lines: readonly ChartLine[];
+  hidden: ReadonlySet<string>;
   columns: Aligned["columns"];
   data: uPlot.AlignedData;
   x: XAxis;
 }
 
-const DISPLAY_LIMIT = 10;
-
-/** The values of the lines where the pointer is, the nearest points before it where one has none just there. */
-export function HoverNote({ hover, lines, columns, data, x }: Props) {
+/** The values of the nearest lines where the pointer is, of the last points before it where one has none just there. */
+export function HoverNote({ hover, lines, hidden, columns, data, x }: Props) {
   const timeZone = zone(usePreferences());
+  const note = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = note.current;
+    if (!element) return;
+    const size = { width: element.offsetWidth, height: element.offsetHeight };
+    const { left, top } = notePlace(hover.pointer, size, { width: innerWidth, height: innerHeight });
+    element.style.left = `${left}px`;
+    element.style.top = `${top}px`;
+  });
   const at = data[0][hover.index];
   if (at === undefined || at === null) return null;
-  const values = lines
-    .map((line, index) => ({
-      line,
-      value: nearest(data[columns[index]!.line] as (number | null)[] | undefined, hover.index),
-    }))
-    .filter(({ value }) => value !== null);
-  const place = hover.left > 260 ? { right: `calc(100% - ${hover.left - 12}px)` } : { left: hover.left + 12 };
+  const { shown, more } = nearestValues(lines, hidden, columns, data, hover.index, hover.down);
   return (
-    <div className={styles.hover} style={{ ...place, top: 8 }} aria-hidden="true">
+    <div ref={note} className={styles.hover} aria-hidden="true" data-testid="hover-note">
       <strong>
         {x === "time" ? exact(at * 1000, timeZone) : `${x === "epochs" ? "epoch" : "step"} ${figure(at)}`}
       </strong>
-      {values.slice(0, DISPLAY_LIMIT).map(({ line, value }) => (
-        <span key={line.key}>
-          <i style={{ background: line.stroke.color }} /> {escapeControl(line.label)}{" "}
+      {shown.map(({ line, value }) => (
+        <span key={line.key} className={styles.value}>
           <b className={typography.number}>{figure(value)}</b>
+          <i style={{ background: line.stroke.color }} />
+          <span>{escapeControl(line.label)}</span>
         </span>
       ))}
-      {values.length > DISPLAY_LIMIT && <span>and {values.length - DISPLAY_LIMIT} more</span>}
+      {more > 0 && <span className={typography.soft}>and {more} more</span>}
     </div>
   );
-}
-
-function nearest(column: (number | null)[] | undefined, index: number): number | null {
-  if (!column) return null;
-  for (let at = index; at >= 0; at -= 1) {
-    const value = column[at];
-    if (value !== null && value !== undefined) return value;
-  }
-  return null;
 }

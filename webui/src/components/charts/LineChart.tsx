@@ -25,14 +25,22 @@ interface Props {
   logX?: boolean;
   logY?: boolean;
   height?: number;
-  /** Charts of one name show their hover together. */
+  /** Charts of one name show the line under the pointer together. */
   syncKey?: string;
-  /** A box was drawn, in units of x; null: all again. */
+  /** Keys of lines that are not drawn. */
+  hidden?: ReadonlySet<string>;
+  /** The key of the line that stands out. */
+  highlighted?: string | null;
+  /** The stretch of x that is shown; null: all. */
+  zoom?: readonly [number, number] | null;
+  /** A stretch was drawn, in units of x; null: all again. */
   onZoom?: (range: [number, number] | null) => void;
   ref?: Ref<ChartHandle>;
 }
 
-/** Lines over a common x. Box to zoom, double click for all of it, hover shared by name. */
+const NONE: ReadonlySet<string> = new Set();
+
+/** Lines over a common x. Drag to zoom, double click for all of it. */
 export function LineChart({
   title,
   lines,
@@ -42,6 +50,9 @@ export function LineChart({
   logY = false,
   height = 240,
   syncKey,
+  hidden = NONE,
+  highlighted = null,
+  zoom = null,
   onZoom,
   ref,
 }: Props) {
@@ -51,13 +62,13 @@ export function LineChart({
   const plot = useRef<uPlot | null>(null);
   const [hover, setHover] = useState<Hover | null>(null);
   const aligned = useMemo(() => align(lines, logX, logY), [lines, logX, logY]);
-  const newest = useRef({ lines, marks, aligned, onZoom });
+  const newest = useRef({ lines, marks, aligned, hidden, zoom, onZoom });
   useEffect(() => {
-    newest.current = { lines, marks, aligned, onZoom };
+    newest.current = { lines, marks, aligned, hidden, zoom, onZoom };
   });
   // Another set of lines needs another plot; other points of the same lines do not.
   const shape = JSON.stringify([
-    lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band]),
+    lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band, hidden.has(line.key)]),
     x,
     logX,
     logY,
@@ -66,20 +77,19 @@ export function LineChart({
     preferences,
     theme,
   ]);
+  const wanted = {
+    height,
+    x,
+    logX,
+    logY,
+    timeZone: zone(preferences),
+    current: () => newest.current,
+  };
   useEffect(() => {
     const element = place.current!;
+    setHover(null);
     const made = new uPlot(
-      options({
-        width: element.clientWidth || 480,
-        height,
-        x,
-        logX,
-        logY,
-        syncKey,
-        timeZone: zone(preferences),
-        current: () => newest.current,
-        onHover: setHover,
-      }),
+      options({ ...wanted, width: element.clientWidth || 480, syncKey, onHover: setHover }),
       newest.current.aligned.data,
       element,
     );
@@ -95,19 +105,30 @@ export function LineChart({
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- `shape` stands for all of them
   }, [shape]);
+  const [from, to] = zoom ?? [null, null];
   useEffect(() => {
-    if (plot.current && plot.current.data !== aligned.data) plot.current.setData(aligned.data);
-  }, [aligned]);
+    // Sets the scales too.
+    plot.current?.setData(aligned.data);
+  }, [aligned, from, to]);
+  useEffect(() => {
+    const index = lines.findIndex((line) => line.key === highlighted);
+    plot.current?.setSeries(index < 0 ? null : aligned.columns[index]!.line, { focus: true }, false);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a plot that was made anew (`shape`) knows of no focus
+  }, [highlighted, shape]);
   useEffect(() => {
     // Axes of a plot without points cannot be drawn.
     if (plot.current && plot.current.data[0].length > 0) plot.current.redraw(false);
   }, [marks]);
-  useImperativeHandle(ref, () => ({ picture: () => picture(plot.current!, title, newest.current.lines) }), [title]);
+  useImperativeHandle(ref, () => ({
+    picture: () => picture((factor) => offScreen(plot.current!.width, wanted, factor), title, newest.current),
+  }));
   const summary = useMemo(() => summaryOf(title, lines, x), [title, lines, x]);
   return (
     <div className={styles.chart}>
       <div ref={place} className={styles.plot} role="img" aria-label={summary} style={{ height }} />
-      {hover && <HoverNote hover={hover} lines={lines} columns={aligned.columns} data={aligned.data} x={x} />}
+      {hover && (
+        <HoverNote hover={hover} lines={lines} hidden={hidden} columns={aligned.columns} data={aligned.data} x={x} />
+      )}
       {aligned.lost.length > 0 && (
         <p className={typography.hint}>
           {aligned.lost.length} {aligned.lost.length === 1 ? "point is" : "points are"} not drawn as a line:{" "}
@@ -116,6 +137,20 @@ export function LineChart({
       )}
     </div>
   );
+}
+
+type Wanted = Omit<Parameters<typeof options>[0], "width" | "syncKey" | "onHover">;
+
+/** The same plot beside the page, so many times as large. */
+async function offScreen(width: number, wanted: Wanted, factor: number): Promise<uPlot> {
+  const size = { width: width * factor, height: wanted.height * factor };
+  const made = new uPlot(
+    options({ ...wanted, ...size, syncKey: undefined, onHover: () => undefined, factor }),
+    wanted.current().aligned.data,
+  );
+  // It is drawn once what runs now has ended.
+  await new Promise((resolve) => setTimeout(resolve));
+  return made;
 }
 
 function lostWords(lost: readonly { value: number }[], logY: boolean): string {

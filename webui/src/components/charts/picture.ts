@@ -1,13 +1,31 @@
 import type uPlot from "uplot";
 import type { ChartLine } from "./line";
 
-/** The plot on its ground, with its title above and the names of its lines below. */
-export async function picture(plot: uPlot, title: string, lines: readonly ChartLine[]): Promise<Blob> {
+const PIXELS = 2;
+
+/** How much larger than on this screen a picture is drawn: two pixels for each of the page's, or as many as the screen has. */
+export function pictureFactor(ratio: number): number {
+  return Math.max(1, PIXELS / ratio);
+}
+
+interface Drawn {
+  lines: readonly ChartLine[];
+  hidden: ReadonlySet<string>;
+}
+
+/** The plot on its ground at double resolution, with its title above and the names of its lines below. */
+export async function picture(
+  draw: (factor: number) => Promise<uPlot>,
+  title: string,
+  { lines, hidden }: Drawn,
+): Promise<Blob> {
+  const factor = pictureFactor(devicePixelRatio);
+  const ratio = devicePixelRatio * factor;
+  const plot = await draw(factor);
   const source = plot.ctx.canvas;
-  const ratio = devicePixelRatio;
   const look = getComputedStyle(document.documentElement);
   const line = 16 * ratio;
-  const shown = lines.slice(0, 24);
+  const shown = lines.filter(({ key }) => !hidden.has(key)).slice(0, 24);
   const canvas = document.createElement("canvas");
   canvas.width = source.width;
   canvas.height = source.height + line * (shown.length + 2);
@@ -18,10 +36,16 @@ export async function picture(plot: uPlot, title: string, lines: readonly ChartL
   ctx.font = `${13 * ratio}px system-ui, sans-serif`;
   ctx.fillText(title, 8 * ratio, line);
   ctx.drawImage(source, 0, line * 1.5);
+  plot.destroy();
   shown.forEach((each, index) => {
     const top = source.height + line * (index + 2.3);
-    ctx.fillStyle = each.stroke.color;
-    ctx.fillRect(8 * ratio, top - 4 * ratio, 20 * ratio, 2 * ratio);
+    ctx.strokeStyle = each.stroke.color;
+    ctx.lineWidth = 2 * ratio;
+    ctx.setLineDash((each.stroke.dash ?? []).map((part) => part * ratio));
+    ctx.beginPath();
+    ctx.moveTo(8 * ratio, top - 4 * ratio);
+    ctx.lineTo(28 * ratio, top - 4 * ratio);
+    ctx.stroke();
     ctx.fillStyle = look.getPropertyValue("--ink");
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.fillText(each.label, 34 * ratio, top);

@@ -10,6 +10,10 @@ interface Current {
   lines: readonly ChartLine[];
   marks: readonly ChartMark[];
   aligned: Aligned;
+  /** Keys of lines that are not drawn. */
+  hidden: ReadonlySet<string>;
+  /** The stretch of x that every chart of a board shows. */
+  zoom: readonly [number, number] | null;
   onZoom?: ((range: [number, number] | null) => void) | undefined;
 }
 
@@ -23,6 +27,8 @@ interface Wanted {
   timeZone: string | undefined;
   current: () => Current;
   onHover: (hover: Hover | null) => void;
+  /** How much larger than on the screen all of it is drawn: for pictures. */
+  factor?: number;
 }
 
 const MARK_SIGNS: Record<string, string> = { restart: "↻", pause: "❚❚", checkpoint: "◆" };
@@ -32,33 +38,42 @@ function style(name: string): string {
 }
 
 export function options(wanted: Wanted): uPlot.Options {
-  const { lines, aligned } = wanted.current();
+  const { lines, aligned, hidden } = wanted.current();
+  const factor = wanted.factor ?? 1;
   const ink = style("--ink-soft");
   const grid = style("--line");
   const axis = {
     stroke: ink,
-    grid: { stroke: grid, width: 1 },
-    ticks: { stroke: grid, width: 1 },
-    font: "11px system-ui, sans-serif",
+    grid: { stroke: grid, width: factor },
+    ticks: { stroke: grid, width: factor, size: 10 * factor },
+    gap: 5 * factor,
+    font: `${11 * factor}px system-ui, sans-serif`,
   };
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
   lines.forEach((line, index) => {
     const columns = aligned.columns[index]!;
     const { color, dash } = line.stroke;
+    const show = !hidden.has(line.key);
     series.push({
+      show,
       stroke: color,
-      width: 1.75,
+      width: 1.75 * factor,
       spanGaps: true,
-      points: { show: line.x.length < 40, size: 5 },
-      ...(dash ? { dash } : {}),
+      points: { show: line.x.length < 40, size: 5 * factor },
+      ...(dash ? { dash: dash.map((each) => each * factor) } : {}),
     });
-    if (columns.raw !== null) series.push({ stroke: `${color}55`, width: 1, spanGaps: true, points: { show: false } });
-    if (columns.least !== null)
-      series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
-    if (columns.greatest !== null)
-      series.push({ stroke: `${color}66`, width: 0.5, spanGaps: true, points: { show: false } });
-    if (columns.least !== null && columns.greatest !== null)
+    const faint = (alpha: string, width: number): uPlot.Series => ({
+      show,
+      stroke: `${color}${alpha}`,
+      width: width * factor,
+      spanGaps: true,
+      points: { show: false },
+    });
+    if (columns.raw !== null) series.push(faint("55", 1));
+    if (columns.least !== null) series.push(faint("66", 0.5));
+    if (columns.greatest !== null) series.push(faint("66", 0.5));
+    if (show && columns.least !== null && columns.greatest !== null)
       bands.push({ series: [columns.greatest, columns.least], fill: `${color}30` });
   });
   return {
@@ -71,9 +86,8 @@ export function options(wanted: Wanted): uPlot.Options {
       x: {
         time: wanted.x === "time",
         distr: wanted.logX ? 3 : 1,
-        ...(wanted.logX
-          ? {}
-          : { range: (_: uPlot, least: number, greatest: number) => spanOf(least, greatest, wanted.x) }),
+        range: (_: uPlot, least: number | null, greatest: number | null) =>
+          rangeOf(wanted.current().zoom, least, greatest, wanted),
       },
       y: { distr: wanted.logY ? 3 : 1 },
     },
@@ -83,21 +97,40 @@ export function options(wanted: Wanted): uPlot.Options {
     axes: [
       {
         ...axis,
+        // Times have their day below.
+        size: (wanted.x === "time" ? 50 : 34) * factor,
+        space: 50 * factor,
         ...(wanted.x === "time"
           ? {}
           : {
               values: (_: uPlot, ticks: (number | null)[]) => ticks.map((tick) => (tick === null ? "" : figure(tick))),
             }),
       },
-      { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : figure(tick))) },
+      {
+        ...axis,
+        size: 62 * factor,
+        space: 30 * factor,
+        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : figure(tick))),
+      },
     ],
     cursor: {
-      drag: { x: true, y: true, uni: 40 },
+      // The board sets the scale, on all of its charts.
+      drag: { x: true, y: false, setScale: false },
       focus: { prox: 24 },
-      ...(wanted.syncKey ? { sync: { key: wanted.syncKey, scales: ["x", null] } } : {}),
+      ...(wanted.syncKey
+        ? {
+            sync: {
+              key: wanted.syncKey,
+              scales: ["x", null],
+              setSeries: false,
+              // A stretch is drawn on one chart.
+              filters: { pub: (type: string) => type === "mousemove" || type === "mouseleave" },
+            },
+          }
+        : {}),
     },
     hooks: {
-      draw: [(plot) => drawMarks(plot, wanted.current())],
+      draw: [(plot) => drawMarks(plot, wanted.current(), factor)],
       setCursor: [(plot) => wanted.onHover(hoverOf(plot))],
       setSelect: [(plot) => zoomed(plot, wanted.current())],
       ready: [(plot) => plot.over.addEventListener("dblclick", () => wanted.current().onZoom?.(null))],
@@ -105,24 +138,38 @@ export function options(wanted: Wanted): uPlot.Options {
   };
 }
 
+/** The stretch that is chosen, else from the first to the last point. */
+function rangeOf(
+  zoom: readonly [number, number] | null,
+  least: number | null,
+  greatest: number | null,
+  { x, logX }: Wanted,
+): uPlot.Range.MinMax {
+  if (zoom && !(logX && zoom[0] <= 0)) return [zoom[0], zoom[1]];
+  if (least === null || greatest === null) return [least, greatest];
+  return logX ? uPlot.rangeLog(least, greatest, 10, false) : spanOf(least, greatest, x);
+}
+
 function hoverOf(plot: uPlot): Hover | null {
-  const { left, top, idx } = plot.cursor;
-  if (left === undefined || left < 0 || idx === null || idx === undefined) return null;
+  const { left, top, idx, event } = plot.cursor;
+  // Charts that share the pointer show its line only.
+  if (!event || left === undefined || left < 0 || idx === null || idx === undefined) return null;
+  const box = plot.over.getBoundingClientRect();
   return {
     index: idx,
-    left: left + plot.over.offsetLeft,
-    top: (top ?? 0) + plot.over.offsetTop,
-    isOwn: plot.cursor.event !== undefined && plot.cursor.event !== null,
+    pointer: { x: box.left + left, y: box.top + (top ?? 0) },
+    down: (value) => Math.abs(plot.valToPos(value, "y") - (top ?? 0)),
   };
 }
 
 function zoomed(plot: uPlot, current: Current): void {
-  if (plot.select.width < 4) return;
+  const isClick = plot.select.width < 4;
   const range: [number, number] = [
     plot.posToVal(plot.select.left, "x"),
     plot.posToVal(plot.select.left + plot.select.width, "x"),
   ];
-  current.onZoom?.(range);
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  if (!isClick) current.onZoom?.(range);
 }
 
 /** A stretch in which nothing was trained, from one pixel to another; what is beside the chart is clipped. */
@@ -132,9 +179,9 @@ function shade({ ctx, bbox }: uPlot, from: number, to: number): void {
 }
 
 /** What happened, as lines from top to bottom with a sign; what cannot be drawn, as signs at the edge. */
-function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
+function drawMarks(plot: uPlot, { marks, aligned, lines, hidden }: Current, factor: number): void {
   const { ctx, bbox } = plot;
-  const ratio = devicePixelRatio;
+  const ratio = devicePixelRatio * factor;
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
@@ -161,6 +208,7 @@ function drawMarks(plot: uPlot, { marks, aligned, lines }: Current): void {
     );
   }
   for (const { line, x, value } of aligned.lost) {
+    if (hidden.has(lines[line]?.key ?? "")) continue;
     const left = plot.valToPos(x, "x", true);
     if (!Number.isFinite(left)) continue;
     ctx.fillStyle = lines[line]?.stroke.color ?? "#888";

@@ -1,5 +1,7 @@
 import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
+import { useShownTheme } from "@/app/preferences";
+import type { SearchSpace } from "./searchSpace";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
@@ -12,6 +14,7 @@ interface Props {
   names: readonly string[];
   metric: string;
   smallerIsBetter: boolean;
+  spaces: ReadonlyMap<string, SearchSpace>;
 }
 
 const CELLS = 6;
@@ -25,17 +28,21 @@ interface Cell {
 export function stepOf(axis: Axis, value: unknown): number | null {
   const place = axis.place(value);
   if (place === null) return null;
-  if (axis.few) return axis.few.findIndex((each) => each.place === place);
+  if (axis.few) {
+    const step = axis.few.findIndex((each) => Math.abs(each.place - place) < 1e-9);
+    return step < 0 ? null : step;
+  }
   return Math.min(CELLS - 1, Math.floor(place * CELLS));
 }
 
-function stepsOf(axis: Axis): string[] {
+export function stepsOf(axis: Axis): string[] {
   if (axis.few) return axis.few.map((each) => each.title);
   return Array.from({ length: CELLS }, (_, index) => `${axis.label(index / CELLS)}–${axis.label((index + 1) / CELLS)}`);
 }
 
 /** The mean of the metric over two hyperparameters; each cell says its figure, the colour only helps. */
-export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
+export function HeatMap({ points, names, metric, smallerIsBetter, spaces }: Props) {
+  useShownTheme();
   const [first, setFirst] = useState(names[0] ?? "");
   const [second, setSecond] = useState(names[1] ?? names[0] ?? "");
   const across = useMemo(
@@ -43,16 +50,18 @@ export function HeatMap({ points, names, metric, smallerIsBetter }: Props) {
       axisOf(
         first,
         points.map((point) => point.values[first]),
+        spaces.get(first),
       ),
-    [points, first],
+    [points, first, spaces],
   );
   const down = useMemo(
     () =>
       axisOf(
         second,
         points.map((point) => point.values[second]),
+        spaces.get(second),
       ),
-    [points, second],
+    [points, second, spaces],
   );
   const cells = useMemo(() => {
     const sums = new Map<string, Cell>();

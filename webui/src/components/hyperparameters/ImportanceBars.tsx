@@ -1,5 +1,6 @@
 import { clsx } from "clsx";
 import { useMemo } from "react";
+import type { SearchSpace } from "./searchSpace";
 import { axisOf, type Point } from "./axes";
 import { importanceOf, MIN_TRIALS } from "./importance";
 import { escapeControl } from "@/format/escapeControl";
@@ -12,15 +13,17 @@ interface Props {
   points: readonly Point[];
   names: readonly string[];
   metric: string;
+  spaces: ReadonlyMap<string, SearchSpace>;
 }
 
 /** Which hyperparameters decide. */
-export function ImportanceBars({ points, names, metric }: Props) {
+export function ImportanceBars({ points, names, metric, spaces }: Props) {
   const found = useMemo(() => {
     const axes = names.map((name) =>
       axisOf(
         name,
         points.map((point) => point.values[name]),
+        spaces.get(name),
       ),
     );
     return importanceOf(
@@ -28,7 +31,7 @@ export function ImportanceBars({ points, names, metric }: Props) {
       points.map((point) => axes.map((axis) => axis.place(point.values[axis.name]) ?? -1)),
       points.map((point) => point.metric),
     );
-  }, [points, names]);
+  }, [points, names, spaces]);
   if (found.length === 0) {
     return (
       <p className={typography.hint}>

@@ -2,6 +2,8 @@ import { clsx } from "clsx";
 import { type PointerEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { figure } from "@/format/number";
+import { useShownTheme } from "@/app/preferences";
+import type { SearchSpace } from "./searchSpace";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
@@ -15,6 +17,7 @@ interface Props {
   names: readonly string[];
   metric: string;
   smallerIsBetter: boolean;
+  spaces: ReadonlyMap<string, SearchSpace>;
 }
 
 const WIDTH = 1000;
@@ -26,7 +29,8 @@ const DISPLAY_LIMIT = 1000;
 type Brushes = Record<string, [number, number]>;
 
 /** One line a trial over all hyperparameters, the metric last; drag along an axis to keep what passes there. */
-export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: Props) {
+export function ParallelCoordinates({ points, names, metric, smallerIsBetter, spaces }: Props) {
+  useShownTheme();
   const navigate = useNavigate();
   const [brushes, setBrushes] = useState<Brushes>({});
   const [over, setOver] = useState<Point | null>(null);
@@ -36,11 +40,12 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
         axisOf(
           name,
           points.map((point) => point.values[name]),
+          spaces.get(name),
         ),
       ),
       axisOf(metric, points.map((point) => point.metric).filter(Number.isFinite)),
     ],
-    [points, names, metric],
+    [points, names, metric, spaces],
   );
   const good = useMemo(
     () =>
@@ -85,9 +90,9 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter }: 
                 key={point.trialId}
                 points={places.map(([x, place]) => `${x},${down(place!)}`).join(" ")}
                 fill="none"
-                stroke={on ? shade(each) : "var(--line)"}
+                stroke={on ? shade(each) : "var(--ink-soft)"}
                 strokeWidth={over === point ? 4 : on ? 1.6 : 1}
-                opacity={on ? 0.9 : 0.35}
+                opacity={on ? 1 : 0.3}
                 className={styles.line}
                 onPointerEnter={() => setOver(point)}
                 onPointerLeave={() => setOver(null)}
@@ -152,7 +157,6 @@ interface AxisProps {
 }
 
 function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
-  const ticks = axis.few ? axis.few.map((each) => each.place) : [0, 0.25, 0.5, 0.75, 1];
   const drag = (event: PointerEvent<SVGRectElement>) => {
     const target = event.currentTarget;
     const box = target.ownerSVGElement!.getBoundingClientRect();
@@ -174,9 +178,9 @@ function AxisLine({ axis, x, down, isLast, brush, onBrush }: AxisProps) {
         <title>{escapeControl(axis.name)}</title>
       </text>
       <line x1={x} x2={x} y1={down(0)} y2={down(1)} stroke="var(--ink-soft)" />
-      {ticks.map((tick, index) => (
-        <text key={tick} x={x + 6} y={down(tick) - 4} className={styles.tick}>
-          {axis.few ? axis.few[index]!.title : axis.label(tick)}
+      {axis.ticks.map(({ place, title }) => (
+        <text key={place} x={x + 6} y={down(place) - 4} className={styles.tick}>
+          {escapeControl(title)}
         </text>
       ))}
       {brush && (

@@ -1,6 +1,8 @@
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { figure } from "@/format/number";
+import { useShownTheme } from "@/app/preferences";
+import type { SearchSpace } from "./searchSpace";
 import { axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";
 import { escapeControl } from "@/format/escapeControl";
@@ -13,6 +15,7 @@ interface Props {
   name: string;
   metric: string;
   smallerIsBetter: boolean;
+  space: SearchSpace | undefined;
 }
 
 const WIDTH = 300;
@@ -21,11 +24,13 @@ const LEFT = 52;
 const BOTTOM = 30;
 
 /** The metric over one hyperparameter, a point a trial. */
-export function Scatter({ points, name, metric, smallerIsBetter }: Props) {
+export function Scatter({ points, name, metric, smallerIsBetter, space }: Props) {
+  useShownTheme();
   const drawn = useMemo(() => points.filter((point) => Number.isFinite(point.metric)), [points]);
   const x = axisOf(
     name,
     drawn.map((point) => point.values[name]),
+    space,
   );
   const y = axisOf(
     metric,

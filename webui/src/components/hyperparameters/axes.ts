@@ -1,8 +1,10 @@
 import { toNumber } from "@/format/number";
 import { flatten } from "@/format/nested";
+import type { SearchSpace } from "./searchSpace";
 import type { TrialSummary } from "@/services/trials";
 
 const FEW = 8;
+const QUARTERS = [0, 0.25, 0.5, 0.75, 1];
 
 /** One trial as a point: its hyperparameters and what it reached. */
 export interface Point {
@@ -13,13 +15,19 @@ export interface Point {
   metric: number;
 }
 
+export interface Tick {
+  place: number;
+  title: string;
+}
+
 export interface Axis {
   name: string;
   kind: "number" | "log" | "words";
   /** Of words: all of them, in order. */
   words: string[];
-  /** Where there are at most eight values: each with its place, from the least. */
-  few: { place: number; title: string }[] | null;
+  /** Where at most eight values are possible, or without a search space occur: each with its place, from the least. */
+  few: Tick[] | null;
+  ticks: Tick[];
   /** 0 at the bottom to 1 at the top; null where a trial has no such value. */
   place: (value: unknown) => number | null;
   label: (fraction: number) => string;
@@ -48,37 +56,71 @@ export function varying(points: readonly Point[]): string[] {
   return names.filter((name) => new Set(points.map((point) => JSON.stringify(point.values[name]))).size > 1);
 }
 
-/** A scale for these values: words beside each other, numbers straight, or by powers where they span more than two. */
-export function axisOf(name: string, values: readonly unknown[]): Axis {
+/**
+ * A scale for these values: the search space's where it is known, logarithmic for a logarithmic space, one place for each
+ * choice. Else words beside each other, numbers linear, or logarithmic where they span more than two powers of ten.
+ */
+export function axisOf(name: string, values: readonly unknown[], space?: SearchSpace): Axis {
   const present = values.filter((value) => value !== undefined && value !== null);
+  if (space?.type === "categorical") return wordAxis(name, present, space.values);
   const numbers = present.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   if (numbers.length < present.length || numbers.length === 0) return wordAxis(name, present);
-  const least = Math.min(...numbers);
-  const greatest = Math.max(...numbers);
-  const log = least > 0 && greatest / least >= 100;
+  // A value beside the space, of a fork or a rounding, still has a place.
+  const least = Math.min(...numbers, space?.least ?? Infinity);
+  const greatest = Math.max(...numbers, space?.greatest ?? -Infinity);
+  const log = least > 0 && (space ? space.log !== null : greatest / least >= 100);
   const to = (value: number) => (log ? Math.log(value) : value);
   const width = to(greatest) - to(least) || 1;
-  const place = (value: unknown) =>
-    typeof value === "number" && Number.isFinite(value) ? (to(value) - to(least)) / width : null;
-  const distinct = [...new Set(numbers)].sort((a, b) => a - b);
+  const placeOf = (value: number) => (to(value) - to(least)) / width;
+  const label = (fraction: number) => short(log ? Math.exp(to(least) + fraction * width) : least + fraction * width);
+  const few = fewOf(numbers, space)?.map((value) => ({ place: placeOf(value), title: short(value) })) ?? null;
+  const powers = log ? powersOf(least, greatest, space?.log ?? 10) : [];
   return {
     name,
     kind: log ? "log" : "number",
     words: [],
-    few: distinct.length <= FEW ? distinct.map((value) => ({ place: place(value)!, title: short(value) })) : null,
-    place,
-    label: (fraction) => short(log ? Math.exp(to(least) + fraction * width) : least + fraction * width),
+    few,
+    ticks:
+      few ??
+      (powers.length > 1
+        ? powers.map((value) => ({ place: placeOf(value), title: short(value) }))
+        : QUARTERS.map((place) => ({ place, title: label(place) }))),
+    place: (value) => (typeof value === "number" && Number.isFinite(value) ? placeOf(value) : null),
+    label,
   };
 }
 
-function wordAxis(name: string, present: readonly unknown[]): Axis {
-  const words = [...new Set(present.map(word))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+/** The values that have a step of their own, in order; null: the scale is divided evenly. */
+function fewOf(numbers: readonly number[], space: Exclude<SearchSpace, { type: "categorical" }> | undefined) {
+  const distinct = [...new Set(numbers)].sort((a, b) => a - b);
+  if (!space || space.count !== null) return distinct.length <= FEW ? distinct : null;
+  const count = space.greatest - space.least + 1;
+  if (!space.isInteger || count > FEW) return null;
+  const possible = Array.from({ length: count }, (_, index) => space.least + index);
+  return [...new Set([...possible, ...distinct])].sort((a, b) => a - b);
+}
+
+/** Whole powers of the base from the least to the greatest value, or none where they are too many. */
+function powersOf(least: number, greatest: number, base: number): number[] {
+  const exponent = (value: number) => Math.log(value) / Math.log(base);
+  const first = Math.ceil(exponent(least) - 1e-9);
+  const last = Math.floor(exponent(greatest) + 1e-9);
+  if (last - first + 1 > FEW) return [];
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => base ** (first + index));
+}
+
+/** Choices in the order of the space, then what else occurs. */
+function wordAxis(name: string, present: readonly unknown[], choices: readonly unknown[] = []): Axis {
+  const others = [...new Set(present.map(word))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const words = [...new Set([...choices.map(word), ...others])];
   const last = Math.max(1, words.length - 1);
+  const ticks = words.map((title, index) => ({ place: index / last, title }));
   return {
     name,
     kind: "words",
     words,
-    few: words.length <= FEW ? words.map((title, index) => ({ place: index / last, title })) : null,
+    few: words.length <= FEW ? ticks : null,
+    ticks: ticks.filter((_, index) => index % Math.ceil(words.length / (2 * FEW)) === 0),
     place: (value) => (value === undefined || value === null ? null : words.indexOf(word(value)) / last),
     label: (fraction) => words[Math.round(fraction * last)] ?? "",
   };

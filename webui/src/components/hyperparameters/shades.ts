@@ -1,23 +1,51 @@
-/** From dark blue (worst) over teal to yellow (best): even in lightness, told apart with any colour vision. */
-const STOPS: [number, number, number][] = [
+import { isDark } from "../charts/palette";
+
+type Color = [number, number, number];
+
+/**
+ * From the worst to the best, even in lightness, told apart with any colour vision. Each stands out from the ground that it
+ * is drawn on by a contrast of 3 at least: dark blue to amber on light, violet to yellow on dark.
+ */
+const LIGHT: Color[] = [
   [68, 1, 84],
   [59, 82, 139],
-  [33, 145, 140],
-  [94, 201, 98],
-  [253, 200, 37],
+  [24, 117, 124],
+  [84, 136, 56],
+  [190, 132, 0],
+];
+const DARK: Color[] = [
+  [137, 91, 190],
+  [92, 131, 210],
+  [61, 171, 168],
+  [122, 209, 110],
+  [253, 222, 60],
 ];
 
-export function shade(fraction: number): string {
-  const at = Math.min(1, Math.max(0, fraction)) * (STOPS.length - 1);
-  const low = Math.min(STOPS.length - 2, Math.floor(at));
+function mixed(fraction: number, dark: boolean): Color {
+  const stops = dark ? DARK : LIGHT;
+  const at = Math.min(1, Math.max(0, fraction)) * (stops.length - 1);
+  const low = Math.min(stops.length - 2, Math.floor(at));
   const part = at - low;
-  const mixed = STOPS[low]!.map((value, index) => Math.round(value + part * (STOPS[low + 1]![index]! - value)));
-  return `rgb(${mixed.join(" ")})`;
+  return stops[low]!.map((value, index) => Math.round(value + part * (stops[low + 1]![index]! - value))) as Color;
 }
 
-/** Ink that can be read on a shade: black from where it stands out more than white. */
-export function inkOn(fraction: number): string {
-  return fraction > 0.4 ? "#000" : "#fff";
+export function shade(fraction: number, dark = isDark()): string {
+  return `rgb(${mixed(fraction, dark).join(" ")})`;
+}
+
+/** Relative luminance, as WCAG counts it. */
+export function luminance(color: readonly number[]): number {
+  const [red, green, blue] = color.map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+}
+
+/** Ink that can be read on a shade: black or white, whichever stands out more. */
+export function inkOn(fraction: number, dark = isDark()): string {
+  const light = luminance(mixed(fraction, dark)) + 0.05;
+  return light / 0.05 > 1.05 / light ? "#000" : "#fff";
 }
 
 /** How good each value is among all: 1 the best, 0 the worst, NaN for none. */

@@ -48,7 +48,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
             <tr>
               <th>Name</th>
               {runs.map((run) => (
-                <th key={run.trialId}>
+                <th key={run.trialId} className={layout.numberCell}>
                   <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>{escapeControl(run.name)}</Link>{" "}
                   <StateBadge state={run.state} />
                   <Button

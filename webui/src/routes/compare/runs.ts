@@ -1,3 +1,4 @@
+import type { Searcher } from "@/components/board/direction";
 import type { Run } from "@/components/board/lines";
 import { flatten } from "@/format/nested";
 
@@ -9,6 +10,8 @@ export interface Compared {
   state: string;
   chosenAs: "experiment" | "trial";
   hparams: Record<string, unknown>;
+  /** What its experiment looks at; null while that is not known. */
+  searcher: Searcher | null;
 }
 
 const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;

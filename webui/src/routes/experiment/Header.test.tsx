@@ -229,3 +229,18 @@ describe("the state", () => {
     expect(state()).toContain("15 s");
   });
 });
+
+describe("a fork", () => {
+  it("is compared with its parent from the menu; what has no parent is not", async () => {
+    fakeMaster({});
+    const { address, unmount } = drawn(<Header experiment={experimentOf({ forkedFrom: 3 })} status={statusOf()} />);
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    await user.click(await screen.findByRole("menuitem", { name: "Compare with parent" }));
+    expect(address()).toBe("/compare?experiments=3,7");
+    unmount();
+    drawn(<Header experiment={experimentOf()} status={statusOf()} />);
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    expect(await screen.findByRole("menuitem", { name: "Compare with others" })).toBeVisible();
+    expect(screen.queryByRole("menuitem", { name: "Compare with parent" })).toBeNull();
+  });
+});

@@ -133,6 +133,14 @@ export function Header({ experiment, status }: Props) {
               status.archived
                 ? { title: "Unarchive", run: () => steer("unarchive"), why: why("unarchive") }
                 : { title: "Archive", run: () => steer("archive"), why: why("archive") },
+              ...(experiment.forkedFrom
+                ? [
+                    {
+                      title: "Compare with parent",
+                      run: () => void navigate(`/compare?experiments=${experiment.forkedFrom},${id}`),
+                    },
+                  ]
+                : []),
               { title: "Compare with others", run: () => void navigate(`/compare?experiments=${id}`) },
               { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
             ]}

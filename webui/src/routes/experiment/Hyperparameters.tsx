@@ -4,6 +4,8 @@ import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { pointsOf, varying } from "@/components/hyperparameters/axes";
+import { isSmallerBetter, searcherOf } from "@/components/board/direction";
+import { searchSpaces } from "@/components/hyperparameters/searchSpace";
 import { HeatMap } from "@/components/hyperparameters/HeatMap";
 import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
 import { ParallelCoordinates } from "@/components/hyperparameters/ParallelCoordinates";
@@ -19,6 +21,8 @@ import typography from "@/styles/typography.module.css";
 import styles from "./Hyperparameters.module.css";
 
 const DISPLAY_LIMIT = 500;
+/** Fewer trials than this prove little. */
+const FEW_TRIALS = 20;
 
 /** What the hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
@@ -32,11 +36,11 @@ export default function Hyperparameters({ experiment }: TabProps) {
   const ids = useMemo(() => (trials.data ?? []).slice(0, DISPLAY_LIMIT).map((trial) => trial.id), [trials.data]);
   const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
   const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
-  const searcher = (experiment.config as { searcher?: { smaller_is_better?: boolean } }).searcher;
-  const smaller =
-    metric?.name === experiment.searcherMetric
-      ? searcher?.smaller_is_better !== false
-      : !/acc|f1|auc|reward|score|precision|recall/i.test(metric?.name ?? "");
+  const smaller = isSmallerBetter(metric?.name ?? "", searcherOf(experiment));
+  const spaces = useMemo(
+    () => searchSpaces((experiment.config as { hyperparameters?: unknown }).hyperparameters),
+    [experiment.config],
+  );
   const points = useMemo(
     () => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []),
     [summaries.data, metric, smaller],
@@ -47,6 +51,7 @@ export default function Hyperparameters({ experiment }: TabProps) {
   if (!trials.data || !names.data) return <Loading what="the hyperparameters" />;
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
   const shared = { points, metric: metric.name, smallerIsBetter: smaller };
+  const reached = points.filter((point) => Number.isFinite(point.metric)).length;
   return (
     <section className={layout.field} aria-label="Hyperparameters">
       <div className={layout.row}>
@@ -66,25 +71,31 @@ export default function Hyperparameters({ experiment }: TabProps) {
           </span>
         )}
       </div>
+      {reached < FEW_TRIALS && (
+        <p className={typography.warning}>
+          Only {reached} {reached === 1 ? "trial has" : "trials have"} a value. With fewer than {FEW_TRIALS}, what looks
+          like an influence may be chance.
+        </p>
+      )}
       <section className={layout.card} aria-label="Parallel coordinates">
         <h2>Parallel coordinates</h2>
-        <ParallelCoordinates {...shared} names={different} />
+        <ParallelCoordinates {...shared} names={different} spaces={spaces} />
       </section>
       <div className={layout.cards}>
         <section className={layout.card} aria-label="Importance">
           <h2>Importance</h2>
-          <ImportanceBars points={points} names={different} metric={metric.name} />
+          <ImportanceBars points={points} names={different} metric={metric.name} spaces={spaces} />
         </section>
         <section className={layout.card} aria-label="Heat map">
           <h2>Heat map</h2>
-          <HeatMap key={different.join()} {...shared} names={different} />
+          <HeatMap key={different.join()} {...shared} names={different} spaces={spaces} />
         </section>
       </div>
       <section className={layout.field} aria-label="Scatter">
         <h2>Scatter</h2>
         <div className={styles.scatters}>
           {different.slice(0, 24).map((name) => (
-            <Scatter key={name} {...shared} name={name} />
+            <Scatter key={name} {...shared} name={name} space={spaces.get(name)} />
           ))}
         </div>
       </section>

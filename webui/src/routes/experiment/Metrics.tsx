@@ -2,10 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import { searcherOf } from "@/components/board/direction";
 import { MetricBoard } from "@/components/board/MetricBoard";
-import { toNumber } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery, marksQuery } from "@/services/trials";
+import { bestTrials } from "./overview/bestTrials";
 import type { TabProps } from "./tabProps";
 import typography from "@/styles/typography.module.css";
 
@@ -15,20 +16,10 @@ const DISPLAY_LIMIT = 50;
 export default function Metrics({ experiment }: TabProps) {
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const trials = useQuery(trialsQuery(experiment.id));
-  const runs = useMemo(() => {
-    const all = [...(trials.data ?? [])];
-    const value = (metric: unknown) => (Number.isNaN(toNumber(metric)) ? Infinity : toNumber(metric));
-    const smaller =
-      (experiment.config as { searcher?: { smaller_is_better?: boolean } } | undefined)?.searcher?.smaller_is_better !==
-      false;
-    all.sort(
-      (a, b) => (smaller ? 1 : -1) * (value(a.searcherMetricValue) - value(b.searcherMetricValue)) || a.id - b.id,
-    );
-    return all
-      .slice(0, DISPLAY_LIMIT)
-      .sort((a, b) => a.id - b.id)
-      .map((trial) => ({ trialId: trial.id, label: `trial ${trial.id}` }));
-  }, [trials.data, experiment.config]);
+  const runs = useMemo(
+    () => bestTrials(trials.data ?? [], searcherOf(experiment), DISPLAY_LIMIT),
+    [trials.data, experiment],
+  );
   const only = runs.length === 1 ? runs[0]! : null;
   const { data: marks } = useQuery({ ...marksQuery(experiment.id, only?.trialId ?? 0), enabled: only !== null });
   const failure = names.error ?? trials.error;

@@ -1,8 +1,10 @@
 import { screen, within } from "@testing-library/react";
 import { expect, it } from "vitest";
 import { drawn, pass, stopClock } from "@/testing/drawn";
+import { fakeCanvas } from "@/testing/fakeCanvas";
 import { fakeMaster } from "@/testing/fakeMaster";
-import { CREATED, experimentOf, statusOf } from "@/testing/samples";
+import { CREATED, experimentOf, lineOf, statusOf, trialOf } from "@/testing/samples";
+import type { MetricId } from "@/services/trials";
 import { Overview } from "./Overview";
 
 it("tells when an experiment was submitted, how long it waited and how long it ran", async () => {
@@ -55,4 +57,52 @@ it("says why a trial failed, on which attempt, and links to the place in the log
   expect(screen.getByRole("link", { name: "Show in log" }).getAttribute("href")).toBe(
     "/experiments/7/trials/9/logs?attempt=7.9.3&line=41",
   );
+});
+
+it("begins with what was reached, with what values, and the end of the log; the time line follows", async () => {
+  stopClock();
+  fakeCanvas();
+  fakeMaster({
+    "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
+    "GET /api/v1/experiments/7/trials": { trials: [trialOf(9)] },
+    "GET /detent/experiments/7/metric-names": {
+      metrics: ["accuracy", "epochs", "loss"].map((name) => ({ group: "validation", name, type: "number", count: 2 })),
+      searcherMetric: "loss",
+    },
+    "POST /detent/series": { series: [], missing: [] },
+    "POST /detent/trials/summaries": ({ body }) => ({
+      trials: [
+        {
+          trialId: 9,
+          experimentId: 7,
+          hparams: { net: { width: 8 } },
+          state: "STATE_COMPLETED",
+          metrics: (body as { metrics: MetricId[] }).metrics.map((metric) => ({
+            ...metric,
+            last: 0.4,
+            min: 0.25,
+            max: 0.75,
+            mean: 0.5,
+            count: 2,
+          })),
+        },
+      ],
+    }),
+    "GET /detent/trials/9/logs": ({ query }) => ({
+      lines: query.get("limit") === "10" ? [lineOf(1, "the last words")] : [],
+      atStart: true,
+      atEnd: true,
+    }),
+  });
+  const { container } = drawn(
+    <Overview experiment={experimentOf({ bestTrialId: 9 })} status={statusOf({ state: "STATE_COMPLETED" })} />,
+  );
+  await pass();
+  await pass();
+  const values = within(screen.getByRole("region", { name: "Values" })).getAllByRole("row");
+  expect(values.map((row) => row.textContent)).toEqual(["MetricBestLast", "loss0.250.4", "accuracy0.750.4"]);
+  expect(screen.getByRole("region", { name: "Hyperparameters" })).toHaveTextContent("net.width8");
+  expect(screen.getByRole("region", { name: "Last log lines" })).toHaveTextContent("the last words");
+  const order = [...container.querySelectorAll("section")].map((each) => each.getAttribute("aria-label"));
+  expect(order.slice(1)).toEqual(["Values", "Hyperparameters", "Last log lines", "Time line", "About", "Trials"]);
 });

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
+import { lazy } from "@/app/lazy";
 import { CopyText } from "@/components/base/CopyText";
 import { ExactTime } from "@/components/TimeText";
 import { FailureNote } from "@/components/FailureNote";
@@ -11,14 +12,27 @@ import { runTimes } from "@/format/runTimes";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
+import { isLive } from "@/format/states";
+import { LastLines } from "./overview/LastLines";
+import { Results } from "./overview/Results";
+import type { TabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** What happened when, and why; what it is; where to look next. */
+/** With the code that draws charts. */
+const SearcherCurve = lazy<TabProps>(
+  () => import("./overview/SearcherCurve"),
+  () => <section className={layout.card} aria-busy="true" />,
+);
+
+/** What was reached and with what values; the end of the log; what happened when, and why; what it is. */
 export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
   const { data: timeline } = useQuery(timelineQuery(experiment.id));
   const waiting = status.trials.filter((trial) => trial.waiting);
   const failed = status.failure && status.trials.find((trial) => trial.trialId === status.failure?.trialId);
+  // The best trial stands for a search, the only one for a run.
+  const standing = experiment.bestTrialId ?? status.trials[0]?.trialId ?? null;
+  const logged = status.failure?.trialId ?? status.trials.find(({ state }) => isLive(state))?.trialId ?? standing;
   return (
     <>
       {status.failure && failed && <FailureNote experimentId={experiment.id} trial={failed} failure={status.failure} />}
@@ -28,6 +42,11 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
           {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
         </p>
       )}
+      <div className={layout.cards}>
+        <SearcherCurve experiment={experiment} />
+        {standing !== null && <Results experiment={experiment} trialId={standing} />}
+      </div>
+      {logged !== null && <LastLines experimentId={experiment.id} trialId={logged} />}
       <section className={layout.card} aria-label="Time line">
         <h2>Time line</h2>
         {timeline && <TimeLine timeline={timeline} />}

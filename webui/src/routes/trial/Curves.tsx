@@ -5,7 +5,7 @@ import { Loading } from "@/components/base/Loading";
 import { NO_MARKS } from "@/components/board/marks";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { ExactTime } from "@/components/TimeText";
-import { marksQuery, trialMetricNamesQuery } from "@/services/trials";
+import { marksQuery, type TrialMark, trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -29,9 +29,7 @@ export default function Curves({ trial }: TrialTabProps) {
       {marks.length > 0 && (
         <details className={layout.card}>
           <summary>
-            Marks: {marks.filter((mark) => mark.kind === "pause").length} pauses,{" "}
-            {marks.filter((mark) => mark.kind === "restart").length} restarts,{" "}
-            {marks.filter((mark) => mark.kind === "checkpoint").length} checkpoints
+            Marks: {counted(marks, "pause")}, {counted(marks, "restart")}, {counted(marks, "checkpoint")}
           </summary>
           <ol>
             {marks.map((mark, index) => (
@@ -47,4 +45,10 @@ export default function Curves({ trial }: TrialTabProps) {
       )}
     </>
   );
+}
+
+/** "1 pause", "2 pauses". */
+function counted(marks: readonly TrialMark[], kind: TrialMark["kind"]): string {
+  const count = marks.filter((mark) => mark.kind === kind).length;
+  return `${count} ${kind}${count === 1 ? "" : "s"}`;
 }

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -37,19 +38,26 @@ export default function Profile({ trial }: TrialTabProps) {
     );
   }
   return (
-    <div className={layout.cards}>
-      {panels.map((panel) => (
-        <Panel
-          key={panel.name}
-          name={panel.name}
-          metrics={panel.metrics}
-          experimentId={trial.experimentId}
-          runs={runs}
-          state={{ ...state, x: "time", logX: false }}
-          change={change}
-          syncKey={`profile-${trial.id}`}
-        />
-      ))}
-    </div>
+    <>
+      {state.zoom && (
+        <div>
+          <Button onClick={() => change({ zoom: null })}>Reset zoom</Button>
+        </div>
+      )}
+      <div className={layout.cards}>
+        {panels.map((panel) => (
+          <Panel
+            key={panel.name}
+            name={panel.name}
+            metrics={panel.metrics}
+            experimentId={trial.experimentId}
+            runs={runs}
+            state={{ ...state, x: "time", logX: false }}
+            change={change}
+            syncKey={`profile-${trial.id}`}
+          />
+        ))}
+      </div>
+    </>
   );
 }

@@ -1,0 +1,101 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { expect, it } from "vitest";
+import { strokeOf } from "@/components/charts/palette";
+import { drawn, user } from "@/testing/drawn";
+import { fakeMaster } from "@/testing/fakeMaster";
+import { rowOf } from "@/testing/samples";
+import { Component as Compare } from "./Compare";
+
+const RATES = [0.1, 0.3, 0.2];
+
+/** Experiments 1 to 3 with a trial each; the address chooses the tab without curves, which need a canvas. */
+function compare(at: string) {
+  const rows = RATES.map((_, index) => rowOf(index + 1, { searcherMetric: "loss", smallerIsBetter: true }));
+  const master = fakeMaster({
+    "POST /detent/experiments/search": ({ body }) => {
+      const { filter } = body as { filter: string };
+      const children = (JSON.parse(filter) as { filterGroup: { children: { columnName: string; value: unknown }[] } })
+        .filterGroup.children;
+      const found = rows.filter(
+        ({ id, name }) =>
+          children.length === 0 ||
+          children.some(({ columnName, value }) => (columnName === "id" ? id === value : name.includes(String(value)))),
+      );
+      return { total: found.length, offset: 0, experiments: found, unknownColumns: [] };
+    },
+    "POST /detent/trials/summaries": ({ body }) => ({
+      trials: (body as { trialIds: number[] }).trialIds.map((trialId) => ({
+        trialId,
+        experimentId: trialId,
+        hparams: { rate: RATES[trialId - 1], width: 8 },
+        state: "STATE_COMPLETED",
+        metrics: [{ group: "validation", name: "loss", last: trialId, min: trialId / 10, max: 9, mean: 1, count: 3 }],
+      })),
+    }),
+    ...Object.fromEntries(
+      RATES.map((_, index) => [
+        `GET /detent/experiments/${index + 1}/metric-names`,
+        { metrics: [{ group: "validation", name: "loss", type: "number", count: 3 }], searcherMetric: "loss" },
+      ]),
+    ),
+  });
+  return { master, ...drawn(<Compare />, at) };
+}
+
+const table = async () => within(await screen.findByRole("region", { name: "Summary" }));
+const lines = () =>
+  [...document.querySelectorAll("tr[data-run]")].map((line) => [...line.children].map((cell) => cell.textContent));
+
+it("begins with a row for each run: its best and last figures, and the hyperparameters that differ", async () => {
+  compare("/?experiments=1,2,3&tab=hyperparameters");
+  const summary = await table();
+  await summary.findByRole("button", { name: "loss best" });
+  expect(summary.getAllByRole("columnheader").map((each) => each.textContent)).toEqual([
+    "Run",
+    "loss best",
+    "loss last",
+    "rate",
+    "State",
+  ]);
+  await waitFor(() =>
+    expect(lines().map((cells) => cells.slice(0, 4))).toEqual([
+      ["1 run 1", "0.1", "1", "0.1"],
+      ["2 run 2", "0.2", "2", "0.3"],
+      ["3 run 3", "0.3", "3", "0.2"],
+    ]),
+  );
+});
+
+it("sorts the rows by a column, each with the colour of its lines as before", async () => {
+  compare("/?experiments=1,2,3&tab=hyperparameters");
+  const summary = await table();
+  const head = () => summary.getByRole("columnheader", { name: "rate" });
+  await user.click(await summary.findByRole("button", { name: "rate" }));
+  expect(head()).toHaveAttribute("aria-sort", "ascending");
+  expect(lines().map(([name]) => name)).toEqual(["1 run 1", "3 run 3", "2 run 2"]);
+  await user.click(summary.getByRole("button", { name: "rate" }));
+  expect(head()).toHaveAttribute("aria-sort", "descending");
+  expect(lines().map(([name]) => name)).toEqual(["2 run 2", "3 run 3", "1 run 1"]);
+  const colors = [...document.querySelectorAll("tr[data-run] svg line")].map((line) => line.getAttribute("stroke"));
+  expect(colors).toEqual([1, 2, 0].map((index) => strokeOf(index).color));
+});
+
+it("has its tab in the address", async () => {
+  const { address } = compare("/?experiments=1,2&tab=hyperparameters");
+  expect(await screen.findByRole("button", { name: "Hyperparameters" })).toHaveAttribute("aria-pressed", "true");
+  expect(screen.getByRole("region", { name: "Difference of hyperparameters" })).toBeInTheDocument();
+  await user.click(screen.getByRole("button", { name: "Configuration" }));
+  expect(address()).toBe("/?experiments=1%2C2&tab=config");
+});
+
+it("adds a run that is found by its id or name, and takes one away", async () => {
+  const { address } = compare("/?experiments=1,2&tab=hyperparameters");
+  await table();
+  await user.click(screen.getByRole("button", { name: "Add run" }));
+  await user.type(screen.getByRole("searchbox", { name: "Find a run by id or name" }), "3{Enter}");
+  await user.click(await screen.findByRole("button", { name: /run 3/ }));
+  expect(address()).toBe("/?experiments=1%2C2%2C3&tab=hyperparameters");
+  expect(await screen.findByRole("heading", { name: "Compare 3 runs" })).toBeInTheDocument();
+  await user.click(screen.getByRole("button", { name: "Remove run 1, trial 1, from the comparison" }));
+  expect(await screen.findByRole("heading", { name: "Compare 2 runs" })).toBeInTheDocument();
+});

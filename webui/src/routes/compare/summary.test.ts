@@ -1,0 +1,76 @@
+// @vitest-environment node
+import { describe, expect, it } from "vitest";
+import { isSmallerBetter } from "@/components/board/direction";
+import type { TrialSummary } from "@/services/trials";
+import type { Compared } from "./runs";
+import { sortedPlaces, summaryColumns, summaryMetrics } from "./summary";
+
+const run = (trialId: number, hparams: Record<string, unknown>, smallerIsBetter = true): Compared => ({
+  trialId,
+  experimentId: trialId,
+  name: `run ${trialId}`,
+  state: "STATE_COMPLETED",
+  chosenAs: "experiment",
+  hparams,
+  searcher: { metric: "figure", smallerIsBetter },
+});
+
+const summary = (trialId: number, name: string): TrialSummary => ({
+  trialId,
+  experimentId: trialId,
+  hparams: {},
+  state: "STATE_COMPLETED",
+  metrics: [{ group: "validation", name, last: 2, min: 1, max: 3, mean: 2, count: 5 }],
+});
+
+describe("columns of the summary", () => {
+  it("are best and last of each metric, the way each searcher looks, then what differs of the hyperparameters", () => {
+    const runs = [run(1, { lr: 0.1, same: 1 }), run(2, { lr: 0.2, same: 1 }, false), run(3, { same: 1 })];
+    const columns = summaryColumns(
+      runs,
+      [{ group: "validation", name: "figure" }],
+      [summary(1, "figure"), summary(2, "figure")],
+    );
+    expect(columns.map(({ title, part, values }) => [part ? `${title} ${part}` : title, values])).toEqual([
+      ["figure best", [1, 3, undefined]],
+      ["figure last", [2, 2, undefined]],
+      ["lr", [0.1, 0.2, undefined]],
+    ]);
+  });
+
+  it("name the group where two metrics have one name", () => {
+    const metrics = ["training", "validation"].map((group) => ({ group, name: "loss" }));
+    expect(summaryColumns([run(1, {})], metrics, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
+      "training loss best",
+      "training loss last",
+      "validation loss best",
+      "validation loss last",
+    ]);
+  });
+
+  it("begin with the searcher's metric and have no counters and nothing of the machine", () => {
+    const names = [
+      { group: "training", name: "loss" },
+      { group: "validation", name: "epochs" },
+      { group: "gpu", name: "memory" },
+      { group: "validation", name: "val_loss" },
+      { group: "training", name: "notes", type: "string" },
+    ];
+    expect(summaryMetrics(names, "val_loss").map(({ name }) => name)).toEqual(["val_loss", "loss"]);
+  });
+});
+
+describe("rows of the summary in order", () => {
+  it("have numbers before words, and what has no value last either way", () => {
+    const values = [3, undefined, "b", 1, "NaN", null, 2];
+    expect(sortedPlaces(values, false)).toEqual([3, 6, 0, 2, 4, 1, 5]);
+    expect(sortedPlaces(values, true)).toEqual([0, 6, 3, 4, 2, 1, 5]);
+  });
+});
+
+it("the searcher says which way is better, else the name of the metric", () => {
+  expect(isSmallerBetter("accuracy", null)).toBe(false);
+  expect(isSmallerBetter("loss", null)).toBe(true);
+  expect(isSmallerBetter("loss", { metric: "loss", smallerIsBetter: false })).toBe(false);
+  expect(isSmallerBetter("accuracy", { metric: "loss", smallerIsBetter: true })).toBe(false);
+});

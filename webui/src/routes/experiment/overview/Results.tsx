@@ -1,0 +1,103 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { Link } from "react-router";
+import { isSmallerBetter, searcherOf } from "@/components/board/direction";
+import { isCounter } from "@/components/board/panels";
+import { escapeControl } from "@/format/escapeControl";
+import { flatten } from "@/format/nested";
+import { figure } from "@/format/number";
+import type { Experiment } from "@/services/experiments";
+import { experimentMetricNamesQuery, type MetricId, summariesQuery, type TrialSummary } from "@/services/trials";
+import layout from "@/styles/layout.module.css";
+import typography from "@/styles/typography.module.css";
+import styles from "./Results.module.css";
+
+const DISPLAY_LIMIT = 8;
+
+/** Best and last values of the trial that stands for the experiment, and its hyperparameters. */
+export function Results({ experiment, trialId }: { experiment: Experiment; trialId: number }) {
+  const names = useQuery(experimentMetricNamesQuery(experiment.id));
+  const metrics = useMemo(
+    () => metricsOf(names.data?.metrics ?? [], experiment.searcherMetric),
+    [names.data, experiment.searcherMetric],
+  );
+  const { data } = useQuery({
+    ...summariesQuery(experiment.id, [trialId], metrics),
+    enabled: names.data !== undefined,
+  });
+  const summary = data?.[0];
+  const rows = summary ? valuesOf(summary, metrics, experiment) : [];
+  const hyperparameters = Object.entries(flatten(summary?.hparams ?? {}));
+  const link = <Link to={`/experiments/${experiment.id}/trials/${trialId}`}>trial {trialId}</Link>;
+  return (
+    <div className={styles.column}>
+      <section className={layout.card} aria-label="Values">
+        <h2>Values</h2>
+        {experiment.numTrials > 1 && <p className={typography.hint}>Of the best, {link}.</p>}
+        {rows.length === 0 ? (
+          <p className={typography.hint}>No validation yet.</p>
+        ) : (
+          <table className={layout.table}>
+            <thead>
+              <tr>
+                <th>Metric</th>
+                <th className={layout.numberCell}>Best</th>
+                <th className={layout.numberCell}>Last</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(({ name, best, last }) => (
+                <tr key={name}>
+                  <td>
+                    <code>{escapeControl(name)}</code>
+                  </td>
+                  <td className={layout.numberCell}>{figure(best)}</td>
+                  <td className={layout.numberCell}>{figure(last)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </section>
+      <section className={layout.card} aria-label="Hyperparameters">
+        <h2>Hyperparameters</h2>
+        {hyperparameters.length === 0 ? (
+          <p className={typography.hint}>{summary ? "The configuration has none." : "loading…"}</p>
+        ) : (
+          <div className={styles.scroll} role="region" aria-label="Values of hyperparameters" tabIndex={0}>
+            <table className={layout.table}>
+              <tbody>
+                {hyperparameters.map(([name, value]) => (
+                  <tr key={name}>
+                    <th scope="row">
+                      <code>{escapeControl(name)}</code>
+                    </th>
+                    <td className={layout.numberCell}>{typeof value === "boolean" ? String(value) : figure(value)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** Metrics of the validation, the searcher's first; no counters. */
+function metricsOf(names: readonly (MetricId & { type: string })[], searcherMetric: string): MetricId[] {
+  const isSearchers = ({ name }: MetricId) => Number(name === searcherMetric);
+  return names
+    .filter(({ group, name, type }) => group === "validation" && type === "number" && !isCounter(name))
+    .map(({ group, name }) => ({ group, name }))
+    .sort((a, b) => isSearchers(b) - isSearchers(a) || a.name.localeCompare(b.name))
+    .slice(0, DISPLAY_LIMIT);
+}
+
+function valuesOf(summary: TrialSummary, metrics: readonly MetricId[], experiment: Experiment) {
+  const searcher = searcherOf(experiment);
+  return metrics.flatMap(({ group, name }) => {
+    const found = summary.metrics.find((each) => each.group === group && each.name === name);
+    return found ? [{ name, best: isSmallerBetter(name, searcher) ? found.min : found.max, last: found.last }] : [];
+  });
+}

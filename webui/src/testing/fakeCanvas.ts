@@ -1,0 +1,19 @@
+import { vi } from "vitest";
+
+/** A canvas takes all that is drawn; jsdom has none. */
+export function fakeCanvas(): void {
+  const ctx: unknown = new Proxy({}, { get: () => () => ({ width: 10 }), set: () => true });
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(ctx as RenderingContext);
+  class Nothing {
+    observe = () => undefined;
+    disconnect = () => undefined;
+    moveTo = () => undefined;
+    lineTo = () => undefined;
+    rect = () => undefined;
+    arc = () => undefined;
+    addPath = () => undefined;
+    closePath = () => undefined;
+  }
+  vi.stubGlobal("ResizeObserver", Nothing);
+  vi.stubGlobal("Path2D", Nothing);
+}
