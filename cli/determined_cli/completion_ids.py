@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from determined.client import auth_store
 from determined.client.session import ONCE, Session
 from determined_cli import connection
 from determined_launch.atomic_file import write_atomic
