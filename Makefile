@@ -86,10 +86,10 @@ unit: install webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs
 
-e2e: install install-launchers $(VENV)/frameworks debian official webui ## real master, agents, tasks, browser; the official client (may add Debian packages)
+e2e: install install-launchers $(VENV)/frameworks debian official webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-test-long: install install-launchers debian webui ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers debian webui docs ## longer forms of what make test shows; before an issue is resolved
 	$(BIN)/pytest -n $(WORKERS) -q -m long tests
 
 test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows

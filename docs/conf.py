@@ -17,6 +17,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 exclude_patterns = ["_build", "generate"]
 html_theme = "furo"
 html_title = f"Detent {DETENT_VERSION}"
+html_favicon = "../webui/public/mark.svg"
 html_static_path: list[str] = []
 html_show_sourcelink = False
 html_copy_source = False

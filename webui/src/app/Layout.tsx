@@ -81,6 +81,14 @@ export function Layout() {
           >
             Shortcuts <kbd>?</kbd>
           </button>
+          <a
+            className={clsx(buttonStyles.button, buttonStyles.quiet, styles.keys)}
+            href="docs/"
+            target="_blank"
+            rel="noreferrer"
+          >
+            Documentation
+          </a>
           <button
             type="button"
             className={clsx(buttonStyles.button, buttonStyles.quiet)}

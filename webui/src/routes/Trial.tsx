@@ -19,6 +19,7 @@ import { useActions } from "@/keyboard/actions";
 import { statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
+import { listAddress } from "./home/lastList";
 import { NotFound } from "./NotFound";
 import type { TrialTabProps } from "./trial/tabProps";
 import layout from "@/styles/layout.module.css";
@@ -117,7 +118,7 @@ function TrialPage({ first }: { first: Trial }) {
       {failed}
       <header className={layout.field}>
         <p className={typography.crumbs}>
-          <Link to="/">Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
+          <Link to={listAddress()}>Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
         </p>
         <div className={layout.pageHead}>
           <h1 className={layout.grow}>Trial {id}</h1>
