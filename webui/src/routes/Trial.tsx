@@ -118,7 +118,8 @@ function TrialPage({ first }: { first: Trial }) {
       {failed}
       <header className={layout.field}>
         <p className={typography.crumbs}>
-          <Link to={listAddress()}>Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link> / trial {id}
+          <Link to={listAddress()}>Experiments</Link> / <Link to={`/experiments/${experimentId}`}>{experimentId}</Link>{" "}
+          / trial {id}
         </p>
         <div className={layout.pageHead}>
           <h1 className={layout.grow}>Trial {id}</h1>
