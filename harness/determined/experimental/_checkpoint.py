@@ -14,7 +14,7 @@ from determined.client.numbers import from_wire as numbers
 from determined.client.session import Session
 from determined.errors import StorageError
 from determined.experimental._enums import CheckpointState, DownloadMode, from_wire
-from determined.experimental._metrics import TrialMetrics, report_of
+from determined.experimental._metrics import TrialMetrics, stream_reports
 from determined.experimental._times import parse_time
 from determined.storage import from_config
 
@@ -173,9 +173,11 @@ class Checkpoint:
         Args:
             group: ``training``, ``validation``, or a group of the script's own; all groups if not given.
         """
-        found = self._session.get(f"{checkpoints.PREFIX}/{self.uuid}/metrics", {"metricGroup": group})
-        for report in found.get("metrics") or ():
-            yield report_of(report)
+        if self.training is None:
+            return
+        for report in stream_reports(self._session, [self.training.trial_id], group or ""):
+            if report.steps_completed == self.metadata.get("steps_completed"):
+                yield report
 
 
 def _training(data: Mapping[str, Any]) -> CheckpointTrainingMetadata | None:

@@ -38,11 +38,10 @@ def stream_reports(session: Session, trial_ids: Sequence[int], group: str) -> It
     query = {"trialIds": list(trial_ids), "group": group or None}
     for part in session.stream("/api/v1/trials/metrics/trial_metrics", query):
         for report in part.get("metrics") or ():
-            yield report_of(report)
+            yield _report(report)
 
 
-def report_of(report: Mapping[str, Any]) -> TrialMetrics:
-    """Returns a report of the API as a TrialMetrics."""
+def _report(report: Mapping[str, Any]) -> TrialMetrics:
     group = str(report.get("group") or "")
     body = from_wire(report.get("metrics") or {})
     key = {"training": "avg_metrics", "validation": "validation_metrics"}.get(group)

@@ -220,6 +220,27 @@ def test_a_checkpoint_knows_its_training(master: FakeMaster, cluster: client.Det
     assert math.isnan(found.searcher_metric)
 
 
+def test_a_checkpoint_has_the_metrics_of_its_step(master: FakeMaster, cluster: client.Determined) -> None:
+    place = {"trialId": 7, "trialRunId": 1, "group": "validation", "endTime": "2026-01-02T03:04:05Z"}
+    reports = [{**place, "totalBatches": n, "metrics": {"validation_metrics": {"loss": n}}} for n in (2, 4, 6)]
+    data = {**CHECKPOINT, "training": {"experimentId": 3, "trialId": 7}}
+    master.on("GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": data}))
+    master.on("GET", "/trials/metrics/trial_metrics", (200, json.dumps({"result": {"metrics": reports}}).encode()))
+    (found,) = cluster.get_checkpoint(CHECKPOINT["uuid"]).get_metrics("validation")
+    assert (found.steps_completed, found.metrics, found.group) == (4, {"loss": 4}, "validation")
+    assert master.calls[-1][2] == "trialIds=7&group=validation"
+
+
+def test_what_the_master_answers_with_501_says_so(master: FakeMaster, cluster: client.Determined) -> None:
+    found = checkpoint(master, cluster, b"")
+    master.on(
+        "POST", "/metadata", (501, {"error": {"code": 12, "error": "PostCheckpointMetadata is not supported yet"}})
+    )
+    with pytest.raises(NotImplementedYet, match="PostCheckpointMetadata is not supported yet"):
+        found.add_metadata({"good": True})
+    assert found.metadata == {"steps_completed": 4}
+
+
 def test_the_best_checkpoint_of_none_is_an_error(master: FakeMaster, cluster: client.Determined) -> None:
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
     master.on("GET", "/experiments/3/checkpoints", (200, {"checkpoints": [], "pagination": {"total": 0}}))
