@@ -42,7 +42,22 @@ Options before the noun:
 
 def page() -> str:
     """Returns the whole page."""
-    return "\n".join([HEAD, *(part for noun in command_table.NOUNS for part in _noun(noun))])
+    return "\n".join([HEAD, *(part for noun in command_table.NOUNS for part in _noun(noun)), *_not_offered()])
+
+
+def not_offered() -> Iterator[tuple[str, str]]:
+    """Yields each command of Determined's client that is missing here, and what to use instead."""
+    for noun, instead in command_table.NOT_OFFERED.items():
+        yield f"det {noun}", instead
+    for noun, verbs in command_table.NOT_OFFERED_VERBS.items():
+        for verb, instead in verbs.items():
+            yield f"det {noun} {verb}", instead
+
+
+def _not_offered() -> Iterator[str]:
+    yield "## Commands of Determined that are missing\n"
+    yield "`det` answers each of them with this text and with exit code 2.\n"
+    yield table(("command", "instead"), ((code(words), cell(_sentence(instead))) for words, instead in not_offered()))
 
 
 def commands() -> Iterator[tuple[str, Command]]:

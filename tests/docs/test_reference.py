@@ -26,6 +26,13 @@ def test_each_flag_of_each_command_is_in_the_reference():
             assert f"`{flag}`" in page, f"{words} {flag}"
 
 
+def test_each_missing_command_of_determined_is_in_the_reference():
+    page = command_line.page()
+    missing = list(command_line.not_offered())
+    assert len(missing) > 30
+    assert [words for words, _instead in missing if f"| `{words}` |" not in page] == []
+
+
 def test_each_key_of_the_configuration_is_explained():
     page = experiment_config.page()
     assert page.count("\n| `") > 80
