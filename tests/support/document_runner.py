@@ -67,7 +67,7 @@ def follow(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=180,
+            timeout=400,
             check=False,
         )
         assert done.returncode == 0 or (may_fail and step.expected), f"{page.name}: {step.text}\n{done.stdout}"

@@ -33,7 +33,7 @@ def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster, li
     assert {"admin", "determined"} <= set(told["users"])
     assert told["workspaces"] == ["Uncategorized"]
     assert f"library: {OFFICIAL}/lib/" in told["logs"][-1]
-    assert [words(each) for each in told["metrics"]["training"]] == [reported(step) for step in range(1, 7)]
+    assert [words(each) for each in told["metrics"]["training"]] == [words(reported(step)) for step in range(1, 7)]
     assert [words(each) for each in told["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
     kind = str if library == "official" else float
     assert isinstance(told["metrics"]["validation"][0]["odd"], kind)
@@ -46,7 +46,8 @@ def words(metrics: dict[str, object]) -> dict[str, object]:
 
 
 def reported(step: int) -> dict[str, object]:
-    return {"loss": 1 / step, "odd": ("nan", "inf", "-inf")[step % 3], "word": "so"}
+    """What the script reports, in the words of the wire."""
+    return {"loss": 1 / step, "odd": ("NaN", "Infinity", "-Infinity")[step % 3], "word": "so"}
 
 
 @pytest.mark.parametrize("library", PYTHONS)

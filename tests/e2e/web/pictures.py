@@ -84,7 +84,7 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
             None,
         ),
         "list-filtered": ("/?q=tag%20~%20tuning%20and%20hp.dropout%20%3C%201", None),
-        "experiment-overview": (f"/experiments/{run.paused}/overview", None),
+        "experiment-overview": (f"/experiments/{run.paused}/overview", without_folders),
         "experiment-logs": (f"/experiments/{run.logged}/logs", first_error),
         "experiment-code": (
             f"/experiments/{run.first}/code",
@@ -111,6 +111,16 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
 def quarter_of_an_hour(page: Page) -> None:
     for button in page.get_by_role("button", name="15 min").all():
         button.click()
+
+
+def without_folders(page: Page) -> None:
+    """The log lines of the overview name folders of the machine that the pictures are made on."""
+    page.evaluate(
+        """() => {
+          const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/(\\/[\\w.-]+){3,}/g, "/data/…");
+        }"""
+    )
 
 
 def first_error(page: Page) -> None:
