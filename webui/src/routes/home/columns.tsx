@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 import { Link } from "react-router";
 import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
@@ -135,15 +135,16 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     draw: (row, add) => (
       <span>
         {row.labels.map((label) => (
-          <button
-            key={label}
-            type="button"
-            className={typography.tag}
-            title={`Show only label ${label}`}
-            onClick={() => add("label", label)}
-          >
-            {escapeControl(label)}
-          </button>
+          <Fragment key={label}>
+            <button
+              type="button"
+              className={typography.tag}
+              title={`Show only label ${label}`}
+              onClick={() => add("label", label)}
+            >
+              {escapeControl(label)}
+            </button>{" "}
+          </Fragment>
         ))}
       </span>
     ),
