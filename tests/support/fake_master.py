@@ -59,6 +59,9 @@ class FakeMaster:
             def _serve(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 data = self.rfile.read(length)
+                if len(data) < length:  # the sender was killed between its headers and its body
+                    self.close_connection = True
+                    return
                 path, _, query = self.path.partition("?")
                 body = json.loads(data) if data else None
                 with master.arrived:
