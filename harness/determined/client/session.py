@@ -193,7 +193,10 @@ class Session:
         """Opens the body of a GET as a binary stream, for files that are too large for the memory."""
         connection = self._connect(self._timeout)
         try:
-            response = self._exchange(connection, "GET", self.url(path), None, headers or {})
+            try:
+                response = self._exchange(connection, "GET", self.url(path), None, headers or {})
+            except OSError as error:
+                raise self._unreachable(error, unsent=False) from None
             if response.status != 200:
                 raise _error(response.status, response.read())
             yield response

@@ -49,8 +49,8 @@ def sign_in(
         Unauthenticated: there is none of these, or the password is wrong.
     """
     url = addresses.canonical(master) if master else default_master(environ)
-    if password is None and user in (None, environ.get("DET_USER")) and "DET_PASS" in environ:
-        user, password = environ.get("DET_USER"), environ["DET_PASS"]
+    if password is None and environ.get("DET_USER") and user in (None, environ["DET_USER"]):
+        user, password = (environ["DET_USER"], environ["DET_PASS"]) if "DET_PASS" in environ else (user, None)
     if password is not None:
         if user is None:
             raise Unauthenticated("a password needs the name of a user")

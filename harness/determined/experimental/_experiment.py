@@ -16,7 +16,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import DeterminedError, MasterUnreachable
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._checkpoint_choice import completed, first
+from determined.experimental._checkpoint_owner import CheckpointOwner
 from determined.experimental._enums import CheckpointSortBy, ExperimentState, OrderBy, TrialSortBy, from_wire
 from determined.experimental._times import parse_time
 from determined.experimental._trial import Trial
@@ -28,7 +28,7 @@ class ExperimentPaused(DeterminedError, ValueError):
     """The experiment is paused, so that waiting for its end would last until somebody activates it."""
 
 
-class Experiment:
+class Experiment(CheckpointOwner):
     """An experiment: one configuration, one context, and the trials that its searcher makes.
 
     Args:
@@ -80,6 +80,14 @@ class Experiment:
         self.forked_from = self.parent_id
         self.start_time: datetime | None = parse_time(data.get("startTime"))
         self.end_time: datetime | None = parse_time(data.get("endTime"))
+
+    @property
+    def _checkpoints_path(self) -> str:
+        return f"{experiments.PREFIX}/{self.id}/checkpoints"
+
+    @property
+    def _title(self) -> str:
+        return f"experiment {self.id}"
 
     def __repr__(self) -> str:
         return f"Experiment(id={self.id}, name={self.name!r}, state={self.state.name})"
@@ -254,38 +262,6 @@ class Experiment:
             order_by: see :meth:`list_trials`.
         """
         return self.list_trials(sort_by, order_by)
-
-    def list_checkpoints(
-        self,
-        sort_by: str | CheckpointSortBy | None = None,
-        order_by: OrderBy | None = None,
-        max_results: int | None = None,
-    ) -> list[Checkpoint]:
-        """Returns the stored checkpoints of all trials.
-
-        Args:
-            sort_by: an attribute, or the name of a validation metric; the searcher's metric if not given.
-            order_by: direction; if not given, the best first for metrics and ascending for attributes.
-            max_results: at most so many.
-        """
-        query = completed(sort_by, order_by)
-        path = f"{experiments.PREFIX}/{self.id}/checkpoints"
-        found = items(self._session, path, "checkpoints", query, limit=max_results)
-        return [Checkpoint(self._session, each) for each in found]
-
-    def top_checkpoint(
-        self, sort_by: str | CheckpointSortBy | None = None, order_by: OrderBy | None = None
-    ) -> Checkpoint:
-        """Returns the best checkpoint of all trials.
-
-        Args:
-            sort_by: see :meth:`list_checkpoints`.
-            order_by: see :meth:`list_checkpoints`.
-
-        Raises:
-            NotFound: there is no stored checkpoint.
-        """
-        return first(self.list_checkpoints(sort_by, order_by, max_results=1), f"experiment {self.id}")
 
     def top_n_checkpoints(
         self, limit: int, sort_by: str | CheckpointSortBy | None = None, order_by: OrderBy | None = None

@@ -6,16 +6,15 @@ from typing import Any
 
 from determined.client import lifecycle, trials
 from determined.client.numbers import from_wire as numbers
-from determined.client.paging import items
 from determined.client.session import Session
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._checkpoint_choice import completed, first
+from determined.experimental._checkpoint_owner import CheckpointOwner, first
 from determined.experimental._enums import CheckpointSortBy, LogLevel, OrderBy, TrialState, from_wire
 from determined.experimental._metrics import TrialMetrics, stream_reports
 from determined.experimental._times import parse_time
 
 
-class Trial:
+class Trial(CheckpointOwner):
     """One training with one set of hyperparameters.
 
     Args:
@@ -55,6 +54,14 @@ class Trial:
         self.searcher_metric_value = None if metric is None else float(metric)
         self.start_time: datetime | None = parse_time(data.get("startTime"))
         self.end_time: datetime | None = parse_time(data.get("endTime"))
+
+    @property
+    def _checkpoints_path(self) -> str:
+        return f"{trials.PREFIX}/{self.id}/checkpoints"
+
+    @property
+    def _title(self) -> str:
+        return f"trial {self.id}"
 
     def __repr__(self) -> str:
         return f"Trial(id={self.id}, experiment_id={self.experiment_id}, state={self.state.name})"
@@ -144,38 +151,6 @@ class Trial:
         """
         return self.iter_logs(*args, **kwargs)
 
-    def list_checkpoints(
-        self,
-        sort_by: str | CheckpointSortBy | None = None,
-        order_by: OrderBy | None = None,
-        max_results: int | None = None,
-    ) -> list[Checkpoint]:
-        """Returns the stored checkpoints.
-
-        Args:
-            sort_by: an attribute, or the name of a validation metric; the searcher's metric if not given.
-            order_by: direction; if not given, the best first for metrics and ascending for attributes.
-            max_results: at most so many.
-        """
-        query = completed(sort_by, order_by)
-        path = f"{trials.PREFIX}/{self.id}/checkpoints"
-        found = items(self._session, path, "checkpoints", query, limit=max_results)
-        return [Checkpoint(self._session, each) for each in found]
-
-    def top_checkpoint(
-        self, sort_by: str | CheckpointSortBy | None = None, order_by: OrderBy | None = None
-    ) -> Checkpoint:
-        """Returns the best checkpoint.
-
-        Args:
-            sort_by: see :meth:`list_checkpoints`.
-            order_by: see :meth:`list_checkpoints`.
-
-        Raises:
-            NotFound: the trial has no stored checkpoint.
-        """
-        return first(self.list_checkpoints(sort_by, order_by, max_results=1), f"trial {self.id}")
-
     def select_checkpoint(
         self,
         *,
@@ -205,4 +180,4 @@ class Trial:
         if best:
             order = None if smaller_is_better is None else (OrderBy.ASC if smaller_is_better else OrderBy.DESC)
             return self.top_checkpoint(sort_by, order)
-        return first([each for each in self.list_checkpoints() if each.uuid == uuid], f"trial {self.id}", uuid)
+        return first([each for each in self.list_checkpoints() if each.uuid == uuid], self._title, uuid)

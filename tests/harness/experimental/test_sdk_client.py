@@ -13,7 +13,15 @@ import pytest
 from tests.support.fake_master import FakeMaster, serving
 
 from determined.client import auth_store
-from determined.errors import ConfigError, ContextError, NotFound, NotImplementedYet, StorageError, Unauthenticated
+from determined.errors import (
+    ConfigError,
+    ContextError,
+    MasterUnreachable,
+    NotFound,
+    NotImplementedYet,
+    StorageError,
+    Unauthenticated,
+)
 from determined.experimental import client
 
 EXPERIMENT = {"id": 3, "name": "digits", "state": "STATE_RUNNING", "labels": ["b", "a"], "archived": False}
@@ -62,6 +70,17 @@ def test_the_stored_sign_in_of_the_command_line_is_used(master: FakeMaster) -> N
     master.on("GET", "/api/v1/me", (200, {"user": {"username": "ann", "admin": False, "active": True, "id": 4}}))
     with client.Determined() as found:
         assert found.whoami().username == "ann"
+    assert tokens(master) == ["Bearer stored"]
+
+
+def test_a_password_without_a_name_leaves_the_stored_sign_in(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auth_store.remember(master.url, "ann", "stored")
+    monkeypatch.setenv("DET_PASS", "secret")
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    with client.Determined(master.url) as found:
+        found.get_experiment(3)
     assert tokens(master) == ["Bearer stored"]
 
 
@@ -239,6 +258,16 @@ def test_what_the_master_answers_with_501_says_so(master: FakeMaster, cluster: c
     with pytest.raises(NotImplementedYet, match="PostCheckpointMetadata is not supported yet"):
         found.add_metadata({"good": True})
     assert found.metadata == {"steps_completed": 4}
+
+
+def test_a_download_from_a_master_that_does_not_answer_says_so(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path
+) -> None:
+    found = checkpoint(master, cluster, b"")
+    master.on("GET", f"/checkpoints/{CHECKPOINT['uuid']}", (0, None))  # hangs up without an answer
+    with pytest.raises(MasterUnreachable, match="does not answer"):
+        found.download(tmp_path / "got")
+    assert not (tmp_path / "got").exists()
 
 
 def test_the_best_checkpoint_of_none_is_an_error(master: FakeMaster, cluster: client.Determined) -> None:
