@@ -7,11 +7,14 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 WORKERS ?= 2
+# What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
+ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
 # Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian mlflow \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian mlflow images \
+	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
 help:
@@ -82,15 +85,18 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install webui-types ## the fast tests
+unit: install debian webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
-	$(BIN)/pytest -n $(WORKERS) -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" --postgresql $(ON_POSTGRESQL)
 
-e2e: install install-launchers $(VENV)/frameworks debian official webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
+e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-test-long: install install-launchers debian webui docs ## longer forms of what make test shows; before an issue is resolved
-	$(BIN)/pytest -n $(WORKERS) -q -m long tests
+test-long: install install-launchers debian container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m long tests
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q --postgresql tests/integration tests/master
 
 test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows
 	@sh scripts/lowest_versions.sh $(PYTHON) .cache/lowest
@@ -99,8 +105,14 @@ wheel-test: install install-browser webui docs ## the wheel, by way of the sdist
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: install ## everything
-	@$(MAKE) --no-print-directory -j3 check official debian  # the latter two wait for packages more than they work
+	@$(MAKE) --no-print-directory -j3 check official container-engine  # the latter two wait for packages more than they work
 	@$(MAKE) --no-print-directory docs unit e2e wheel-test
+
+container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
+	@sh scripts/container_engine.sh .cache/container-engine $(VENV)
+
+images: install ## the default image of tasks on CPU slots (KINDS="cuda rocm" for GPUs); needs docker
+	@sh scripts/images.sh $(VENV) $(KINDS)
 
 official: $(OFFICIAL)/installed
 
@@ -114,7 +126,7 @@ $(MLFLOW)/installed:
 	@sh scripts/install_mlflow.sh $(PYTHON) $(MLFLOW)
 	@touch $@
 
-pictures: install install-browser webui ## pictures of every page from a real run, into docs/pictures
+pictures: install install-browser webui docs ## pictures of every page from a real run, into docs/pictures
 	$(BIN)/python -m tests.e2e.web.pictures docs/pictures
 
 bench: install webui ## every figure as a ratio to its reference, in one run

@@ -9,7 +9,17 @@ from bench import machine
 from bench.figure import Skipped
 
 MODULES = (
-    *("cli", "harness_step", "first_step", "ingest", "ingest_under_create", "memory", "pause", "recovery"),
+    *(
+        "cli",
+        "harness_step",
+        "first_step",
+        "ingest",
+        "ingest_under_create",
+        "memory",
+        "pause",
+        "recovery",
+        "containers",
+    ),
     *("launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),
 )

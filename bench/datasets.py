@@ -40,6 +40,7 @@ def settings(folder: Path) -> Settings:
 
 
 def experiment(connection: sqlite3.Connection, name: str, metric: str) -> int:
+    insert(connection, "jobs", id=name, pool="default", priority=42, weight=1.0, position=START)
     return insert(
         connection,
         "experiments",
@@ -59,7 +60,6 @@ def experiment(connection: sqlite3.Connection, name: str, metric: str) -> int:
         start_time=START,
         end_time=START,
         pool="default",
-        priority=42,
         searcher_type="random",
         searcher_metric=metric,
         smaller_is_better=1,
@@ -93,7 +93,24 @@ def trial(connection: sqlite3.Connection, experiment_id: int, number: int, **val
         "summary_metrics": "{}",
         "run_metadata": "{}",
     }
+    _task(connection, experiment_id, str(usual["task_id"]))
     return insert(connection, "trials", experiment_id=experiment_id, **(usual | values))
+
+
+def _task(connection: sqlite3.Connection, experiment_id: int, task_id: str) -> None:
+    found = connection.execute("SELECT job_id, user_id FROM experiments WHERE id = ?", [experiment_id])
+    job_id, user_id = found.fetchone()
+    insert(
+        connection,
+        "tasks",
+        id=task_id,
+        kind="TRIAL",
+        job_id=job_id,
+        user_id=user_id,
+        experiment_id=experiment_id,
+        token_scope="trial",
+        created_at=START,
+    )
 
 
 def insert(connection: sqlite3.Connection, table: str, **values: object) -> int:

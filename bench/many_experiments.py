@@ -62,6 +62,8 @@ def _add_experiments(connection: sqlite3.Connection, count: int, choice: random.
     labels = [sorted(choice.sample(LABELS, choice.randrange(3))) for _ in range(count)]
     ids = range(1, count + 1)
     text = json.dumps(config)
+    _insert(connection, "jobs", (_job(i) for i in ids))
+    _insert(connection, "tasks", (_task(i) for i in ids))
     _insert(connection, "experiments", (_experiment(i, text, labels[i - 1], choice) for i in ids))
     _insert(connection, "trials", (_trial(i, hparams[i - 1], losses[i - 1]) for i in ids))
     _insert(connection, "experiment_summaries", (_summary(i, losses[i - 1]) for i in ids))
@@ -140,13 +142,29 @@ def _experiment(number: int, config: str, labels: list[str], choice: random.Rand
         "start_time": start,
         "end_time": start + choice.randrange(10**9),
         "pool": "default",
-        "priority": 42,
         "searcher_type": "single",
         "searcher_metric": "loss",
         "smaller_is_better": 1,
         "searcher_snapshot": "{}",
         "searcher_cursor": 0,
         "values_stale": 0,
+    }
+
+
+def _job(number: int) -> dict[str, Any]:
+    position = START + number * 60_000_000
+    return {"id": str(uuid.UUID(int=number)), "pool": "default", "priority": 42, "weight": 1.0, "position": position}
+
+
+def _task(number: int) -> dict[str, Any]:
+    return {
+        "id": f"{number}.{uuid.UUID(int=number)}",
+        "kind": "TRIAL",
+        "job_id": str(uuid.UUID(int=number)),
+        "user_id": 1 + number % 2,
+        "experiment_id": number,
+        "token_scope": "trial",
+        "created_at": START + number * 60_000_000,
     }
 
 

@@ -67,7 +67,7 @@ def master(folder: Path) -> Iterator[Running]:
 
 
 @contextmanager
-def cluster(folder: Path, *, slots: int = 1) -> Iterator[Running]:
+def cluster(folder: Path, *, slots: int = 1, container_runtime: str = "process") -> Iterator[Running]:
     environment = {**os.environ, "XDG_CONFIG_HOME": str(folder.parent / "config")}
     argv = [
         sys.executable,
@@ -82,6 +82,8 @@ def cluster(folder: Path, *, slots: int = 1) -> Iterator[Running]:
         str(slots),
         "--grace",
         "1",
+        "--container-runtime",
+        container_runtime,
     ]
     with started(argv, "ready: ", environment) as (url, process):
         yield Running(url, folder, _log_in(url, folder), process)

@@ -13,12 +13,20 @@ from determined_launch.version import DETENT_VERSION  # noqa: E402
 project = "Detent"
 copyright = "the Detent authors"
 version = release = DETENT_VERSION
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.doctest", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.doctest",
+    "sphinx_copybutton",
+    "generate.accessibility",
+]
 exclude_patterns = ["_build", "generate"]
 html_theme = "furo"
 html_title = f"Detent {DETENT_VERSION}"
 html_favicon = "../webui/public/mark.svg"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}

@@ -32,7 +32,8 @@ COMMAND = re.compile(r'"[\w.{}]+:(\w+)"')
 
 def unused() -> list[str]:
     """One line for each, with its place."""
-    commands = {name for path in Path("cli").rglob("*.py") for name in COMMAND.findall(path.read_text("utf-8"))}
+    tables = [*Path("cli").rglob("*.py"), Path("master/determined_master/__main__.py")]
+    commands = {name for path in tables for name in COMMAND.findall(path.read_text("utf-8"))}
     finder = vulture.Vulture(ignore_names=[*BY_NAME, *commands], ignore_decorators=DECORATORS)
     finder.scavenge([*PATHS, *MORE_PATHS])
     return [

@@ -30,7 +30,6 @@ REASONS: Mapping[str, str] = {
     "determined.launch.torch_distributed": _ENTRYPOINTS,
     "determined.launch.wrap_rank": _ENTRYPOINTS,
     "determined_agent.distribution_guard": "has to run as the first import of the program, and not in the shim",
-    "determined_agent.logging": "configures logging under the same module name as in the master",
     "determined_cli.agent.arguments": _NOUN,
     "determined_cli.agent.slot_arguments": _NOUN,
     "determined_cli.dev.arguments": _NOUN,

@@ -14,25 +14,20 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from determined.errors import DeterminedError
+from determined_agent.accelerators.slot_monitor import SlotMonitor
 from determined_agent.agent_state import AgentState
 from determined_agent.connection import Connection, Refused
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
-from determined_agent.drivers.driver import OutputLimits, ProcessOptions
-from determined_agent.drivers.process import ProcessDriver
-from determined_agent.hooks.devices import DevicesHook
-from determined_agent.hooks.environment import EnvironmentHook
-from determined_agent.hooks.files import FilesHook
-from determined_agent.hooks.mounts import MountsHook
-from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.logging import configure
-from determined_agent.mount_probe import can_mount
+from determined_agent.mount_probe import can_mount, can_mount_as_root
 from determined_agent.run_folder_cleanup import RunFolderCleanup
+from determined_agent.runtime import Runtime, make_runtime
 from determined_agent.settings import Settings, read_settings
-from determined_agent.task_python import PythonProbe
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +39,8 @@ def main() -> int:
     """Runs an agent. Returns 0 after SIGTERM or SIGINT, 3 if the master refuses the agent permanently."""
     try:
         settings = read_settings(sys.argv[1:], os.environ)
-        configure(settings.log_level)
-        if not settings.tasks_as_me:
-            raise DeterminedError(_why_tasks_as_me())
+        configure(settings.log_level, as_json=settings.log_format == "json")
+        check_user(settings)
         umask = os.umask(PRIVATE_UMASK)
         _close_folder(settings.data)
         return asyncio.run(run(settings, umask))
@@ -79,22 +73,25 @@ async def run(settings: Settings, umask: int) -> int:
     memory = AgentState(settings.data)
     memory.name(settings.id or memory.agent_id or socket.gethostname())
     token = _read_token(settings.token_file)
-    slots = await asyncio.to_thread(find_slots, settings.slots)
-    limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
-    has_pids = settings.isolation == "auto" and os.geteuid() == 0
-    environment_hook = EnvironmentHook(settings, memory.agent_id, len(slots), PythonProbe(settings.base_environment))
-    hooks = (
-        environment_hook,
-        FilesHook(settings, token),
-        DevicesHook(slots),
-        MountsHook(can_mount),
-        ProxyPortsHook(),
+    slots = await asyncio.to_thread(
+        lambda: find_slots(settings.slots, slot_type=settings.slot_type, data=settings.data)
     )
-    daemon = Daemon(settings, token, memory, slots, ProcessDriver(ProcessOptions(has_pids, limits, umask)), hooks)
+    monitor = await asyncio.to_thread(
+        lambda: SlotMonitor(
+            slots,
+            seconds=settings.slot_check_seconds,
+            busy_mib=settings.slot_busy_mib,
+            idle_seconds=settings.slot_idle_seconds,
+        )
+    )
+    runtime = make_runtime(settings, memory.agent_id, slots, token, umask, monitor)
+    daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks)
     daemon.adopt()
-    link = asyncio.create_task(Connection(settings.master, lambda: token, daemon).run())
-    warming = asyncio.create_task(_warm(environment_hook))
+    link = asyncio.create_task(Connection(settings.master, lambda: token, daemon, settings.trust).run())
+    warming = asyncio.create_task(_warm(runtime, lambda: daemon.container_ids))
     cleaning = asyncio.create_task(RunFolderCleanup(memory, lambda: daemon.container_ids, settings).run())
+    cleaning_images = asyncio.create_task(runtime.clean_up())
+    watching = asyncio.create_task(monitor.run(daemon))
     ending = asyncio.create_task(told_to_end.wait())
     logger.info("agent %s with %d slots", memory.agent_id, len(slots))
     try:
@@ -103,17 +100,21 @@ async def run(settings: Settings, umask: int) -> int:
             link.result()
         return 0
     finally:
-        for task in (link, ending, warming, cleaning):
+        background = (link, ending, warming, cleaning, cleaning_images, watching)
+        for task in background:
             task.cancel()
-        await asyncio.gather(link, ending, warming, cleaning, return_exceptions=True)
+        await asyncio.gather(*background, return_exceptions=True)
         await daemon.close()
+        await runtime.close()
 
 
-async def _warm(hook: EnvironmentHook) -> None:
+async def _warm(runtime: Runtime, known: Callable[[], Set[str]]) -> None:
     """Prepares slow steps before the first trial. Ignores problems because the trial reports them with their text."""
     with contextlib.suppress(Exception):
         await asyncio.to_thread(can_mount)
-        await hook.warm()
+        await runtime.environment.warm()
+    with contextlib.suppress(Exception):
+        await runtime.start(known)
 
 
 def _read_token(path: Path | None) -> str:
@@ -125,12 +126,20 @@ def _read_token(path: Path | None) -> str:
         raise DeterminedError(f"cannot read the join token {path}: {error.strerror}") from error
 
 
-def _why_tasks_as_me() -> str:
-    who = "root" if os.geteuid() == 0 else "this user"
-    return (
-        f"tasks would run as {who} and could read every file that {who} can read, because this agent cannot run them "
-        "as their owners yet; add --tasks-as-me to accept this"
-    )
+def check_user(settings: Settings) -> None:
+    """Raises DeterminedError if tasks would run as the agent's own user without consent. Warns what root cannot do."""
+    if os.geteuid() != 0:
+        if not settings.tasks_as_me:
+            raise DeterminedError(
+                "tasks would run as this user and could read every file that this user can read, because only an agent "
+                "that runs as root can run them as their owners; add --tasks-as-me to accept this"
+            )
+        return
+    if settings.container_runtime == "process" and not can_mount_as_root():
+        logger.warning(
+            "this agent runs as root and may not make private mounts (no CAP_SYS_ADMIN): tasks of users who are linked "
+            "with a user of this machine will be refused"
+        )
 
 
 if __name__ == "__main__":

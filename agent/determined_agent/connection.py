@@ -4,15 +4,17 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
+from determined.client.certificates import Trust, refusal
 from determined.errors import DeterminedError
 from determined.link.messages import MASTER_MESSAGE, DesiredState, Hello, Refuse, ReportedState, Welcome
+from determined_agent.http import tls
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +52,9 @@ class Agent(Protocol):
 class Connection:
     """Keeps the agent connected for ever."""
 
-    def __init__(self, master: str, token: Callable[[], str], agent: Agent) -> None:
+    def __init__(self, master: str, token: Callable[[], str], agent: Agent, trust: Trust = Trust()) -> None:
         self._master = master
+        self._trust = trust
         self._token = token
         self._agent = agent
         self._is_quiet = False
@@ -73,6 +76,7 @@ class Connection:
                     max_size=_LARGEST,
                     compression=None,
                     proxy=None,
+                    **self._tls(),
                 ) as link:
                     welcome = await self._greet(link)
                     wait = _FIRST_WAIT
@@ -82,7 +86,8 @@ class Connection:
                     raise Refused(f"the master at {self._master} rejected the join token") from problem
                 self._complain(f"the master answered {problem.response.status_code}")
             except (OSError, LinkLost, WebSocketException, TimeoutError, ValidationError) as problem:
-                self._complain(str(problem) or type(problem).__name__)
+                untrusted = refusal(problem, self._master, self._trust)
+                self._complain(untrusted.message if untrusted else str(problem) or type(problem).__name__)
             except Refused:
                 raise
             except Exception as problem:
@@ -101,6 +106,11 @@ class Connection:
         scheme, place, path, _, _ = urlsplit(self._master)
         query = urlencode({"id": hello.agent_id, "pool": hello.pool, "version": hello.version})
         return urlunsplit(("wss" if scheme == "https" else "ws", place, f"{path.rstrip('/')}/agents", query, ""))
+
+    def _tls(self) -> dict[str, Any]:
+        if not self._master.startswith("https:"):
+            return {}
+        return {"ssl": tls(self._trust), "server_hostname": self._trust.name or urlsplit(self._master).hostname}
 
     async def _greet(self, link: ClientConnection) -> Welcome:
         await link.send(self._agent.hello.model_dump_json())

@@ -12,9 +12,10 @@ from typing import Any
 from determined.link.messages import ContainerExit, ContainerSpec, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
-from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted
+from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
 from determined_agent.exit_report import bounded, exit_of, log_text
 from determined_agent.hooks.hook import Draft, Hook, say
+from determined_agent.hooks.identity import hand_over
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
 from determined_launch.out_of_space import is_out_of_space
@@ -77,6 +78,11 @@ class Container:
             output_done=self.state.is_terminal and self._shipper.is_done,
         )
 
+    @property
+    def held_slots(self) -> tuple[int, ...]:
+        """Returns its slots until it has ended."""
+        return () if self.state.is_terminal else tuple(self._spec.slots)
+
     async def run(self) -> None:
         """Continues from the state of the run folder to the end, until the last line is acknowledged."""
         async with asyncio.TaskGroup() as group:
@@ -130,6 +136,8 @@ class Container:
             return await self._driver.wait(self.folder)
         except NotStarted as problem:
             return Ended("failed_to_start", message=str(problem))
+        except SystemFailure as problem:
+            return Ended("system", message=str(problem))
         except Exception as problem:
             logger.exception("container failed", extra=self._ids)
             return Ended("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
@@ -183,7 +191,19 @@ class Container:
             self._shipper.ring()
         draft = self._draft
         argv = self._boot(draft)
-        return Launch(self.folder, argv, draft.environment, draft.workdir, tuple(draft.mounts))
+        if draft.identity is not None:
+            is_container = draft.container is not None
+            await asyncio.to_thread(hand_over, self.folder, draft.identity, is_container=is_container)
+        return Launch(
+            self.folder,
+            argv,
+            draft.environment,
+            draft.workdir,
+            tuple(draft.mounts),
+            draft.container,
+            draft.identity,
+            tuple(draft.reachable),
+        )
 
     async def _undo(self, hooks: Sequence[Hook]) -> None:
         for hook in reversed(hooks):

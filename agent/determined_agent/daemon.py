@@ -17,6 +17,7 @@ from determined.link.messages import (
     ReportedContainer,
     ReportedState,
     SlotFacts,
+    SlotStatus,
     Welcome,
 )
 from determined.link.run_folder import RunFolder
@@ -63,6 +64,7 @@ class Daemon:
         self._removals: set[asyncio.Task[None]] = set()
         self._desired: DesiredState | None = None
         self._sequence = 0
+        self._slot_statuses: list[SlotStatus] = []
         self._items = Isolation("reconcile", logger)
         self._retry: asyncio.TimerHandle | None = None
         self._address = settings.host_address or "127.0.0.1"
@@ -80,12 +82,27 @@ class Daemon:
             containers=self.reported.containers,
             master_epoch=self._memory.master_epoch,
             cluster_id=self._memory.cluster_id,
+            container_runtime=self._settings.container_runtime,
         )
 
     @property
     def reported(self) -> ReportedState:
         containers = [container.reported for container in self._containers.values()]
-        return ReportedState(wish_sequence=self._sequence, containers=[*containers, *self._terminated.values()])
+        return ReportedState(
+            wish_sequence=self._sequence,
+            containers=[*containers, *self._terminated.values()],
+            slots=self._slot_statuses,
+        )
+
+    @property
+    def held_slots(self) -> Set[int]:
+        """Returns the slots of containers that have not ended."""
+        return {number for container in self._containers.values() for number in container.held_slots}
+
+    def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
+        """Reports the slots that are not free."""
+        self._slot_statuses = statuses
+        self.changed.set()
 
     @property
     def container_ids(self) -> Set[str]:
@@ -214,7 +231,7 @@ class Daemon:
     def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
         shipper = OutputShipper(
             folder,
-            HttpClient(self._settings.master, self._token),
+            HttpClient(self._settings.master, self._token, trust=self._settings.trust),
             agent_id=self._memory.agent_id,
             allocation_id=record["allocation_id"],
             task_id=record["spec"]["task_id"],
@@ -228,7 +245,9 @@ class Daemon:
             boot=self._boot,
             shipper=shipper,
             on_change=self._note,
-            send_reports=lambda: send_leftover_reports(folder, record["spec"]["environment"], self._settings.master),
+            send_reports=lambda: send_leftover_reports(
+                folder, record["spec"]["environment"], self._settings.master, self._settings.trust
+            ),
         )
 
 

@@ -1,26 +1,59 @@
-"""Finds the slots of this machine: accelerators by the vendors' tools, otherwise CPU slots."""
+"""Finds the slots of this machine: accelerators by the vendors' programs, otherwise CPU slots."""
 
-import csv
-import io
 import json
+import logging
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
+from determined.errors import DeterminedError
 from determined.link.messages import SlotFacts
+from determined_agent.accelerators import amd, nvidia
+from determined_agent.accelerators.device import Ask, Device, ask
+from determined_launch.atomic_file import write_atomic
+from determined_launch.regular_files import read_regular
 
-_PATIENCE = 10.0
+logger = logging.getLogger(__name__)
 
-Ask = Callable[[Sequence[str]], str]
+SlotType = Literal["auto", "cuda", "gpu", "rocm", "cpu", "none"]
+FILE = "slots.json"
+MAX_BYTES = 1 << 20
+_READERS = {"cuda": nvidia.read_devices, "rocm": amd.read_devices}
 
 
-def find_slots(cpu_slots: int | None, ask: Ask | None = None) -> list[SlotFacts]:
-    """Returns ``cpu_slots`` CPU slots if the number is given; else the accelerators; else one CPU slot."""
+def find_slots(
+    cpu_slots: int | None, *, slot_type: SlotType = "auto", data: Path | None = None, ask: Ask = ask
+) -> list[SlotFacts]:
+    """Returns the slots of this machine. Blocking.
+
+    Args:
+        cpu_slots: number of CPU slots to offer instead of anything that is found.
+        slot_type: what to look for; ``auto``: accelerators, else one CPU slot.
+        data: folder that keeps the number of each device, so that a device keeps it when another one is gone.
+        ask: runs a vendor's program.
+
+    Raises:
+        DeterminedError: ``slot_type`` names a kind of accelerator that is not found.
+    """
     if cpu_slots is not None:
         return [SlotFacts(id=number, type="cpu", brand="CPU") for number in range(cpu_slots)]
-    asked = ask or _ask
-    return _cuda(asked) or _rocm(asked) or [SlotFacts(id=0, type="cpu", brand="CPU")]
+    if slot_type == "none":
+        return []
+    wanted = {"auto": ("cuda", "rocm"), "cpu": ()}.get(slot_type, ("cuda" if slot_type == "gpu" else slot_type,))
+    problems: list[str] = []
+    for kind in wanted:
+        devices, problem = _READERS[kind](ask)
+        if devices:
+            return _numbered(devices, data)
+        problems += [problem] if problem else []
+    if slot_type not in ("auto", "cpu"):
+        raise DeterminedError(
+            f"slot_type is {slot_type}, and no such device is found: {'; '.join(problems) or 'no driver'}"
+        )
+    for problem in problems:
+        logger.warning("no accelerator is used: %s", problem)
+    return [SlotFacts(id=0, type="cpu", brand="CPU")]
 
 
 def cores() -> int:
@@ -28,33 +61,22 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _cuda(ask: Ask) -> list[SlotFacts]:
-    text = ask(["nvidia-smi", "--query-gpu=index,name,uuid", "--format=csv,noheader"])
-    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if len(row) == 3]
-    return [
-        SlotFacts(id=int(index), type="cuda", brand=name, uuid=uuid) for index, name, uuid in rows if index.isdigit()
-    ]
-
-
-def _rocm(ask: Ask) -> list[SlotFacts]:
-    try:
-        found = json.loads(ask(["rocm-smi", "--showid", "--showuniqueid", "--json"]) or "{}")
-    except ValueError:
-        return []
-    slots = []
-    for name, facts in found.items():
-        if name.startswith("card") and name[4:].isdigit() and isinstance(facts, dict):
-            uuid = str(facts.get("Unique ID", ""))
-            brand = str(facts.get("Device Name") or facts.get("GPU ID") or "")
-            slots.append(SlotFacts(id=int(name[4:]), type="rocm", brand=brand, uuid=uuid))
+def _numbered(devices: Sequence[Device], data: Path | None) -> list[SlotFacts]:
+    known = _read_numbers(data)
+    for device in devices:
+        if device.uuid not in known:
+            taken = set(known.values())
+            known[device.uuid] = next(number for number in range(len(known) + 1) if number not in taken)
+    if data is not None:
+        write_atomic(data / FILE, json.dumps(known))
+    slots = [SlotFacts(id=known[d.uuid], type=d.type, brand=d.brand, uuid=d.uuid) for d in devices]
     return sorted(slots, key=lambda slot: slot.id)
 
 
-def _ask(argv: Sequence[str]) -> str:
-    if shutil.which(argv[0]) is None:
-        return ""
+def _read_numbers(data: Path | None) -> dict[str, int]:
+    """Returns the number of each device by its UUID; a file that cannot be read counts as none."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        found = json.loads(read_regular(data / FILE, MAX_BYTES)) if data is not None else {}
+        return {str(uuid): int(number) for uuid, number in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}

@@ -19,6 +19,8 @@ from pathlib import Path
 from determined.link.run_folder import RunFolder
 from determined_agent import processes
 from determined_agent.agent_state import AgentState, FolderInUse
+from determined_agent.drivers.docker import end_container, engine_of
+from determined_agent.drivers.exit_record import has_ended
 from determined_agent.drivers.process import open_shim
 from determined_launch.environment import CONTAINER_ID
 
@@ -29,6 +31,8 @@ EXIT_LEFT, EXIT_IN_USE = 1, 2
 
 def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> list[str]:
     """Ends the tasks of these run folders. Returns the container ids of those that still run. Blocking."""
+    folders = list(folders)
+    containers = [folder for folder in folders if engine_of(folder)]
     found = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
     try:
         for folder, (_pid, descriptor) in found.items():
@@ -44,11 +48,14 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
             os.close(descriptor)
     for folder in found:
         processes.kill_all(functools.partial(processes.marked, CONTAINER_ID, folder.path.name))
-    return [folder.path.name for folder in found if is_running(folder)]
+    left = [folder.path.name for folder in containers if not end_container(folder)]
+    return left + [folder.path.name for folder in found if is_running(folder)]
 
 
 def is_running(folder: RunFolder) -> bool:
     """Returns True while the task or its shim lives."""
+    if engine_of(folder):
+        return not has_ended(folder)
     shim = open_shim(folder)
     if shim is not None:
         os.close(shim[1])

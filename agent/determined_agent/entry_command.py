@@ -1,8 +1,6 @@
 """Builds the command of a container: the start-up hooks, if any, then ``determined.exec.run_task``."""
 
-import os
 import shlex
-import shutil
 from pathlib import Path
 
 from determined_agent.drivers.driver import NotStarted
@@ -20,7 +18,8 @@ _HOOK = "startup-hook.sh"
 
 def boot_command(draft: Draft) -> tuple[str, ...]:
     """Returns the argv of a container."""
-    run_task = (str(task_python_of_agent()), "-I", "-c", _RUN_TASK, str(draft.harness_copy))
+    python = "python3" if draft.container else str(task_python_of_agent())
+    run_task = (python, "-I", "-c", _RUN_TASK, str(draft.harness_copy))
     return with_hooks(draft, run_task)
 
 
@@ -34,11 +33,11 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
         sourced.append(draft.workdir / _HOOK)
     if not sourced:
         return command
-    bash = shutil.which("bash", path=draft.environment.get("PATH", os.defpath))
-    if bash is None:
-        raise NotStarted(f"{sourced[-1].name} needs bash, which is not installed on this machine")
+    if draft.bash is None:
+        where = f"image {draft.container.image}" if draft.container else "this machine"
+        raise NotStarted(f"{sourced[-1].name} needs bash, which is not installed on {where}")
     write_atomic(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
-    return (bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
+    return (draft.bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
 
 
 def _script(sourced: list[Path], workdir: Path, command: tuple[str, ...]) -> str:

@@ -113,11 +113,13 @@ def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
     # The first failure is the cause: the other ranks fail without it or are ended.
     cause = next((rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)), None)
     if cause is None:
-        text = f"the container {_how(ended.code, ended.signal)}"
+        why = f", {_CAUSES.get(ended.cause, ended.cause)}" if ended.cause else ""
+        text = f"the container {_how(ended.code, ended.signal)}{why}"
         lines = [_text(line, MAX_LINE_CHARACTERS) for line in output[-MAX_LINES:]]
         return "\n".join([text + (":" if lines else ""), *lines])
     where = f" on {cause.host}" if cause.host else ""
-    why = f", {_CAUSES.get(cause.cause, cause.cause)}" if cause.cause else ""
+    known = cause.cause or ended.cause
+    why = f", {_CAUSES.get(known, known)}" if known else ""
     text = f"rank {cause.rank}{where} {_how(cause.code, cause.signal)}{why}"
     return "\n".join([text + (":" if cause.last_lines else ""), *cause.last_lines])
 
@@ -146,7 +148,7 @@ def _ranks(folder: RunFolder) -> list[RankExit]:
     found = []
     for path in itertools.islice(_records(folder.exits), MAX_RECORDS):
         try:
-            rank = RankExit.model_validate_json(read_regular(path, MAX_RECORD_BYTES))
+            rank = RankExit.model_validate_json(read_regular(path, MAX_RECORD_BYTES, owner=folder.owner))
             time = rank.time if rank.time and math.isfinite(rank.time) else path.stat().st_mtime
         except (OSError, ValueError) as problem:
             # A record may be cut off by the end of the rank, or be no record at all.

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import httpx
 
+from determined.client import certificates
+from determined.client.certificates import Trust
+
 _PIECE_BYTES = 1 << 18
 
 
@@ -23,17 +26,18 @@ class Answer:
 class HttpClient:
     """One connection to the master for one caller at a time; opened again if it is closed.
 
-    ``timeout`` limits each wait, in seconds: for the connection, for sending, and for each chunk of an answer. Proxies
-    of the environment are not used; they are meant for tasks.
+    ``trust`` says which certificate is accepted. ``timeout`` limits each wait, in seconds: for the connection, for
+    sending, and for each chunk of an answer. Proxies of the environment are not used; they are meant for tasks.
     """
 
-    def __init__(self, base: str, token: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, base: str, token: str, *, trust: Trust = Trust(), timeout: float = 30.0) -> None:
+        self._extensions = {"sni_hostname": trust.name} if trust.name else {}
         self._client = httpx.AsyncClient(
             base_url=base,
             headers={"Authorization": f"Bearer {token}"},
             timeout=timeout,
             trust_env=False,
-            verify=_tls() if base.startswith("https:") else False,  # creating an SSL context takes milliseconds
+            verify=tls(trust) if base.startswith("https:") else False,
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None),
         )
         self._has_connected = False
@@ -63,7 +67,9 @@ class HttpClient:
 
     async def _exchange(self, method: str, path: str, body: bytes, sink: Callable[[bytes], object] | None) -> Answer:
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        async with self._client.stream(method, path, content=body, headers=headers) as answer:
+        async with self._client.stream(
+            method, path, content=body, headers=headers, extensions=self._extensions
+        ) as answer:
             if sink is None or answer.status_code != 200:
                 return Answer(answer.status_code, await answer.aread())
             async for piece in answer.aiter_bytes(_PIECE_BYTES):
@@ -72,5 +78,6 @@ class HttpClient:
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
+def tls(trust: Trust) -> ssl.SSLContext:
+    """Returns the TLS context of connections to the master; creating one takes milliseconds."""
+    return certificates.context(trust)

@@ -9,10 +9,11 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 
+from determined.client.certificates import Trust
 from determined.link.run_folder import RunFolder
 from determined_agent.http import HttpClient, HttpError
 from determined_launch import environment as names
-from determined_launch.regular_files import read_regular
+from determined_launch.regular_files import read_regular, write_regular
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,9 @@ MAX_FAILURES = 10
 """Number of retries of a report after errors of the master."""
 
 
-async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str], master: str) -> int:
+async def send_leftover_reports(
+    folder: RunFolder, environment: Mapping[str, str], master: str, trust: Trust = Trust()
+) -> int:
     """Sends the reports in order; waits until the master answers. Returns how many the master has accepted."""
     trial_id, token = environment.get(names.TRIAL_ID, ""), environment.get(names.SESSION_TOKEN, "")
     if not trial_id.isdecimal() or not token:
@@ -35,7 +38,7 @@ async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str
     logger.info("sending %d unsent metric reports of container %s", len(reports), folder.path.name)
     path = f"/api/v1/trials/{trial_id}/metrics"
     count = 0
-    async with contextlib.aclosing(HttpClient(master, token)) as client:
+    async with contextlib.aclosing(HttpClient(master, token, trust=trust)) as client:
         for report, end in reports:
             status = await _send(client, path, report)
             if status in _OVER:
@@ -47,7 +50,7 @@ async def send_leftover_reports(folder: RunFolder, environment: Mapping[str, str
                 return count
             count += status == 200
             with contextlib.suppress(OSError):  # a report that is sent twice counts once
-                folder.reports_sent.write_text(f"{end:020d}")
+                write_regular(folder.spool, folder.reports_sent.name, b"%020d" % end, owner=folder.owner)
     return count
 
 
@@ -69,14 +72,14 @@ async def _send(client: HttpClient, path: str, report: bytes) -> int:
 def _unsent(folder: RunFolder) -> Iterator[tuple[bytes, int]]:
     """Yields each unsent report with the offset after it. Blocking."""
     try:
-        data = read_regular(folder.reports, MAX_BYTES)
+        data = read_regular(folder.reports, MAX_BYTES, owner=folder.owner)
     except FileNotFoundError:
         return
     except OSError as error:
         logger.warning("cannot read the unsent metric reports of container %s: %s", folder.path.name, error)
         return
     try:
-        sent = read_regular(folder.reports_sent, 64)[:20]
+        sent = read_regular(folder.reports_sent, 64, owner=folder.owner)[:20]
     except OSError:
         sent = b""
     at = int(sent) if sent.isdigit() and int(sent) <= len(data) else 0

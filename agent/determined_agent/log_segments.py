@@ -18,6 +18,8 @@ from determined_launch.out_of_space import is_out_of_space
 STDOUT, STDERR, AGENT = 1, 2, 3
 _HEADER = struct.Struct(">dBI")
 _SUFFIX = ".seg"
+# A task in a container of its own user could put a link there.
+_NEW = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 StrPath = str | os.PathLike[str]
@@ -54,7 +56,8 @@ class SegmentWriter:
         self.is_blocked = False
         segments = list(_segments(folder))
         self._start = segments[-1][0] if segments else 0
-        self._file = os.open(_path(folder, self._start), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = os.open(_path(folder, self._start), os.O_RDWR | _NEW, 0o600)
+        _check_own(self._file)
         # A killed shim may have left a partial frame.
         self._size = _whole(self._file)
         os.ftruncate(self._file, self._size)
@@ -109,7 +112,7 @@ class SegmentWriter:
     def _rotate(self) -> None:
         start = self.end
         try:
-            file = os.open(_path(self._folder, start), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            file = os.open(_path(self._folder, start), os.O_WRONLY | _NEW, 0o600)
         except OSError:
             return  # continues in the old segment
         os.close(self._file)
@@ -193,6 +196,13 @@ def _open(path: StrPath) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return open(descriptor, "rb")
+
+
+def _check_own(file: int) -> None:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        os.close(file)
+        raise OSError(errno.EINVAL, "a segment is not a regular file of its own")
 
 
 def _whole(file: int) -> int:

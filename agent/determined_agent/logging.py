@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 
-_NAMES = ("agent_id", "container_id", "allocation_id", "task_id")
+from determined.link.json_log import RELATED, JsonFormatter
 
 
 class _Lines(logging.Formatter):
@@ -12,13 +12,14 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        facts = [f"{name}={value}" for name in _NAMES if (value := getattr(record, name, None))]
+        facts = [f"{name}={value}" for name in RELATED if (value := getattr(record, name, None))]
         return f"{text} ({' '.join(facts)})" if facts else text
 
 
-def configure(level: str) -> None:
+def configure(level: str, *, as_json: bool = False) -> None:
     """Sets up the root logger."""
+    lines = _Lines("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    handler.setFormatter(JsonFormatter() if as_json else lines)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)

@@ -16,6 +16,16 @@ from determined_agent.namespaces import Mount, Namespace
 Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
 """
 
+_CLONE_NEWNS = 0x00020000
+_TRY_ROOT = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({_CLONE_NEWNS}) != 0)"
+
+
+@functools.cache
+def can_mount_as_root() -> bool:
+    """Returns True if this process is root and may mount without a user namespace."""
+    argv = [sys.executable, "-I", "-S", "-c", _TRY_ROOT]
+    return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
+
 
 @functools.cache
 def can_mount() -> bool:

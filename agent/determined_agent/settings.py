@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,15 +11,17 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from determined.client import certificates
+from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY, Trust
 from determined.config import settings_file
 from determined.config.settings_file import SettingsFile
-from determined.errors import ConfigError
+from determined.errors import ConfigError, UntrustedCertificate
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+PROXY_VARIABLES = frozenset((*_PROXIES, *(name.upper() for name in _PROXIES)))
 _KEPT = frozenset(
     (
-        *_PROXIES,
-        *(name.upper() for name in _PROXIES),
+        *PROXY_VARIABLES,
         "PATH",
         "HOME",
         "USER",
@@ -42,7 +45,11 @@ _KEPT = frozenset(
         "ROCM_PATH",
     )
 )
+_USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 _KEPT_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "HSA_", "MIOPEN_")
+
+ENGINE_URLS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podman/podman.sock"}
+_ENGINE_VARIABLES = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
 
 
 class Settings(BaseModel):
@@ -52,10 +59,23 @@ class Settings(BaseModel):
 
     master: str = "http://127.0.0.1:8080"
     """URL of the master."""
+    master_cert_file: str = ""
+    """File with the master's certificate or that of its authority, or ``noverify`` to accept every certificate;
+    default: the authorities that this machine trusts. Tasks get it too."""
+    master_cert_name: str = ""
+    """Name in the master's certificate, if it is not the host of ``master``."""
     token_file: Path | None = None
     """File with the join token of the cluster, a copy of ``agent-token`` in the master's data folder. Needed."""
     slots: int | None = Field(default=None, ge=0, le=4096)
     """Number of CPU slots to offer instead of the accelerators that are found; default: the accelerators, else one."""
+    slot_type: Literal["auto", "cuda", "gpu", "rocm", "cpu", "none"] = "auto"
+    """Which devices to offer: ``auto`` for GPUs of NVIDIA or AMD, else one CPU slot; ``gpu`` means ``cuda``."""
+    slot_check_seconds: float = Field(default=10.0, ge=0)
+    """Time between two looks at the GPUs for other users, faults and idleness; 0 for none."""
+    slot_busy_mib: int = Field(default=1024, ge=0)
+    """Used memory in MiB beyond which a GPU without a task is in use."""
+    slot_idle_seconds: float = Field(default=1800.0, ge=0)
+    """Time after which a GPU on which its task does not compute is called idle; 0 for never."""
     id: str = ""
     """Name of this agent; default: the name that it had before, else the host name."""
     pool: str = "default"
@@ -65,11 +85,33 @@ class Settings(BaseModel):
     task_python: Path | None = None
     """Python under which tasks run that name no environment."""
     tasks_as_me: bool = False
-    """Accept that tasks run as the agent's own user. Needed until agents can run them as their owners."""
+    """Accept that tasks run as the agent's own user: all of them, or as root those of users without a link."""
+    unmapped_users: str = ""
+    """Tasks of users who are linked with no user of the machines: ``refuse`` them, run them as the ``agent``'s own
+    user, or as ``UID:GID``; default: ``agent`` with ``tasks_as_me``, else ``refuse``."""
     host_address: str = ""
     """Address at which other agents reach tasks on this machine; default: the one by which it reaches the master."""
     isolation: Literal["auto", "none"] = "auto"
     """``auto``: pid namespaces if the agent may create them (as root)."""
+    container_runtime: Literal["process", "docker", "podman"] = "process"
+    """How tasks run: as processes of this machine, or in containers of Docker or Podman."""
+    engine_url: str = ""
+    """Address of the container engine; default: ``DOCKER_HOST`` or, for Podman, ``CONTAINER_HOST``, else the engine's
+    usual socket, which an ordinary user's Podman has in ``XDG_RUNTIME_DIR``."""
+    default_images: dict[str, str] = Field(default_factory=dict)
+    """Image of a task that names none, by type of slot (``cpu``, ``cuda``, ``rocm``)."""
+    image_aliases: dict[str, str] = Field(default_factory=dict)
+    """Replacement for images by a pattern of their names (``lab/old-*``); an empty one is the default image."""
+    allowed_bind_mounts: list[Path] | None = None
+    """Folders of this machine that ``bind_mounts`` may name, with all below them; default: every folder."""
+    memory_bytes: int | None = Field(default=None, ge=6 << 20)
+    """Memory limit of each container; default: none."""
+    cpus: float | None = Field(default=None, gt=0)
+    """Number of cores that each container may use; default: all."""
+    pids: int | None = Field(default=None, ge=1)
+    """Number of processes and threads that each container may have; default: no limit."""
+    shm_bytes: int = Field(default=4 << 30, ge=1 << 16)
+    """Size of ``/dev/shm`` of containers that set no ``resources.shm_size``."""
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
     """Output of one task that is kept while the master is away; a task that prints more waits."""
     output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
@@ -80,10 +122,43 @@ class Settings(BaseModel):
     """Age in seconds after which run folders of unknown containers are removed."""
     stale_run_folder_bytes: int = Field(default=10 << 30, ge=0)
     """Beyond this total size they are removed earlier, the oldest first, but none younger than ten minutes."""
+    unused_image_seconds: float | None = Field(default=None, ge=600)
+    """Age in seconds after which images are removed that this agent pulled and no task used; default: never."""
+    unused_image_bytes: int | None = Field(default=None, ge=0)
+    """Beyond this total size of the images that this agent pulled, those unused for longest are removed; default: no
+    limit."""
     log_level: str = "info"
     """Level of the agent's own log: debug, info, warning or error."""
+    log_format: Literal["text", "json"] = "text"
+    """Form of its lines: for people, or one JSON object a line."""
     base_environment: dict[str, str] = Field(default_factory=dict)
     """Variables of the agent's own environment that tasks inherit."""
+
+    @property
+    def trust(self) -> Trust:
+        """Returns which certificate of the master is accepted."""
+        return Trust(self.master_cert_file, self.master_cert_name)
+
+    @property
+    def engine_address(self) -> str:
+        """Returns the address of the container engine."""
+        return self.engine_url or ENGINE_URLS.get(self.container_runtime, "")
+
+    @property
+    def is_master_local(self) -> bool:
+        """Returns True if only programs on this machine's own network reach the master."""
+        host = urlsplit(self.master).hostname or ""
+        return host == "localhost" or host == "::1" or host.startswith("127.")
+
+    @field_validator("master_cert_file")
+    @classmethod
+    def _is_certificate(cls, value: str) -> str:
+        file = value if value in ("", NO_VERIFY) else str(Path(value).expanduser().absolute())
+        try:
+            certificates.context(Trust(file))
+        except UntrustedCertificate as error:
+            raise ValueError(error.message) from error
+        return file
 
     @field_validator("data", "task_python", "token_file")
     @classmethod
@@ -97,6 +172,15 @@ class Settings(BaseModel):
         if path is not None and not os.access(path, os.X_OK):
             raise ValueError(f"no Python at {path}")
         return path
+
+    @field_validator("unmapped_users")
+    @classmethod
+    def _is_user(cls, value: str) -> str:
+        numbers = _USER.fullmatch(value)
+        is_user = numbers is not None and all(int(number) < 2**32 - 1 for number in numbers.groups())
+        if value not in ("", "refuse", "agent") and not is_user:
+            raise ValueError(f"{value} is none of refuse, agent and UID:GID")
+        return value
 
     @field_validator("master")
     @classmethod
@@ -116,6 +200,9 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
     values |= file.values if file else {}
     above = _read_environment(environ) | given | {"base_environment": base_environment(environ)}
     problems = list(file.problems) if file else []
+    values["engine_url"] = values.get("engine_url") or _engine_url(
+        str((values | above).get("container_runtime")), environ
+    )
     settings = None
     try:
         settings = Settings.model_validate(values | above)
@@ -142,6 +229,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="det-agent", description="Runs the tasks of a Detent master on this machine.")
     parser.add_argument("--config", help="agent.yaml with any of these settings")
     parser.add_argument("--master", help="URL of the master (default http://127.0.0.1:8080)")
+    parser.add_argument("--master-cert-file", metavar="FILE", help="certificate of the master, or noverify")
+    parser.add_argument("--master-cert-name", metavar="NAME", help="name in the master's certificate, if another")
     parser.add_argument("--token-file", type=Path, help="file that holds the join token")
     parser.add_argument("--slots", type=int, help="offer this many CPU slots instead of the detected devices")
     parser.add_argument("--id", help="name of this agent (default: its last name, else the host name)")
@@ -154,8 +243,19 @@ def _parser() -> argparse.ArgumentParser:
         "--tasks-as-me",
         action="store_true",
         default=None,
-        help="run tasks as the agent's own user (required to run any)",
+        help="run tasks as the agent's own user (required unless the agent runs as root)",
     )
+    parser.add_argument(
+        "--unmapped-users",
+        metavar="refuse|agent|UID:GID",
+        help="tasks of users without a link: refuse them, or run them as the agent's or this user",
+    )
+    parser.add_argument(
+        "--container-runtime",
+        choices=("process", "docker", "podman"),
+        help="run tasks as processes (default) or in containers of this engine",
+    )
+    parser.add_argument("--engine-url", help="address of the container engine (default: its usual socket)")
     parser.add_argument("--host-address", help="address at which tasks on other agents reach tasks on this one")
     parser.add_argument("--isolation", choices=("auto", "none"), help=argparse.SUPPRESS)
     parser.add_argument("--log-level", help="debug, info, warning or error (default: info)")
@@ -167,8 +267,17 @@ def _default_data(environ: Mapping[str, str]) -> Path:
     return Path(home) / "detent" / "agent"
 
 
+def _engine_url(runtime: str, environ: Mapping[str, str]) -> str:
+    """Returns the address that the environment gives, or an empty text for the engine's usual socket."""
+    given = environ.get(_ENGINE_VARIABLES.get(runtime, ""), "")
+    if not given and runtime == "podman" and os.geteuid() != 0 and environ.get("XDG_RUNTIME_DIR"):
+        return f"unix://{environ['XDG_RUNTIME_DIR']}/podman/podman.sock"
+    return given
+
+
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {"master": environ["DET_MASTER"]} if environ.get("DET_MASTER") else {}
+    shared = {"master": "DET_MASTER", "master_cert_file": FILE_VARIABLE, "master_cert_name": NAME_VARIABLE}
+    values: dict[str, Any] = {name: environ[each] for name, each in shared.items() if environ.get(each)}
     for name in Settings.model_fields:
         if name != "base_environment" and (value := environ.get(f"DET_AGENT_{name.upper()}")):
             values[name] = value

@@ -35,6 +35,8 @@ def main() -> int:
     # Descriptors that the agent inherited would keep pipes from ending.
     os.closerange(3, 1 << 16)
     order: dict[str, Any] = _read(sys.argv[1])
+    if order.get("log"):
+        _append_errors_to(order["log"])
     lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     if os.path.exists(order["exit"]):
@@ -43,7 +45,7 @@ def main() -> int:
     processes.become_subreaper()
     started = process_table.find(os.getpid())
     pid = {"pid": os.getpid(), "started": started.started if started is not None else None}
-    write_atomic(order["pid"], json.dumps(pid))
+    write_atomic(order["pid"], json.dumps(pid), is_durable=False)  # a power failure ends this process too
     Shim(order, lock).run()
     return 0
 
@@ -192,6 +194,13 @@ class Shim:
         end = {"format": 1, "stopped": self._was_killed, "time": time.time(), **status}
         _write(self._order["exit"], end)
         _silence()
+
+
+def _append_errors_to(path: str) -> None:
+    """Writes what this shim complains about into a file: inside a container nobody reads its error output."""
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 def _silence() -> None:

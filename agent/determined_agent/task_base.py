@@ -13,10 +13,11 @@ import shutil
 import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from determined_agent.namespaces import Mount
 from determined_agent.task_python import PythonFacts
 
 PRODUCT = "detent-cluster"
@@ -41,6 +42,17 @@ class TaskBase:
     """Bodies of the base's Python scripts without the first line; an attempt runs them under its own Python."""
     protected: tuple[Path, ...]
     """Folders that a task sees read-only if it can have mounts of its own."""
+
+
+def base_seen_at(place: Path, base: TaskBase, data: Path) -> tuple[TaskBase, Mount | None]:
+    """Returns the base and its mount, for a task that cannot pass the data folder; None if the base is elsewhere."""
+    kept = base.scripts_folder.parent
+    if not kept.is_relative_to(data):
+        return base, None
+    sites = tuple(place / site.relative_to(kept) if site.is_relative_to(kept) else site for site in base.site_folders)
+    return replace(base, site_folders=sites, scripts_folder=place / base.scripts_folder.name), Mount(
+        str(kept), str(place), True
+    )
 
 
 class TaskBases:
@@ -136,6 +148,9 @@ def _keep_product_base(data: Path, site_folders: Collection[Path]) -> Path:
     folder = data / "task-base" / key
     if not folder.exists():
         _make(folder, links)
+    # Tasks of other users read it; earlier versions kept it closed.
+    for base, _folders, _names in os.walk(folder):
+        os.chmod(base, 0o755)
     return folder
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from determined_agent.drivers.driver import NotStarted
+from determined_agent.identity import Identity
 
 OLDEST = (3, 10)
 PROBE_SECONDS = 60.0
@@ -64,6 +65,9 @@ def choose(image: str | None, task_python: Path | None, own: Path) -> tuple[Path
     return task_python or own, image or None
 
 
+_Key = tuple[Path, Identity | None]
+
+
 class PythonProbe:
     """Probes each Python once, and again only after it, or a folder that it imports from, has changed.
 
@@ -73,41 +77,43 @@ class PythonProbe:
     def __init__(self, environment: Mapping[str, str], *, seconds: float = PROBE_SECONDS) -> None:
         self._environment = dict(environment)
         self._seconds = seconds
-        self._known: dict[Path, tuple[dict[str, int], PythonFacts]] = {}
-        self._running: dict[Path, asyncio.Task[PythonFacts]] = {}
+        self._known: dict[_Key, tuple[dict[str, int], PythonFacts]] = {}
+        self._running: dict[_Key, asyncio.Task[PythonFacts]] = {}
 
-    async def ask(self, python: Path) -> PythonFacts:
-        """Returns the facts of a Python. Raises NotStarted if it cannot run a task."""
-        running = self._running.get(python)
+    async def ask(self, python: Path, identity: Identity | None = None) -> PythonFacts:
+        """Returns the facts of a Python, which runs as ``identity``. Raises NotStarted if it cannot run a task."""
+        key = (python, identity)
+        running = self._running.get(key)
         if running is None:
-            running = self._running[python] = asyncio.create_task(self._find_out(python))
-            running.add_done_callback(lambda task: self._finish(python, task))
+            running = self._running[key] = asyncio.create_task(self._find_out(key))
+            running.add_done_callback(lambda task: self._finish(key, task))
         # A container that is stopped while it waits must not end the probe for the others.
         return await asyncio.shield(running)
 
-    def _finish(self, python: Path, task: asyncio.Task[PythonFacts]) -> None:
-        self._running.pop(python, None)
+    def _finish(self, key: _Key, task: asyncio.Task[PythonFacts]) -> None:
+        self._running.pop(key, None)
         if not task.cancelled():
             task.exception()  # every waiting container may have been stopped
 
-    async def _find_out(self, python: Path) -> PythonFacts:
-        known = self._known.get(python)
+    async def _find_out(self, key: _Key) -> PythonFacts:
+        known = self._known.get(key)
         if known is None or known[0] != await asyncio.to_thread(_times, known[0]):
-            known = self._known[python] = await self._ask(python)
+            known = self._known[key] = await self._ask(*key)
         return known[1]
 
-    async def _ask(self, python: Path) -> tuple[dict[str, int], PythonFacts]:
+    async def _ask(self, python: Path, identity: Identity | None) -> tuple[dict[str, int], PythonFacts]:
         try:
             process = await asyncio.create_subprocess_exec(
                 str(python),
                 "-c",
                 _QUESTION,
                 cwd="/",
-                env=self._environment,
+                env=self._environment if identity is None else {"PATH": os.defpath, "HOME": identity.home or "/"},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
+                **_user_options(identity),
             )
         except OSError as error:
             raise NotStarted(f"cannot start the task's Python {python}: {error.strerror}") from error
@@ -128,6 +134,20 @@ class PythonProbe:
             raise NotStarted(f"the task's Python {python} does not work: {text}") from None
         watched = [str(python), *(path for path in answer["path"] if path)]
         return await asyncio.to_thread(_times, dict.fromkeys(watched, 0)), facts
+
+
+def _user_options(identity: Identity | None) -> dict[str, Any]:
+    if identity is None:
+        return {}
+    return {"user": identity.uid, "group": identity.gid, "extra_groups": identity.groups}
+
+
+def folders_of(python: Path) -> list[Path]:
+    """Returns the folders of a Python and of each Python that it is a link to. Blocking."""
+    found = [python]
+    while found[-1].is_symlink():
+        found.append(Path(os.path.normpath(found[-1].parent / os.readlink(found[-1]))))
+    return [each.parent.parent for each in (*found, python.resolve())]
 
 
 def _facts(answer: Mapping[str, Any]) -> PythonFacts:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from determined_agent import namespaces, processes
+from determined_agent.identity import Identity
 
 
 class TaskNotStarted(Exception):
@@ -36,9 +37,13 @@ class Started(NamedTuple):
 def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Started:
     """Starts the task. Its processes close the descriptors ``close``."""
     space = namespaces.Namespace.from_json(order.get("namespace") or {})
+    identity = Identity.from_json(order.get("identity"))
     parent = os.getpid()
     out, err, problem, report = os.pipe(), os.pipe(), os.pipe(), os.pipe()
     has_pids = space.pids and namespaces.new_pids()
+    if identity is not None:
+        for pipe in (out[1], err[1]):  # a task may open /dev/stdout again
+            os.fchown(pipe, identity.uid, identity.gid)
     pid = os.fork()
     if pid == 0:
         try:
@@ -48,9 +53,13 @@ def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Star
             os.setsid()
             # The parent's pid is not visible inside a pid namespace.
             processes.die_with_parent(0 if has_pids else parent)
-            space.enter(proc=has_pids)
+            space.enter(proc=has_pids, identity=identity)
             if has_pids:
                 _be_first(report[1], problem[1])
+            if identity is not None:
+                identity.become()
+                # The kernel forgets it when a process changes its user.
+                processes.die_with_parent(0 if has_pids else parent)
             _execute(order, out[1], err[1])
         except BaseException as error:
             _confess(problem[1], error)
@@ -109,7 +118,8 @@ def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
                 signal.signal(number, signal.SIG_DFL)
             except (OSError, ValueError):
                 pass
-    os.execvpe(order["argv"][0], list(order["argv"]), dict(order["environment"]))
+    inherited = os.environ if order.get("inherits_environment") else {}
+    os.execvpe(order["argv"][0], list(order["argv"]), {**inherited, **order["environment"]})
 
 
 def _confess(problem: int, error: BaseException) -> NoReturn:

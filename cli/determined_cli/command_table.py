@@ -5,6 +5,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "down": ("determined_cli.up.arguments", "stop what `det up` started", ()),
     "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
     "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
+    "command": ("determined_cli.remote_command.arguments", "run a program on the cluster, and manage it", ("cmd",)),
     "checkpoint": ("determined_cli.checkpoint.arguments", "list, download and delete checkpoints", ("c",)),
     "agent": ("determined_cli.agent.arguments", "list, enable and disable agents", ("a",)),
     "slot": ("determined_cli.agent.slot_arguments", "list, enable and disable slots", ("s",)),
@@ -20,7 +21,7 @@ COMPLETE = "__complete"
 """Command of the completion scripts that prints ids."""
 
 NOT_OFFERED: dict[str, str] = {
-    **dict.fromkeys(("notebook", "shell", "command", "cmd", "tensorboard"), "only experiments can be run"),
+    **dict.fromkeys(("notebook", "shell", "tensorboard"), "`det command run` runs a program on the cluster"),
     **dict.fromkeys(("model", "m"), "there is no model registry; `det trial download-checkpoint` fetches checkpoints"),
     **dict.fromkeys(("workspace", "w", "project", "p"), "use labels to group experiments: `det experiment label`"),
     **dict.fromkeys(("job", "j"), "`det experiment list` shows what waits"),
@@ -42,7 +43,6 @@ NOT_OFFERED_VERBS: dict[str, dict[str, str]] = {
     },
     "experiment set": {"log-retention": "logs are kept until `det experiment delete`"},
     "trial": {"set": "logs are kept until `det experiment delete`"},
-    "user": {"link-with-agent-user": "tasks run as the user of the agent"},
     "master": {"cleanup-logs": "logs are kept until `det experiment delete`"},
     "dev": {
         **dict.fromkeys(("auth-token", "token"), "`det dev curl` sends the token of the stored sign-in"),

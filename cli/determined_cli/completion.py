@@ -19,6 +19,7 @@ VERBS = (
 
 FILES = "files"
 KINDS = {
+    "command_id": "command",
     "experiment_id": "experiment",
     "trial_id": "trial",
     "uuid": "checkpoint",

@@ -18,7 +18,7 @@ from determined_cli import connection
 from determined_launch.atomic_file import write_atomic
 
 DEFAULT_WAIT_SECONDS = 0.05
-"""How long the child is awaited; ``DET_COMPLETION_SECONDS`` changes it. Python needs the rest of 0.1 s to start."""
+"""Timeout for the child process; ``DET_COMPLETION_SECONDS`` overrides it. Python needs the rest of 0.1 s to start."""
 FRESH_SECONDS = 3.0
 MAX_AGE_SECONDS = 600.0
 REQUEST_SECONDS = 2.0
@@ -90,6 +90,11 @@ def _experiments(session: Session) -> list[int]:
     return [int(each["id"]) for each in session.get("/api/v1/experiments", query)["experiments"]]
 
 
+def _commands(session: Session) -> list[str]:
+    query = {"limit": MAX_IDS, "orderBy": "ORDER_BY_DESC"}
+    return [str(each["id"]) for each in session.get("/api/v1/commands", query)["commands"]]
+
+
 def _of_experiments(key: str, name: str) -> Callable[[Session], Iterator[str]]:
     def find(session: Session) -> Iterator[str]:
         for experiment_id in _experiments(session)[:MAX_EXPERIMENTS]:
@@ -107,6 +112,7 @@ KINDS: dict[str, Callable[[Session], Iterable[object]]] = {
     "experiment": _experiments,
     "trial": _of_experiments("trials", "id"),
     "checkpoint": _of_experiments("checkpoints", "uuid"),
+    "command": _commands,
     "agent": _named("/api/v1/agents", "agents", "id"),
     "user": _named("/api/v1/users", "users", "username"),
 }

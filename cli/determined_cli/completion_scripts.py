@@ -71,23 +71,52 @@ def _zsh() -> str:
     return "\n".join(["#compdef det", "autoload -U +X bashcompinit && bashcompinit", _bash()])
 
 
+_FISH_FUNCTIONS = """\
+function __det_typed -a what
+    # The words before the cursor without options, or the options that name the master and the user.
+    set -l skip 0
+    for word in (commandline -opc)[2..]
+        if test $skip = 1
+            set skip 0
+            test $what = options; and echo $word
+        else if contains -- $word -m --master -u --user
+            set skip 1
+            test $what = options; and echo $word
+        else if test $what = words; and not string match -q -- '-*' $word
+            echo $word
+        end
+    end
+end
+function __det_at
+    set -l typed (__det_typed words)
+    test "$typed" = "$argv"
+end
+function __det_in
+    set -l typed (__det_typed words)
+    set -l number (count $argv)
+    test (count $typed) -ge $number; and test "$typed[1..$number]" = "$argv"
+end
+function __det_ids
+    det (__det_typed options) __complete $argv 2>/dev/null
+end"""
+
+
 def _fish() -> str:
     table = dict(words())
-    lines = ["complete -c det -f", f'complete -c det -n __fish_use_subcommand -a "{" ".join(table)}"']
+    lines = [_FISH_FUNCTIONS, "complete -c det -f", f'complete -c det -n __det_at -a "{" ".join(table)}"']
+    lines += [f"complete -c det -n __det_at -l {name}" for name in ("master -x", "user -x", "version", "help")]
     for noun, verbs in table.items():
-        seen = f"__fish_seen_subcommand_from {noun}"
         names = " ".join(each.path[0] for each in verbs if len(each.path) == 1)
         if names:
-            lines.append(f"complete -c det -n '{seen}; and not __fish_seen_subcommand_from {names}' -a '{names}'")
+            lines.append(f"complete -c det -n '__det_at {noun}' -a '{names}'")
         for each in verbs:
-            condition = "; and ".join([seen, *(f"__fish_seen_subcommand_from {word}" for word in each.path)])
+            place = " ".join((noun, *each.path))
             plain = " ".join((*each.inner, *each.values))
             if plain:
-                free = f"{condition}; and not __fish_seen_subcommand_from {plain}"
-                lines.append(f"complete -c det -n '{free}' -a '{plain}'")
-            lines += [f"complete -c det -n '{condition}' -l {flag[2:]}" for flag in each.flags]
+                lines.append(f"complete -c det -n '__det_at {place}' -a '{plain}'")
+            lines += [f"complete -c det -n '__det_in {place}' -l {flag[2:]}" for flag in each.flags]
             if each.kind == FILES:
-                lines.append(f"complete -c det -n '{condition}' -F")
+                lines.append(f"complete -c det -n '__det_in {place}' -F")
             elif each.kind:
-                lines.append(f"complete -c det -n '{condition}' -a '(det __complete {each.kind})'")
+                lines.append(f"complete -c det -n '__det_in {place}' -a '(__det_ids {each.kind})'")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""``det trial logs`` and ``det experiment logs``."""
+"""``det trial logs``, ``det experiment logs`` and ``det command logs``."""
 
 import json
 import sys
@@ -6,12 +6,14 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
+from determined.client import commands, trials
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import NotFound
 from determined_cli import connection, render
 from determined_cli.log_arguments import LEVELS
 from determined_cli.reconnect import Reconnector, follow_log
+from determined_cli.states import has_ended
 
 
 def of_trial(args: Namespace) -> None:
@@ -41,7 +43,34 @@ def lines(session: Session, trial_id: int, **query: object) -> Iterator[dict[str
 
 def followed(reconnector: Reconnector, trial_id: int, **query: object) -> Iterator[dict[str, Any]]:
     """Yields a trial's log lines until the trial has ended, also across restarts of the master."""
-    return follow_log(reconnector, trial_id, lambda: lines(reconnector.session, trial_id, **query))
+    session = reconnector.session
+    return follow_log(
+        reconnector,
+        lambda: has_ended(trials.get(session, trial_id)["state"]),
+        lambda: lines(session, trial_id, **query),
+    )
+
+
+def of_command(args: Namespace) -> None:
+    """Prints the log of a command."""
+    session = connection.connect(args.options)
+    command_id = commands.resolve(session, args.command_id)
+    asked = query(args)
+    if args.follow:
+        found = followed_command(Reconnector(session), command_id, **asked)
+    else:
+        found = session.stream(f"/api/v1/tasks/{command_id}/logs", asked)
+    _write(found, args)
+
+
+def followed_command(reconnector: Reconnector, command_id: str, **query: object) -> Iterator[dict[str, Any]]:
+    """Yields a command's log lines until the command has ended, also across restarts of the master."""
+    session = reconnector.session
+    return follow_log(
+        reconnector,
+        lambda: commands.has_ended(commands.get(session, command_id)),
+        lambda: session.stream(f"/api/v1/tasks/{command_id}/logs", query),
+    )
 
 
 def query(args: Namespace) -> dict[str, Any]:
@@ -65,13 +94,15 @@ def query(args: Namespace) -> dict[str, Any]:
 
 
 def _print(session: Session, trial_id: int, args: Namespace) -> None:
+    asked = query(args)
+    _write(
+        followed(Reconnector(session), trial_id, **asked) if args.follow else lines(session, trial_id, **asked), args
+    )
+
+
+def _write(found: Iterator[dict[str, Any]], args: Namespace) -> None:
     if 0 in (args.head, args.tail):  # the wire protocol takes 0 for "no limit"
         return
-    found: Iterator[dict[str, Any]]
-    if args.follow:
-        found = followed(Reconnector(session), trial_id, **query(args))
-    else:
-        found = lines(session, trial_id, **query(args))
     if args.tail is not None:
         found = reversed(list(found))
     for line in found:

@@ -18,8 +18,9 @@ INTERRUPTED = 130
 DEFAULT_COLUMNS = 80
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+def main(argv: Sequence[str] | None = None, *, may_ask: bool = True) -> int:
+    """Runs one command and returns its exit code. With ``may_ask`` it may ask on the terminal whether a certificate is
+    trusted, and then runs the command again."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words in (["--version"], ["-v"]):
         sys.stdout.write(f"det {__version__}\n")
@@ -39,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("DET_DEBUG"):
             raise
+        if may_ask and hasattr(error, "master") and _confirmed(error):
+            return main(words, may_ask=False)
         return _explain(error)
 
 
@@ -221,6 +224,13 @@ def _explain(error: Exception) -> int:
         return 1
     say(f"det: internal error: {type(error).__name__}: {error} (set DET_DEBUG=1 for a traceback)")
     return 1
+
+
+def _confirmed(error: Exception) -> bool:
+    from determined.errors import UntrustedCertificate
+    from determined_cli import certificate_prompt
+
+    return isinstance(error, UntrustedCertificate) and error.master != "" and certificate_prompt.confirm(error)
 
 
 def _unreachable_hint(error: Exception) -> str:

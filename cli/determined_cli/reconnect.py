@@ -4,11 +4,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from determined.client import trials
 from determined.client.session import Session
 from determined.errors import MasterUnreachable
 from determined_cli.main import say
-from determined_cli.states import has_ended
 
 GIVE_UP_SECONDS = 600.0
 RETRY_SECONDS = 0.5
@@ -84,16 +82,15 @@ class Reconnector:
 
 
 def follow_log(
-    reconnector: Reconnector, trial_id: int, lines: Callable[[], Iterator[dict[str, Any]]]
+    reconnector: Reconnector, is_over: Callable[[], bool], lines: Callable[[], Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    """Yields each line of a trial's log once, in order, until the trial has ended.
+    """Yields each line of the log of a trial or task once, in order, until ``is_over`` returns True.
 
-    ``lines`` opens the stream. A stream that ends before the trial does is opened again. It begins with the first line
+    ``lines`` opens the stream. A stream that ends before the task does is opened again. It begins with the first line
     each time, so lines up to the last one that was yielded are dropped by their ids.
     """
     last = -1
-    session = reconnector.session
-    reconnector.call(lambda: trials.get(session, trial_id))  # an unknown trial or address is an error at once
+    reconnector.call(is_over)  # an unknown trial or address is an error at once
     while True:
         outages = reconnector.outages
         try:
@@ -109,8 +106,7 @@ def follow_log(
         except ValueError as error:  # an incomplete line: the connection broke
             reconnector.wait(MasterUnreachable(f"the log stream was interrupted: {error}"))
             continue
-        state = reconnector.call(lambda: trials.get(session, trial_id)["state"])
-        if not has_ended(state):
+        if not reconnector.call(is_over):
             reconnector.pause()
         elif reconnector.outages == outages:
             return

@@ -4,7 +4,7 @@ import operator
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined.errors import BadRequest
 from determined_cli.render import Column
@@ -20,18 +20,30 @@ _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
 Rows = Sequence[Mapping[str, Any]]
 
 
+class Condition(NamedTuple):
+    """A condition of ``--filter``; ``key`` is that of the column."""
+
+    key: str
+    sign: str
+    value: str
+
+
+class Sort(NamedTuple):
+    """The order of ``--sort``; ``key`` is that of the column."""
+
+    key: str
+    is_descending: bool
+
+
 def select(args: Namespace, columns: Sequence[Column], rows: Rows) -> tuple[list[Column], list[Mapping[str, Any]]]:
     """Returns the chosen columns and the rows that match every filter, sorted. Raises BadRequest for a wrong flag."""
     conditions = [_condition(text, columns) for text in args.filter]
     found = [row for row in rows if all(matches(row) for matches in conditions)]
-    if args.sort:
-        column, _, order = args.sort.partition(":")
-        if order not in ("", "asc", "desc"):
-            raise BadRequest(f'--sort "{args.sort}": use COLUMN, COLUMN:asc or COLUMN:desc')
-        name = _key(column, columns)
-        known = [row for row in found if row.get(name) not in (None, "")]
-        known.sort(key=lambda row: _sortable(row[name]), reverse=order == "desc")
-        found = [*known, *(row for row in found if row.get(name) in (None, ""))]
+    sort = parse_sort(args.sort, columns)
+    if sort is not None:
+        known = [row for row in found if row.get(sort.key) not in (None, "")]
+        known.sort(key=lambda row: _sortable(row[sort.key]), reverse=sort.is_descending)
+        found = [*known, *(row for row in found if row.get(sort.key) in (None, ""))]
     return chosen_columns(args, columns), found
 
 
@@ -52,11 +64,26 @@ def _key(name: str, columns: Sequence[Column]) -> str:
     raise BadRequest(f'no column "{name.strip()}"; valid: {", ".join(key for _, key in columns)}')
 
 
-def _condition(text: str, columns: Sequence[Column]) -> Callable[[Mapping[str, Any]], bool]:
+def parse_sort(text: str | None, columns: Sequence[Column]) -> Sort | None:
+    """Parses ``COLUMN:asc`` or ``COLUMN:desc``; None without the flag. Raises BadRequest."""
+    if not text:
+        return None
+    column, _, order = text.partition(":")
+    if order not in ("", "asc", "desc"):
+        raise BadRequest(f'--sort "{text}": use COLUMN, COLUMN:asc or COLUMN:desc')
+    return Sort(_key(column, columns), order == "desc")
+
+
+def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
+    """Parses ``COLUMN=VALUE`` or another operator. Raises BadRequest."""
     match = _CONDITION.match(text)
     if match is None:
         raise BadRequest(f'--filter "{text}": use COLUMN=VALUE; the operators are = != < <= > >= and ~ (contains)')
-    key, sign, wanted = _key(match[1], columns), match[2], match[3].strip()
+    return Condition(_key(match[1], columns), match[2], match[3].strip())
+
+
+def _condition(text: str, columns: Sequence[Column]) -> Callable[[Mapping[str, Any]], bool]:
+    key, sign, wanted = parse_condition(text, columns)
 
     def matches(row: Mapping[str, Any]) -> bool:
         value = row.get(key)

@@ -16,6 +16,7 @@ DeterminedError
     ├── TooManyRequests      429
     ├── NotImplementedYet    501
     └── MasterUnreachable    no answer (exit 6)
+        └── UntrustedCertificate  its certificate is not trusted
 """
 
 from collections.abc import Mapping
@@ -151,6 +152,16 @@ class MasterUnreachable(ApiError):
     exit_code = 6
     is_unsent: bool = False
     is_refused: bool = False
+
+
+class UntrustedCertificate(MasterUnreachable):
+    """The master's certificate is not trusted.
+
+    Repeating the request is useless until somebody has changed the certificate or what is trusted. ``master`` is the
+    URL of a master whose certificate a user could confirm, otherwise empty.
+    """
+
+    master: str = ""
 
 
 API_ERRORS: tuple[type[ApiError], ...] = (

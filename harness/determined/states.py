@@ -2,6 +2,32 @@
 
 from enum import Enum
 
+_STATE_PHRASES = {
+    "ERROR": "failed",
+    "STOPPING_COMPLETED": "completing",
+    "STOPPING_CANCELED": "canceling",
+    "STOPPING_KILLED": "killing",
+    "STOPPING_ERROR": "failing",
+}
+
+
+def state_phrase(value: str) -> str:
+    """Returns a stored state in words.
+
+    >>> state_phrase("ERROR"), state_phrase("STOPPING_CANCELED"), state_phrase("PARTIALLY_DELETED")
+    ('failed', 'canceling', 'partially deleted')
+    """
+    return _STATE_PHRASES.get(value, value.lower().replace("_", " "))
+
+
+def state_clause(value: str) -> str:
+    """Returns a stored state as the predicate of a sentence.
+
+    >>> state_clause("COMPLETED"), state_clause("ERROR"), state_clause("DELETE_FAILED")
+    ('is completed', 'has failed', 'could not be deleted')
+    """
+    return {"ERROR": "has failed", "DELETE_FAILED": "could not be deleted"}.get(value, f"is {state_phrase(value)}")
+
 
 class ExperimentState(str, Enum):
     """State of an experiment; values as in the API without the ``STATE_`` prefix."""
@@ -23,6 +49,11 @@ class ExperimentState(str, Enum):
     def is_terminal(self) -> bool:
         """Returns True after the work has ended."""
         return self in _EXPERIMENT_TERMINAL
+
+    @property
+    def is_ended(self) -> bool:
+        """Returns True after the work has ended, unless the experiment is deleted or being deleted."""
+        return self in (ExperimentState.COMPLETED, ExperimentState.CANCELED, ExperimentState.ERROR)
 
     @property
     def is_stopping(self) -> bool:
@@ -82,6 +113,44 @@ class TrialState(str, Enum):
         return False
 
 
+class TaskKind(str, Enum):
+    """Kind of a task; values as in the API without the ``TASK_TYPE_`` prefix."""
+
+    TRIAL = "TRIAL"
+    COMMAND = "COMMAND"
+    CHECKPOINT_GC = "CHECKPOINT_GC"
+
+
+class TaskState(str, Enum):
+    """State of a task that is not a trial; a trial has a state of its own."""
+
+    ACTIVE = "ACTIVE"  # wants an allocation or has one
+    STOPPING = "STOPPING"  # killed by a user; its allocation is ending
+    COMPLETED = "COMPLETED"
+    CANCELED = "CANCELED"
+    ERROR = "ERROR"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (TaskState.COMPLETED, TaskState.CANCELED, TaskState.ERROR)
+
+    @property
+    def is_live(self) -> bool:
+        return not self.is_terminal
+
+    @property
+    def is_final(self) -> bool:
+        """Returns True if no other state can follow: an ended task is not run again."""
+        return self.is_terminal
+
+
+class TokenScope(str, Enum):
+    """Rows to which the token of a task may write, besides its own allocation and log. It reads as its owner does."""
+
+    TRIAL = "trial"  # its trial: metrics, checkpoints, progress
+    ALLOCATION = "allocation"  # nothing else
+
+
 class AllocationState(str, Enum):
     """State of an allocation; moves forward only."""
 
@@ -131,6 +200,8 @@ class CheckpointState(str, Enum):
     COMPLETED = "COMPLETED"  # whole
     ERROR = "ERROR"  # failed while being written
     PARTIALLY_DELETED = "PARTIALLY_DELETED"  # some of its files were removed
+    DELETING = "DELETING"  # its files are being removed
+    DELETE_FAILED = "DELETE_FAILED"  # some of its files could not be removed; deleting it again tries again
     DELETED = "DELETED"
 
     @property

@@ -2,19 +2,21 @@
 
 import os
 import threading
-from pathlib import Path
+from contextlib import suppress
 
 
-def write_atomic(path: "str | Path", text: str, *, modified: "float | None" = None, is_durable: bool = True) -> None:
+def write_atomic(
+    path: "str | os.PathLike[str]", text: str, *, modified: "float | None" = None, is_durable: bool = True
+) -> None:
     """Replaces ``path`` by a private file with ``text`` (UTF-8).
 
     ``modified`` is the modification time of the file, in seconds since the epoch. A durable file survives a power
     failure. Readers see the old content or the new content, never a part. Raises OSError and then leaves the old file
     unchanged.
     """
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    draft.unlink(missing_ok=True)  # left by a killed process with this pid
+    folder, name = os.path.split(os.fspath(path))
+    draft = os.path.join(folder, f".{name}.{os.getpid()}-{threading.get_ident()}")
+    _remove(draft)  # left by a killed process with this pid
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
@@ -26,4 +28,9 @@ def write_atomic(path: "str | Path", text: str, *, modified: "float | None" = No
             os.utime(draft, (modified, modified))
         os.replace(draft, path)
     finally:
-        draft.unlink(missing_ok=True)
+        _remove(draft)
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)

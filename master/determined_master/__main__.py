@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import uvloop
@@ -19,8 +20,10 @@ from determined_launch.out_of_space import is_out_of_space
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import logging as logs
 from determined_master.app import create_app
+from determined_master.clock import SystemClock
 from determined_master.data_folder import PRIVATE_UMASK, make_private
 from determined_master.db import sqlite_file
+from determined_master.db.lease import DatabaseAway, DatabaseTaken
 from determined_master.db.migrate import MigrationFailed
 from determined_master.errors import StorageUnavailable
 from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
@@ -31,12 +34,26 @@ from determined_master.settings import Settings, SettingsError, environment, rea
 logger = logging.getLogger(__name__)
 
 
+VERBS = {
+    "backup": "determined_master.maintenance:back_up",
+    "copy-database": "determined_master.maintenance:copy_database",
+    "make-certificate": "determined_master.tls:main",
+    "migrate": "determined_master.maintenance:migrate",
+    "restore": "determined_master.maintenance:restore",
+}
+"""Commands other than serving: module and function, which gets the words after the verb."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words and words[0] in VERBS:
+        module, _, function = VERBS[words[0]].partition(":")
+        return int(getattr(import_module(module), function)(words[1:]))
     startup.change_threads_sooner()
     startup.keep_memory_small()
     os.umask(PRIVATE_UMASK)
     try:
-        settings = read_settings(sys.argv[1:] if argv is None else argv, environment())
+        settings = read_settings(words, environment())
         lock = take_lock(settings.data)
     except SettingsError as error:
         print(f"det-master: {error}", file=sys.stderr)
@@ -48,12 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             make_private(settings.data, settings.url)
             settings = _with_password(settings)
             services = build(settings, announce=partial(_announce_upgrade, settings))
-        except MigrationFailed as error:
+        except (MigrationFailed, DatabaseTaken, DatabaseAway) as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
         except OSError as error:
             return _full_disk(error)
-        logs.configure(settings.log_level, services.own_log)
+        logs.configure(settings.log_level, services.own_log, as_json=settings.log_format == "json")
+        _log_certificate(settings)
         return uvloop.run(serve(services))
 
 
@@ -63,6 +81,14 @@ def _full_disk(error: OSError) -> int:
         raise error
     print(f"det-master: the disk is full; start the master again when there is space: {error}", file=sys.stderr)
     return 1
+
+
+def _log_certificate(settings: Settings) -> None:
+    if settings.tls_cert is not None:
+        from determined_master import tls  # a master without TLS does not load cryptography
+
+        for is_warning, text in tls.notes(settings.tls_cert, SystemClock().now()):
+            logger.log(logging.WARNING if is_warning else logging.INFO, "%s", text)
 
 
 def _announce_upgrade(settings: Settings, text: str) -> None:
@@ -117,8 +143,10 @@ async def serve(services: Services) -> int:
         return 1
     port = listening.getsockname()[1]
     sweeper = Sweeper(max_connections=raise_descriptor_limit())
-    server = Server(config_of(create_app(services)), services.notifications, sweeper)
-    server.announcement = f"ready: http://{settings.host}:{port}" if settings.announce else ""
+    config = config_of(create_app(services), tls_cert=settings.tls_cert, tls_key=settings.tls_key)
+    server = Server(config, services.notifications, sweeper)
+    scheme = "https" if settings.tls_cert else "http"
+    server.announcement = f"ready: {scheme}://{settings.host}:{port}" if settings.announce else ""
     server.on_ready = startup.collect_from_now_on
     await server.serve(sockets=[listening])
     return 0 if server.started else 1

@@ -37,6 +37,7 @@ from determined_master.api.v1 import (
     bulk_actions,
     checkpoints,
     cluster,
+    commands,
     context_files,
     experiment_create,
     experiment_search,
@@ -44,6 +45,8 @@ from determined_master.api.v1 import (
     logs,
     metric_streams,
     metrics,
+    prometheus,
+    retention,
     tasks,
     trials,
     unsupported_operations,
@@ -61,6 +64,7 @@ from determined_master.web.pages import Pages
 
 ROUTERS = (
     cluster.router,
+    prometheus.router,
     drain.router,
     user_settings.router,  # before users: ``setting`` is not a user id
     users.router,
@@ -76,8 +80,10 @@ ROUTERS = (
     log_pages.router,
     context_files.router,
     checkpoints.router,
+    retention.router,
     allocations.router,
     agents.router,
+    commands.router,
     contexts.router,
     trial_progress.router,
     experiment_status.router,

@@ -11,6 +11,7 @@ from determined_master.clock import Clock
 from determined_master.db.session import Database
 from determined_master.principal import Principal
 from determined_master.secrets import TASK_TOKEN_PREFIX, Secrets, token_hash
+from determined_master.tasks import repository as tasks
 from determined_master.users import repository as users
 
 TASK_HEADER = "grpc-metadata-x-allocation-token"
@@ -82,7 +83,8 @@ class Authenticator:
             if row is None or row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
             user = await users.get(session, row.user_id)
-        principal = Principal(user.id, user.username, user.admin, allocation_id, row.task_id)
+            task = await tasks.get(session, row.task_id)
+        principal = Principal(user.id, user.username, user.admin, allocation_id, row.task_id, scope=task.token_scope)
         self._tasks[allocation_id] = (token, principal)
         self._by_token[token] = principal
         return principal

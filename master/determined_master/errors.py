@@ -30,10 +30,12 @@ class BodyTooLarge(BadRequest):
 
 
 class StorageUnavailable(MasterUnreachable, SharedFailure):
-    """The master cannot write: its disk is full. It recovers once there is space."""
+    """The master cannot write: its disk is full, or its database is away. It recovers once that has ended."""
 
     RETRY_SECONDS = 5
     FAILING = "The master cannot write to its disk. See the master's log."
+    AWAY = "The master cannot reach its database and tries again. Nothing that it has confirmed is lost."
+    TAKEN = "Another master has taken over this master's database."
 
 
 def unexpected(error: Exception) -> ApiError:

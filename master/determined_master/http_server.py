@@ -7,6 +7,7 @@ import resource
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -122,8 +123,8 @@ def raise_descriptor_limit() -> int:
     return max(64, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS)
 
 
-def config_of(app: ASGIApp) -> uvicorn.Config:
-    """Returns the configuration that the master serves with."""
+def config_of(app: ASGIApp, *, tls_cert: Path | None = None, tls_key: Path | None = None) -> uvicorn.Config:
+    """Returns the configuration that the master serves with; with a certificate and its key, by TLS."""
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -134,6 +135,8 @@ def config_of(app: ASGIApp) -> uvicorn.Config:
         ws_ping_interval=None,
         ws_max_size=64 * 1024 * 1024,
         server_header=False,
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
     )
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -9,13 +11,18 @@ from functools import partial
 from fastapi import FastAPI
 
 from determined_master import notifications
+from determined_master.db.lease import CHECK_SECONDS, RETRY_SECONDS, DatabaseAway, DatabaseTaken
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.loop import run
+from determined_master.loops.retention import Retention
 from determined_master.loops.schedule import Schedule
+from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.services import Services
+
+logger = logging.getLogger(__name__)
 
 PACKING_SECONDS = 5.0
 
@@ -24,7 +31,7 @@ PACKING_SECONDS = 5.0
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
-        for part in (_database, _first_rows, _writer, _loops, _polls):
+        for part in (_database, _lease, _first_rows, _writer, _loops, _polls):
             await stack.enter_async_context(part(services))
         yield
 
@@ -35,6 +42,30 @@ async def _database(services: Services) -> AsyncIterator[None]:
         yield
     finally:
         await services.database.close()
+        if services.lease is not None:
+            await asyncio.to_thread(services.lease.give_back)
+
+
+@asynccontextmanager
+async def _lease(services: Services) -> AsyncIterator[None]:
+    """Checks the lease of the database. Where another master has taken it, this one stops."""
+    lease = services.lease
+    if lease is None:
+        yield
+        return
+
+    async def tick() -> float:
+        try:
+            await asyncio.to_thread(lease.check)
+        except DatabaseTaken as error:
+            logger.critical("this master stops: %s", error)
+            signal.raise_signal(signal.SIGTERM)
+        except DatabaseAway:
+            return RETRY_SECONDS
+        return CHECK_SECONDS
+
+    async with _running("lease", partial(run, "lease", services.notifications, (), tick)):
+        yield
 
 
 @asynccontextmanager
@@ -55,15 +86,19 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     schedule = Schedule(services)
     deadlines = Deadlines(services.database, services.clock, services.allocations)
     deletion = Deletion(services)
+    retention = Retention(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
+    tasks = TaskLoop(services.database, services.clock, services.tasks)
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS,), trials.tick),
+        ("tasks", (notifications.TASKS,), tasks.tick),
         ("schedule", (notifications.SCHEDULE,), schedule.tick),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.SCHEDULE,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),
+        ("retention", (notifications.RETENTION,), retention.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

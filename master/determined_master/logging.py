@@ -4,6 +4,8 @@ import logging
 import sys
 from collections import deque
 
+from determined.link.json_log import JsonFormatter
+
 OwnLog = deque[tuple[int, float, str, str]]
 """Number, time, level and text of the newest lines."""
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -22,11 +24,11 @@ class Kept(logging.Handler):
         self._lines.append((self._count, record.created, record.levelname, self.format(record)))
 
 
-def configure(level: str, lines: OwnLog) -> None:
+def configure(level: str, lines: OwnLog, *, as_json: bool = False) -> None:
     root = logging.getLogger()
     root.setLevel(level.upper())
     stream = logging.StreamHandler(sys.stderr)
-    stream.setFormatter(logging.Formatter(FORMAT))
+    stream.setFormatter(JsonFormatter() if as_json else logging.Formatter(FORMAT))
     kept = Kept(lines)
     kept.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     root.handlers[:] = [stream, kept]

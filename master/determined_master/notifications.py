@@ -10,9 +10,13 @@ from contextlib import asynccontextmanager
 
 SEARCH = "search"
 TRIALS = "trials"
+TASKS = "tasks"
+"""Tasks other than trials: a task is new, stops, or one of its attempts ended."""
 SCHEDULE = "schedule"
 ALLOCATIONS = "allocations"
 DELETE = "delete"
+RETENTION = "retention"
+"""A checkpoint has to be deleted, or the policy of an experiment has to be applied."""
 COLUMN_NAMES = "column-names"
 """A column exists that did not exist before."""
 SHUTDOWN = "shutdown"

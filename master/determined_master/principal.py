@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from determined.states import TokenScope
+
 
 @dataclass(frozen=True)
 class Principal:
@@ -12,6 +14,8 @@ class Principal:
     admin: bool
     allocation_id: str | None = None
     task_id: str | None = None
+    scope: TokenScope | None = None
+    """Rows to which a task's token may write; None for a user."""
     session_id: int | None = None
 
     @property

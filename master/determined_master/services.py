@@ -15,7 +15,10 @@ from determined_master.checkpoints.storage import allowed_roots
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
 from determined_master.cluster.identity import Identity
+from determined_master.commands.service import Commands
+from determined_master.database_url import is_postgresql
 from determined_master.db.group_commit import GroupWriter
+from determined_master.db.lease import Lease
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
@@ -33,6 +36,7 @@ from determined_master.passwords import Passwords
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 from determined_master.storage_health import StorageHealth
+from determined_master.tasks.service import Tasks
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
 from determined_master.users.authorization import Authorization
@@ -53,6 +57,8 @@ class Services:
     allocations: Allocations
     agents: Agents
     registry: Registry
+    tasks: Tasks
+    commands: Commands
     trials: Trials
     lifecycle: Lifecycle
     creator: Creator
@@ -64,6 +70,8 @@ class Services:
     offloader: Offloader
     storage: StorageHealth
     access: TrialAccess
+    lease: Lease | None = None
+    """The lease of a database that several masters could reach."""
     identity: Identity = field(default_factory=Identity)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while draining: no allocation is placed because the cluster is about to stop."""
@@ -92,22 +100,37 @@ class Services:
 def build(settings: Settings, clock: Clock | None = None, announce: Callable[[str], None] = lambda _: None) -> Services:
     """Upgrades the database and builds the services. Blocking; called before the event loop runs.
 
-    ``announce`` is called with one line before an upgrade of the database.
+    ``announce`` is called with one line before an upgrade of the database. Raises DatabaseTaken, DatabaseAway and
+    MigrationFailed.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    bring_up(settings.url, announce)
+    lease = Lease(settings.url) if is_postgresql(settings.url) else None
+    if lease is not None:
+        lease.take(patience=settings.database_wait_seconds)
+    try:
+        bring_up(settings.url, announce)
+    except BaseException:
+        if lease is not None:
+            lease.give_back()
+        raise
     notifications = Notifications()
     storage = StorageHealth(settings.data, allowed_roots(settings), clock, notifications, settings.low_disk_bytes)
-    database = Database(settings.url, notifications, storage.note_failure)
+    database = Database(settings.url, notifications, storage.note_failure, lease)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation)
     metrics = MetricStore()
     trials = Trials(
-        clock, allocations, metrics.forget, pool_hook=settings.startup_hook, interface=settings.dtrain_network_interface
+        clock,
+        allocations,
+        metrics.forget,
+        pool_hook=settings.startup_hook,
+        interface=settings.dtrain_network_interface,
+        cluster_storage=settings.own_checkpoints,
     )
+    tasks = Tasks(clock, allocations)
     authorization = Authorization(is_open=settings.authorization == "open")
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
@@ -124,6 +147,8 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         allocations=allocations,
         agents=Agents(database, clock, Containers(clock, allocations), settings.agent_reconnect_wait),
         registry=Registry(),
+        tasks=tasks,
+        commands=Commands(database, blobs, clock, settings, tasks, authorization, offloader),
         trials=trials,
         lifecycle=lifecycle,
         creator=Creator(database, blobs, clock, settings, trials, lifecycle, offloader),
@@ -135,4 +160,5 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         offloader=offloader,
         storage=storage,
         access=TrialAccess(database, authorization),
+        lease=lease,
     )

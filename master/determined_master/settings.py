@@ -2,15 +2,17 @@
 
 import argparse
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from determined.config import settings_file
 from determined.config.settings_file import SettingsFile
 from determined.errors import ConfigError
+from determined_master.database_url import usable_url
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 
@@ -24,10 +26,18 @@ class Settings(BaseModel):
     """Address to listen on."""
     port: int = Field(default=8080, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
+    tls_cert: Path | None = None
+    """File with the certificate that the master presents, followed by those of its authorities, as PEM; with it, the
+    master serves by TLS."""
+    tls_key: Path | None = None
+    """File with the private key of ``tls_cert``, as PEM."""
     data: Path
     """Data folder; default: ``detent`` in ``XDG_DATA_HOME``."""
     database_url: str = ""
-    """Database URL; empty: SQLite inside ``data``."""
+    """Database URL: ``postgresql://user:password@host/database``, or ``sqlite:////path``; empty: SQLite inside
+    ``data``."""
+    database_wait_seconds: float = Field(default=60.0, ge=0)
+    """Time for which a start waits for a PostgreSQL server that does not answer yet."""
     cluster_name: str = ""
     """Name of the cluster, which clients display."""
     initial_user_password: str = Field(default="", repr=False)
@@ -59,11 +69,15 @@ class Settings(BaseModel):
     """Print ``ready: URL`` when it serves."""
     log_level: str = "INFO"
     """Level of the master's own log."""
+    log_format: Literal["text", "json"] = "text"
+    """Form of its lines: for people, or one JSON object a line."""
     authorization: Literal["owner", "open"] = "owner"
     """Who may change an experiment and what belongs to it: its owner and admins, or (``open``) every user. Deleting is
     always the owner's or an admin's."""
     master_logs: Literal["admin", "users"] = "admin"
     """Who may read the master's own log."""
+    metrics_access: Literal["users", "everybody"] = "users"
+    """Who may read the figures for Prometheus: every user with a token, or everybody without one."""
     base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
     """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
     low_disk_bytes: int = Field(default=1 << 30, ge=0)
@@ -76,6 +90,34 @@ class Settings(BaseModel):
     """Maximum number of containers without slots on an agent; others wait."""
     webui: Path | None = None
     """Folder of a built page that replaces the included one."""
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        """Raises ValueError for a certificate that the master cannot serve with."""
+        if self.tls_cert is None and self.tls_key is None:
+            return self
+        if self.tls_cert is None or self.tls_key is None:
+            raise ValueError("TLS needs both tls_cert and tls_key")
+        for file in (self.tls_cert, self.tls_key):
+            try:
+                file.read_bytes()
+            except OSError as error:
+                raise ValueError(f"{file}: {error.strerror}") from error
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")
+        except ssl.SSLError as error:
+            why = (
+                "the key does not belong to the certificate"
+                if "MISMATCH" in (error.reason or "")
+                else "no PEM file, or an encrypted key"
+            )
+            raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
+        return self
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database(cls, url: str) -> str:
+        return usable_url(url) if url else url
 
     @field_validator("checkpoint_roots", mode="before")
     @classmethod
@@ -102,7 +144,16 @@ class Settings(BaseModel):
 
     @property
     def storage_default(self) -> dict[str, Any]:
-        return self.checkpoint_storage or {"type": "shared_fs", "host_path": str(self.data / "checkpoints")}
+        return self.checkpoint_storage or {"type": "shared_fs", "host_path": self.own_checkpoints}
+
+    @property
+    def own_checkpoints(self) -> str:
+        """Returns the checkpoint folder that the master chooses if its settings name none."""
+        return str(self.data / "checkpoints")
+
+
+_OF_SECURITY = {"initial_user_password": "initial_user_password"}
+_OF_TLS = {"cert": "tls_cert", "key": "tls_key"}
 
 
 class SettingsError(Exception):
@@ -139,22 +190,32 @@ def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 
 
 def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) -> str:  # noqa: ANN401  # a dictionary of pydantic
-    name = str(error["loc"][0])
+    name = str(error["loc"][0]) if error["loc"] else ""
     is_of_file = file is not None and name in file.places and name not in above
     where = file.where(name) if file is not None and is_of_file else "master settings"
-    return f"{where}: {'.'.join(map(str, error['loc']))}: {error['msg']}"
+    return ": ".join(part for part in (where, ".".join(map(str, error["loc"])), error["msg"]) if part)
 
 
 def _from_file(path: Path) -> SettingsFile:
-    """``security: {initial_user_password}`` is how Determined's master.yaml gives the first users' password."""
+    """Determined's master.yaml has the section ``security: {initial_user_password, tls: {cert, key}}``."""
     try:
-        file = settings_file.read(path, {*Settings.model_fields, "security"})
+        file = settings_file.read(path, {*Settings.model_fields, "security", "observability"})
     except ConfigError as error:
         raise SettingsError(error.message) from error
+    file.values.pop("observability", None)  # the figures of Prometheus are always offered
     security = file.values.pop("security", None) or {}
-    if isinstance(security, dict) and "initial_user_password" in security:
-        file.values["initial_user_password"] = security["initial_user_password"]
-        file.places["initial_user_password"] = file.places["security"]
+    if not isinstance(security, dict):
+        file.problems.append(f"{file.where('security')}: security is not a mapping")
+        return file
+    given = {_OF_SECURITY.get(name, f"security.{name}"): value for name, value in security.items() if name != "tls"}
+    tls = security.get("tls") or {}
+    given |= {_OF_TLS.get(name, f"security.tls.{name}"): value for name, value in tls.items()}
+    for name, value in given.items():
+        if name not in Settings.model_fields:
+            file.problems.append(f"{file.where('security')}: {name} has no effect on this master; remove it")
+            continue
+        file.values[name] = value
+        file.places[name] = file.places["security"]
     return file
 
 
@@ -163,9 +224,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", help="master.yaml")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (default 8080; 0 takes a free one)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate to serve with by TLS (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     parser.add_argument("--data", help="data folder")
     parser.add_argument(
-        "--database-url", dest="database_url", help="SQLAlchemy URL (default: SQLite in the data folder)"
+        "--database-url",
+        dest="database_url",
+        help="postgresql://user:password@host/database (default: SQLite in --data)",
     )
     parser.add_argument("--log-level", dest="log_level")
     parser.add_argument(

@@ -1,5 +1,6 @@
 """The experiment index holds no secrets: those of configurations that are there already are removed"""
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0007"
@@ -38,7 +39,7 @@ def upgrade() -> None:
 
 
 def _run(statement: str) -> None:
-    op.get_bind().exec_driver_sql(statement)
+    op.execute(sa.text(statement.replace(":", r"\:")))  # a colon is no parameter here
 
 
 def downgrade() -> None:

@@ -1,61 +1,23 @@
 """What a task finds when it starts, asked of real tasks of a real agent."""
 
 import functools
-import hashlib
-import io
 import json
 import os
 import socket
-import tarfile
 import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, is_done, make_context, make_wish, outcome
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
-from determined.link.messages import ContainerExit, ContextRef, DesiredContainer
+from determined.link.messages import ContainerExit, ContextRef
 from determined_agent import devices
 from determined_agent.mount_probe import can_mount
 
 SHOW = ["python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
-
-
-def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name.replace("__", "/").replace("_sh", ".sh").replace("_hook", "-hook"))
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
-    data = zstandard.compress(buffer.getvalue())
-    name = hashlib.sha256(data).hexdigest()
-    master.contexts[name] = data
-    return ContextRef(hash=name, size=len(data))
-
-
-def is_done(master: FakeLinkMaster, wish: DesiredContainer) -> bool:
-    truth = master.truth_of(wish.container_id)
-    return truth is not None and truth.output_done
-
-
-async def outcome(
-    tmp_path: Path, entrypoint: str | list[str], *, master: FakeLinkMaster | None = None, **spec: Any
-) -> tuple[ContainerExit, list[str], list[str]]:
-    """How it ended, the task's lines, the agent's lines."""
-    master = master or FakeLinkMaster()
-    settings = spec.pop("settings", {})
-    wish = make_wish(entrypoint, **spec)
-    async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **settings):
-        await master.wish(wish)
-        await eventually(functools.partial(is_done, master, wish))
-    truth = master.truth_of(wish.container_id)
-    assert truth is not None
-    assert truth.exit is not None
-    return truth.exit, master.text_of(wish.container_id), master.text_of(wish.container_id, "agent")
 
 
 async def environment_of(tmp_path: Path, **spec: Any) -> tuple[dict[str, str], str, list[str]]:

@@ -15,8 +15,11 @@ from tests.support.agents import make_wish
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
+from determined.errors import DeterminedError
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse
 from determined_agent import processes
+from determined_agent.__main__ import check_user
+from determined_agent.settings import Settings
 
 
 async def start(url: str, data: Path, *flags: str, environment: dict[str, str] | None = None) -> Process:
@@ -115,11 +118,13 @@ async def test_a_final_refusal_is_exit_code_3_with_the_reason(tmp_path: Path) ->
     assert b"this pool is not for you" in errors
 
 
-async def test_without_tasks_as_me_it_says_why_it_does_not_start(tmp_path: Path) -> None:
-    process = await start("http://127.0.0.1:1", tmp_path / "data")
-    _, errors = await process.communicate()
-    assert process.returncode == 2
-    assert b"--tasks-as-me" in errors
+def test_without_tasks_as_me_an_ordinary_user_is_told_why_no_agent_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(DeterminedError, match=r"only an agent that runs as root .* add --tasks-as-me"):
+        check_user(Settings(data=tmp_path))
+    check_user(Settings(data=tmp_path, tasks_as_me=True))
 
 
 async def test_nothing_of_the_agents_own_environment_reaches_a_task(tmp_path: Path) -> None:

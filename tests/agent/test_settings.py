@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from determined.errors import ConfigError
-from determined_agent.devices import find_slots
 from determined_agent.settings import base_environment, read_settings
 
 
@@ -40,14 +39,3 @@ def test_paths_are_made_whole_and_wrong_ones_named(tmp_path: Path, monkeypatch: 
 def test_tasks_inherit_only_path_locale_and_proxy_variables() -> None:
     environ = {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p", "PYTHONPATH": "/x", "TOKEN": "s", "DET_MASTER": "m"}
     assert base_environment(environ) == {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p"}
-
-
-def test_slots_are_accelerators_else_one_cpu_or_what_was_asked_for() -> None:
-    smi = "0, NVIDIA H100 80GB HBM3, GPU-a\n1, NVIDIA H100 80GB HBM3, GPU-b\n"
-    rocm = '{"card0": {"Unique ID": "0xab", "GPU ID": "0x740f"}, "system": {}}'
-    cuda = find_slots(None, lambda argv: smi if argv[0] == "nvidia-smi" else "")
-    assert [(slot.id, slot.type, slot.uuid) for slot in cuda] == [(0, "cuda", "GPU-a"), (1, "cuda", "GPU-b")]
-    [card] = find_slots(None, lambda argv: rocm if argv[0] == "rocm-smi" else "")
-    assert (card.id, card.type, card.uuid) == (0, "rocm", "0xab")
-    assert [slot.type for slot in find_slots(None, lambda argv: "")] == ["cpu"]
-    assert [slot.id for slot in find_slots(3, lambda argv: smi)] == [0, 1, 2]

@@ -120,7 +120,7 @@ def test_a_lifecycle_command_acts_on_every_id_and_returns_the_first_failure(
     fake.answers[f"POST /api/v1/experiments/3/{verb}"] = {}
     outcome = det("e", verb, "1", "2", "3")
     assert outcome.code == 7
-    assert "det: experiment 2: experiment 2 has ended\n" in outcome.err
+    assert "det: experiment 2 has ended\n" in outcome.err
     assert len(fake.asked(f"POST /api/v1/experiments/3/{verb}")) == 1
 
 
@@ -238,7 +238,8 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
 
 def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
     slot = {"id": "000", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
-    slots = {"000": {**slot, "container": {"id": "c1"}}, "001": {**slot, "id": "001", "container": None}}
+    lost = {"status": "unhealthy", "reason": "the driver lost it"}
+    slots = {"000": {**slot, "container": {"id": "c1"}}, "001": {**slot, "id": "001", "container": None, **lost}}
     agent = {
         "id": "box",
         "version": "1",
@@ -258,9 +259,9 @@ def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
     )
     assert json.loads(det("agent", "list", "--json").out)[0]["slots"] == 2
     found = json.loads(det("slot", "list", "--json").out)
-    assert [(row["slot_id"], row["container_id"], row["task"]) for row in found] == [
-        ("000", "c1", "Trial 9"),
-        ("001", "FREE", ""),
+    assert [(row["slot_id"], row["container_id"], row["task"], row["reason"]) for row in found] == [
+        ("000", "c1", "Trial 9", ""),
+        ("001", "FREE", "", "the driver lost it"),
     ]
     assert det("a", "disable", "box", "--drain").code == 0
     assert fake.asked("POST /api/v1/agents/box/disable")[0].json == {"drain": True}

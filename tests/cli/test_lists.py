@@ -28,7 +28,13 @@ def master(fake: FakeMaster) -> FakeMaster:
         offset, limit = int(request.query["offset"][0]), int(request.query["limit"][0])
         return {"experiments": ROWS[offset : offset + limit], "pagination": {"total": len(ROWS)}}
 
+    def found(request: Request) -> Any:
+        offset, limit = request.json["offset"], request.json["limit"]
+        rows = [{"experiment": row} for row in ROWS[offset : offset + limit]]
+        return {"experiments": rows, "pagination": {"total": len(ROWS)}}
+
     fake.answers["GET /api/v1/experiments"] = page
+    fake.answers["POST /api/v1/experiments-search"] = found
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
     return fake
 
@@ -41,30 +47,81 @@ def ids(det: Det, *words: str) -> list[int]:
     ("words", "expected"),
     [
         ((), [3, 2, 1]),
-        (("--sort", "name"), [1, 2, 3]),
-        (("--sort", "progress:desc"), [2, 3, 1]),
-        (("--filter", "state=error"), [3, 1]),
-        (("--filter", "State != ERROR"), [2]),
-        (("--filter", "id>=2", "--filter", "name~AMM"), [3]),
-        (("--filter", "id<2"), [1]),
-        (("--filter", "labels=b"), [3, 1]),
-        (("--filter", "progress=1"), [2]),
         (("--limit", "2"), [3, 2]),
         (("--limit", "1", "--offset", "1"), [2]),
         (("--limit", "1", "--pages", "all"), [3, 2, 1]),
         (("--limit", "1", "--pages", "one", "--offset", "2"), [1]),
-        (("--sort", "name", "--limit", "2", "--offset", "1"), [2, 3]),
+        (("--sort", "name", "--limit", "1", "--offset", "1"), [2]),
+        (("--sort", "name"), [3, 2, 1]),  # in the master's order
     ],
 )
-def test_lists_are_filtered_sorted_and_paged(
-    master: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]
-) -> None:
+def test_lists_are_paged(master: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]) -> None:
     assert ids(det, *words) == expected
+
+
+def question(master: FakeMaster, det: Det, *words: str) -> tuple[list[Any], dict[str, Any]]:
+    """Returns the conditions that the master was asked for, and the rest of the question."""
+    assert det("e", "list", "--json", *words).code == 0
+    (request,) = master.asked("POST /api/v1/experiments-search")
+    assert master.asked("GET /api/v1/experiments") == []
+    filtered = json.loads(request.json["filter"])
+    children = filtered["filterGroup"]["children"]
+    conditions = [(each["columnName"], each["operator"], each["value"]) for each in children]
+    return conditions, {**request.json, "filter": filtered["showArchived"]}
+
+
+def test_experiments_are_filtered_and_sorted_by_the_master(master: FakeMaster, det: Det) -> None:
+    words = ("--filter", "State != ERROR", "--filter", "name~AMM", "--filter", "progress>=50%", "--filter", "end_time=")
+    words += ("--filter", "labels=b", "--sort", "start_time:desc", "--limit", "2", "--offset", "1")
+    conditions, rest = question(master, det, *words)
+    assert conditions == [
+        ("state", "!=", "ERROR"),
+        ("name", "contains", "AMM"),
+        ("progress", ">=", 0.5),
+        ("endTime", "isEmpty", None),
+        ("tags", "=", "b"),
+        ("user", "=", "ann"),
+        ("archived", "=", False),
+    ]
+    assert rest == {"filter": False, "sort": "startTime=desc", "offset": 1, "limit": 2}
+
+
+def test_all_experiments_are_filtered_with_those_of_others_and_archived_ones(master: FakeMaster, det: Det) -> None:
+    conditions, rest = question(master, det, "--all", "--filter", "archived=true", "--filter", "end_time!=")
+    assert conditions == [("archived", "=", "true"), ("endTime", "notEmpty", None)]
+    assert rest == {"filter": True, "offset": 0, "limit": 200}
+
+
+TRIALS = [
+    {"id": 1, "state": "STATE_ERROR", "searcherMetricValue": None, "restarts": 0},
+    {"id": 2, "state": "STATE_COMPLETED", "searcherMetricValue": 1.0, "restarts": 1},
+    {"id": 3, "state": "STATE_ERROR", "searcherMetricValue": 0.5, "restarts": 0},
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--sort", "state"), [2, 1, 3]),
+        (("--sort", "searcher_metric_value:desc"), [2, 3, 1]),
+        (("--filter", "state=error"), [1, 3]),
+        (("--filter", "State != ERROR"), [2]),
+        (("--filter", "trial id>=2", "--filter", "state~RRO"), [3]),
+        (("--filter", "id<2"), [1]),
+        (("--filter", "restarts=1"), [2]),
+    ],
+)
+def test_lists_without_a_search_on_the_master_are_filtered_here(
+    fake: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]
+) -> None:
+    fake.answers["GET /api/v1/experiments/7/trials"] = {"trials": TRIALS, "pagination": {"total": len(TRIALS)}}
+    assert [row["id"] for row in json.loads(det("e", "list-trials", "7", "--json", *words).out)] == expected
 
 
 def test_a_part_of_a_list_is_announced(master: FakeMaster, det: Det) -> None:
     assert det("e", "list", "--limit", "2").err == "showing the newest 2; omit --limit to show all\n"
     assert det("e", "list", "--limit", "2", "--sort", "name").err == "showing 2 of 3; omit --limit to show all\n"
+    assert det("e", "list", "--limit", "3", "--sort", "name").err == ""
     assert det("e", "list", "--limit", "4").err == ""
 
 
@@ -81,6 +138,7 @@ def test_columns_are_chosen_by_key_or_header(master: FakeMaster, det: Det) -> No
         (("--sort", "id:down"), "use COLUMN, COLUMN:asc or COLUMN:desc"),
         (("--filter", "nothing=1"), 'no column "nothing"'),
         (("--filter", "state"), "use COLUMN=VALUE"),
+        (("--filter", "id~1"), "~ (contains) needs a column of text: labels, name, resource_pool, state, username"),
     ],
 )
 def test_a_wrong_list_flag_names_the_valid_ones(

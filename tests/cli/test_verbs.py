@@ -83,8 +83,27 @@ def test_set_sends_the_changed_setting_only(
     fake: FakeMaster, det: Det, words: tuple[str, ...], body: dict[str, Any]
 ) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
+    fake.answers["GET /experiments/7/preview_gc"] = {"checkpoints": [], "metric_name": "loss"}
     assert det("e", "set", *words).code == 0
     assert fake.asked("PATCH /api/v1/experiments/7")[0].json == body
+
+
+def test_a_policy_that_deletes_checkpoints_is_confirmed(fake: FakeMaster, det: Det) -> None:
+    doomed = {"TrialID": 9, "StepsCompleted": 4, "UUID": "u-1", "ValidationMetrics": {"loss": 0.25}}
+    fake.answers["GET /experiments/7/preview_gc"] = {"checkpoints": [doomed], "metric_name": "loss"}
+    fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
+    refused = det("e", "set", "gc-policy", "7", "--save-trial-latest", "0")
+    assert refused.code == 1
+    assert (
+        "deleting 1 checkpoint of experiment 7 cannot be undone; without a terminal, confirm with --yes" in refused.err
+    )
+    assert fake.asked("PATCH /api/v1/experiments/7") == []
+    for value in ("Trial ID", "u-1", "0.25"):
+        assert value in refused.out
+    assert det("e", "set", "gc-policy", "7", "--save-trial-latest", "0", "-y").code == 0
+    (asked, _again) = fake.asked("GET /experiments/7/preview_gc")
+    assert asked.query == {"save_experiment_best": ["0"], "save_trial_best": ["1"], "save_trial_latest": ["0"]}
+    assert fake.asked("PATCH /api/v1/experiments/7")[0].json["checkpointStorage"]["saveTrialLatest"] == 0
 
 
 def test_a_refused_setting_and_a_wrong_number_are_errors(

@@ -1,28 +1,42 @@
 """One suite over every driver: what determined_agent.drivers.driver promises in words."""
 
 import asyncio
-import json
 import os
 import re
 import signal
-import sys
+import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.container_engine import BASE_IMAGE, ENGINE_URL, need_engine
+from tests.support.podman_engine import podman_engine
 from tests.support.waiting import eventually
 
 from determined.link.run_folder import RunFolder
 from determined_agent import log_segments, processes
-from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, OutputLimits, ProcessOptions
+from determined_agent.drivers.docker import DockerDriver
+from determined_agent.drivers.driver import (
+    ContainerOptions,
+    Driver,
+    Ended,
+    Launch,
+    NotStarted,
+    OutputLimits,
+    ProcessOptions,
+)
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.engine import Engine
+from determined_agent.harness_copy import keep_shim
 from determined_agent.mount_probe import can_mount
 from determined_agent.namespaces import Mount
 from determined_launch import process_table
 
 MakeDriver = Callable[[], Driver]
+LABELS = {"detent.agent": "contract"}
 
 
 def _play(launch: Launch) -> Play:
@@ -39,26 +53,76 @@ DRIVERS: dict[str, MakeDriver] = {
     "process": lambda: ProcessDriver(ProcessOptions(pids=False)),
     "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
     "fake": lambda: FakeDriver(_play),
+    "docker": lambda: DockerDriver(Engine(ENGINE_URL), keep_shim(Path(tempfile.gettempdir())), labels=LABELS),
 }
 # Pid namespaces are made as root only.
-REAL = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
+PROCESS = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
+DOCKER = pytest.param("docker", marks=pytest.mark.xdist_group("container-engine"))
+# tests/agent/test_podman.py shows the shorter form.
+PODMAN = pytest.param("podman", marks=[pytest.mark.xdist_group("podman"), pytest.mark.long])
+REAL = [*PROCESS, DOCKER, PODMAN]
+
+
+@pytest.fixture(scope="module")
+def podman() -> Iterator[str]:
+    with podman_engine() as address:
+        yield address
+
+
+@pytest.fixture
+def make_of(request: pytest.FixtureRequest) -> Callable[[str], MakeDriver]:
+    """Returns how a driver of a name is made; starts its engine if it is one of the tests' own."""
+
+    def make(name: str) -> MakeDriver:
+        if name != "podman":
+            return DRIVERS[name]
+        address = request.getfixturevalue("podman")
+        return lambda: DockerDriver(Engine(address), keep_shim(Path(tempfile.gettempdir())), labels=LABELS)
+
+    return make
 
 
 @pytest.fixture(params=[*REAL, "fake"])
-def make_driver(request: pytest.FixtureRequest) -> MakeDriver:
-    return DRIVERS[str(request.param)]
+async def make_driver(
+    request: pytest.FixtureRequest, make_of: Callable[[str], MakeDriver]
+) -> AsyncIterator[MakeDriver]:
+    async with _drivers(str(request.param), make_of(str(request.param))) as make:
+        yield make
 
 
 @pytest.fixture(params=REAL)
-def make_real(request: pytest.FixtureRequest) -> MakeDriver:
+async def make_real(request: pytest.FixtureRequest, make_of: Callable[[str], MakeDriver]) -> AsyncIterator[MakeDriver]:
+    async with _drivers(str(request.param), make_of(str(request.param))) as make:
+        yield make
+
+
+@pytest.fixture(params=PROCESS)
+def make_process(request: pytest.FixtureRequest) -> MakeDriver:
     return DRIVERS[str(request.param)]
+
+
+@asynccontextmanager
+async def _drivers(name: str, make_one: MakeDriver) -> AsyncIterator[MakeDriver]:
+    if name == "docker":
+        need_engine()
+    made: list[Driver] = []
+
+    def make() -> Driver:
+        made.append(make_one())
+        return made[-1]
+
+    yield make
+    for driver in made:
+        if isinstance(driver, DockerDriver):
+            await driver.close()
 
 
 def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
     run = RunFolder(folder / uuid.uuid4().hex)
     run.make()
     environment = {"PATH": "/usr/bin:/bin", "DET_ALLOCATION_ID": run.path.name}
-    return Launch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts)
+    options = ContainerOptions(BASE_IMAGE, network_mode="none")
+    return Launch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts, options)
 
 
 def text_of(folder: RunFolder) -> list[str]:
@@ -88,7 +152,11 @@ def _read(path: Path) -> bytes:
 
 
 def shim_of(launch: Launch) -> int:
-    return int(json.loads(launch.folder.pid.read_text())["pid"])
+    """The machine's pid of the shim, which is another one inside a container."""
+    order = str(launch.folder.order).encode()
+    lines = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
+    # The first process of a container has the shim's words too; what the shim has forked comes after it.
+    return min(pid for pid, line in lines.items() if order in line and b"docker-init" not in line)
 
 
 @pytest.mark.parametrize("code", [0, 1, 77, 255])
@@ -145,7 +213,7 @@ async def test_a_task_ended_by_a_signal_reports_the_signal(
     make_real: MakeDriver, tmp_path: Path, number: signal.Signals
 ) -> None:
     script = f"import os; os.kill(os.getpid(), {int(number)})"
-    launch = make_launch(tmp_path, "", argv=(sys.executable, "-c", script))
+    launch = make_launch(tmp_path, "", argv=("python3", "-c", script))
     assert await run(make_real(), launch) == Ended("exited", signal=int(number))
 
 
@@ -275,7 +343,7 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
 
 
 @pytest.mark.skipif(not can_mount(), reason="this machine does not allow user namespaces for this user")
-async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -> None:
+async def test_mounts_are_the_tasks_own(make_process: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "file").write_text("here")
@@ -291,7 +359,7 @@ async def test_mounts_are_the_tasks_own(make_real: MakeDriver, tmp_path: Path) -
         Mount(str(source), str(tmp_path / "deep" / "er")),
     )
     launch = make_launch(tmp_path, script.replace("$DEEP", str(tmp_path / "deep")), mounts=mounts)
-    assert await run(make_real(), launch) == Ended("exited", code=0)
+    assert await run(make_process(), launch) == Ended("exited", code=0)
     assert text_of(launch.folder) == ["here!", "/proc/", "refused", "refused", "refused"]
     assert (tmp_path / "z").exists()
     assert (tmp_path / "deep" / "new").exists()

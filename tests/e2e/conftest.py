@@ -34,8 +34,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def cluster(shared: LiveCluster) -> LiveCluster:
-    """The shared cluster, whole again whatever a test before did to it."""
+    """The shared cluster, whole again and idle whatever a test before did to it."""
     shared.mend()
+    shared.free_slots()
     return shared
 
 

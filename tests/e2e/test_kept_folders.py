@@ -1,5 +1,6 @@
 """Data folders of earlier versions: opened and migrated; what was paused or running is finished; what ended is shown."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from tests.e2e.test_up import Up
 from tests.support import kept_folders
 from tests.support.live_cluster import log_in
 from tests.support.make_kept_folder import HELD_AT, STEPS
+from tests.support.waiting import wait_until
 
 from determined.client import lifecycle
 from determined.client.session import Session
@@ -30,12 +32,15 @@ def test_a_data_folder_of_an_earlier_version_is_opened_migrated_and_finished(nam
         with log_in(url, up.data) as session:
             assert states(session) == {ENDED: "COMPLETED", PAUSED: "PAUSED", RUNNING: "ACTIVE"}
             assert_whole(session, up, ENDED)
+            assert checkpoints(session, ENDED) == ALL_STEPS  # its policy is as old as it is; nothing is deleted
             assert checkpoints(session, PAUSED) == list(range(1, HELD_AT + 1))
             up.det("experiment", "wait", str(RUNNING))
             lifecycle.steer(session, PAUSED, "activate")
             up.det("experiment", "wait", str(PAUSED))
             for number in (RUNNING, PAUSED):
                 assert_whole(session, up, number)
+                # The last step is the best and the newest, and the policy keeps no other.
+                wait_until(partial(is_kept, session, number, [STEPS]), what="the policy is applied")
                 assert f"going on from {HELD_AT}" in log(up, number)
             assert states(session) == dict.fromkeys((ENDED, PAUSED, RUNNING), "COMPLETED")
         assert up.stop() == 0
@@ -44,7 +49,7 @@ def test_a_data_folder_of_an_earlier_version_is_opened_migrated_and_finished(nam
 
 
 def assert_whole(session: Session, up: Up, number: int) -> None:
-    """Every step is there once: its metrics, its checkpoint with the file in it, its line of output."""
+    """Every step is there once: its metrics, its checkpoint, its line of output."""
     for group, key in (("training", "avg_metrics"), ("validation", "validation_metrics")):
         reports = [
             report
@@ -53,7 +58,8 @@ def assert_whole(session: Session, up: Up, number: int) -> None:
         ]
         assert [report["totalBatches"] for report in reports] == ALL_STEPS
         assert [list(report["metrics"][key].values()) for report in reports] == [[1 / step] for step in ALL_STEPS]
-    assert checkpoints(session, number) == ALL_STEPS
+    reported = session.get(f"/api/v1/experiments/{number}/checkpoints")["checkpoints"]
+    assert sorted(each["metadata"]["steps_completed"] for each in reported) == ALL_STEPS
     lines = log(up, number)
     assert [lines.count(f"step {step}") for step in ALL_STEPS] == [1] * STEPS
 
@@ -67,10 +73,15 @@ def states(session: Session) -> dict[int, str]:
     }
 
 
+def is_kept(session: Session, number: int, steps: list[int]) -> bool:
+    return checkpoints(session, number) == steps
+
+
 def checkpoints(session: Session, number: int) -> list[int]:
-    """The steps of its checkpoints, each of which has its file."""
-    found = session.get(f"/api/v1/experiments/{number}/checkpoints")["checkpoints"]
-    assert all(each["state"] == "STATE_COMPLETED" and "step" in each["resources"] for each in found)
+    """The steps of its completed checkpoints, each of which has its file."""
+    path = f"/api/v1/experiments/{number}/checkpoints"
+    found = session.get(path, {"states": ["STATE_COMPLETED"]})["checkpoints"]
+    assert all("step" in each["resources"] for each in found)
     return sorted(each["metadata"]["steps_completed"] for each in found)
 
 

@@ -26,11 +26,6 @@ def states(experiment):
     return found
 
 
-def held_slots(cluster):
-    agents = cluster.session.get("/api/v1/agents")["agents"]
-    return [name for agent in agents for name, slot in agent["slots"].items() if slot["container"]]
-
-
 def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
     gates = tuple(f"step-{n}-1" for n in range(6))
     grid = create(cluster, SCRIPT, tmp_path / "grid", gates=gates, **GRID)
@@ -40,7 +35,7 @@ def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
     grid.do("pause")
     waiting.ended()
     wait_until(lambda: {state for state, _ in states(grid).values()} == {"PAUSED"}, what="all are paused")
-    assert not held_slots(cluster)
+    assert not cluster.held_slots
     # what ran was asked to leave and left after its step; what waited had never begun
     assert {n for n in range(6) if steps(grid, n) == 2} == first
     grid.do("activate")
@@ -57,7 +52,7 @@ def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
     assert {state for state, _ in after.values()} == {"COMPLETED"}
     assert {number for number in after if after[number][1] == before[number][1]} >= finished
     assert all(after[number][1] > before[number][1] for number in set(after) - finished)
-    assert not held_slots(cluster)
+    assert not cluster.held_slots
 
 
 def at(grid, count):

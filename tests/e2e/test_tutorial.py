@@ -1,14 +1,13 @@
 """The tutorial and how-to pages, followed to the letter: their files are written and their commands typed."""
 
 import json
-import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.document_reader import end_cluster, on_any_port, reader_environment, start_cluster
 from tests.support.document_runner import follow
 from tests.support.waiting import wait_until
 
@@ -20,27 +19,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.fixture
 def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of a reader who never used ``det`` before; a cluster that is left is ended."""
-    found = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    found |= {
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
-        "PATH": f"{Path(sys.executable).parent}:{found['PATH']}",
-    }
+    found = reader_environment(tmp_path)
     try:
         yield found
     finally:
-        subprocess.run(["det", "down", "--now"], env=found, check=False, capture_output=True)
-
-
-def start_cluster(environ: dict[str, str]) -> None:
-    subprocess.run(
-        ["det", "up", "--detach", "--port", "0", "--no-browser"], env=environ, check=True, capture_output=True
-    )
-
-
-def on_any_port(command: str) -> str:
-    return f"{command} --port 0 --no-browser" if command == "det up --detach" else command
+        end_cluster(found)
 
 
 class Reader:
@@ -101,7 +84,5 @@ def test_each_common_mistake_gets_the_answer_of_the_page(tmp_path: Path, environ
 
 
 def test_the_page_about_the_sdk_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
-    subprocess.run(
-        ["det", "up", "--detach", "--port", "0", "--no-browser"], env=environ, check=True, capture_output=True
-    )
+    start_cluster(environ)
     follow(DOCS / "how-to" / "python-sdk.md", tmp_path, environ)

@@ -1,8 +1,9 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.cluster import Cluster, cluster
+from tests.support.postgresql import FAST, Server
 
 
 @pytest.fixture
@@ -10,3 +11,12 @@ async def one(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master with its own database, logged in as admin."""
     async with cluster(tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A PostgreSQL server, shared by the tests of one worker."""
+    server = Server(**FAST)
+    server.start()
+    yield server
+    server.close()

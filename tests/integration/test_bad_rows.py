@@ -25,6 +25,8 @@ from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.metrics.store import MetricStore
 from determined_master.trials.service import Trials
 
+pytestmark = pytest.mark.sqlite
+
 
 async def killed_and_deleted(one: Cluster) -> int:
     """An experiment whose trial waited for slots, killed and deleted over HTTP."""
@@ -78,7 +80,7 @@ async def test_an_ended_allocation_of_a_deleted_experiment_stops_no_trial(tmp_pa
     async with cluster(tmp_path) as one:
         await runs_to_its_end(one)
         async with one.master.database.read() as session:
-            assert await allocation_rows.unsettled(session) == []
+            assert await allocation_rows.unsettled(session, of_trials=True) == []
 
 
 async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(one: Cluster):

@@ -6,6 +6,8 @@ import pytest
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import Cluster
 
+from determined.link.messages import Hello, SlotFacts
+
 TEXT = "name: x\nentrypoint: python3 run.py\nsearcher:\n  name: single\n  metric: loss\n"
 
 
@@ -58,10 +60,28 @@ async def test_a_deleted_checkpoint_is_refused_and_a_stored_one_accepted(one: Cl
     body = {"config": f"{TEXT}  source_checkpoint_uuid: {checkpoint_uuid(1)}\n"}
     answer = await one.client.post("/api/v1/experiments", json=body)
     assert answer.status_code == 400
-    assert "has no files any more (state DELETED)" in answer.text
+    assert "has no files any more (deleted)" in answer.text
 
 
 async def test_the_check_of_the_page_names_the_same(one: Cluster) -> None:
     text = TEXT + "resources: {resource_pool: gpus}\n"
     answer = await one.post("/detent/config/check", {"config": text})
     assert 'unknown resource pool \\"gpus\\"' in answer.text, answer.text
+
+
+IMAGE = TEXT + "environment:\n  image: lab/train:1\nresources:\n  shm_size: 1g\n  max_slots: 3\n"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "keys"),
+    [
+        ("process", ["environment.image", "resources.shm_size", "resources.max_slots"]),
+        ("docker", ["resources.max_slots"]),
+    ],
+)
+async def test_an_image_is_warned_about_only_where_no_agent_runs_containers(
+    one: Cluster, runtime: str, keys: list[str]
+) -> None:
+    await one.master.agents.welcome(Hello(agent_id="box", slots=[SlotFacts(id=0)], container_runtime=runtime))
+    answer = await one.client.post("/detent/config/check", json={"config": IMAGE})
+    assert [each["path"] for each in answer.json()["diagnostics"]] == keys

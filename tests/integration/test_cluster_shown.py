@@ -11,6 +11,8 @@ from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.waiting import eventually
 
+from determined_master.events import search_queries
+
 TWO = CONFIG + "resources: {slots_per_trial: 2}\n"
 
 
@@ -34,10 +36,10 @@ async def test_who_holds_which_slot_and_who_waits(one: Cluster):
     assert (shown["id"], shown["connected"], shown["enabled"]) == ("one", True, True)
     assert [slot["id"] for slot in shown["slots"]] == [0, 1]
     held = shown["slots"][0]["held"]
-    assert (held["trialId"], held["experimentId"], held["experimentName"], held["rank"]) == (1, 1, "tiny", 0)
+    assert (held["trialId"], held["experimentId"], held["name"], held["rank"]) == (1, 1, "tiny", 0)
     assert held["allocationId"] == wish.allocation_id
     waiting, running = found["queue"]
-    assert (waiting["experimentName"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
+    assert (waiting["name"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
     assert (running["state"], running["waiting"], running["slots"]) == ("STATE_RUNNING", "", 2)
     await one.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
     slots = (await overview(one))["agents"][0]["slots"]
@@ -130,6 +132,60 @@ async def test_events_are_listed_in_pages_and_filtered(one: Cluster):
         "logged_in"
     }
     assert (await one.get("/detent/events", actor="nobody"))["events"] == []
+
+
+async def found(cluster: Cluster, text: str, **more: Any) -> list[str]:
+    return [event["text"] for event in (await cluster.get("/detent/events", search=text, **more))["events"]]
+
+
+async def test_events_are_found_by_any_words_of_their_sentences(one: Cluster):
+    await one.create(CONFIG.replace("tiny", "'half \"100%_off\" é'"), activate=False)
+    await one.client.post("/api/v1/experiments/1/activate")
+    await one.client.post("/api/v1/experiments/1/pause")
+    await one.client.post("/api/v1/experiments/1/kill")
+    every = (await one.get("/detent/events", limit=500))["events"]
+    assert len(every) > 4
+    for event in every:
+        for words in (event["text"], *event["text"].split(), event["text"].upper()):
+            assert event["text"] in await found(one, words, limit=500), (words, event)
+    assert await found(one, "PAUSED admin experiment") == [
+        "admin paused experiment 1"
+    ]  # not its activation, which was from PAUSED
+    assert await found(one, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
+    assert await found(one, "100__off") == []
+    assert await found(one, "100%off") == []
+
+
+async def test_a_search_of_events_is_paged_and_combined_with_filters(one: Cluster):
+    for experiment_id in range(1, 4):
+        await one.create(activate=False)
+        await one.client.patch(f"/api/v1/experiments/{experiment_id}", json={"name": "other"})
+    first = await one.get("/detent/events", search="created", limit=2)
+    assert [event["targetId"] for event in first["events"]] == ["3", "2"]
+    rest = await one.get("/detent/events", search="created", limit=2, before=first["next"], targetType="experiment")
+    assert [event["targetId"] for event in rest["events"]] == ["1"]
+    assert rest["next"] is None
+    assert await found(one, "created", actor="nobody") == []
+
+
+async def test_a_search_of_events_goes_on_where_it_stopped_examining(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(search_queries, "MAX_EXAMINED", 1)
+    await one.create(activate=False)
+    for _ in range(2):
+        await one.client.post("/api/v1/experiments/1/activate")
+        await one.client.post("/api/v1/experiments/1/pause")
+    page = await one.get("/detent/events", search="admin activated experiment", limit=1)
+    texts = [event["text"] for event in page["events"]]
+    while page["next"] is not None:
+        page = await one.get("/detent/events", search="admin activated experiment", limit=1, before=page["next"])
+        texts += [event["text"] for event in page["events"]]
+    assert texts == ["admin activated experiment 1"] * 2
+
+
+async def test_a_search_of_events_has_at_most_twenty_words(one: Cluster):
+    answer = await one.client.get("/detent/events", params={"search": "a " * 21})
+    assert answer.status_code == 400
+    assert "at most 20 words, not 21" in answer.text
 
 
 async def test_every_reading_route_needs_a_login(one: Cluster):

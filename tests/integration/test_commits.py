@@ -12,6 +12,8 @@ from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.makers import add_experiment, add_project
 
+pytestmark = pytest.mark.sqlite
+
 KEPT, DOOMED = checkpoint_uuid(1), checkpoint_uuid(2)
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
@@ -108,6 +110,8 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         many = [(await add_experiment(session)).id for _ in range(3)]
         await add_project(session)
     await one.master.indexer.catch_up(at_once=True)
+    launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
+    waits = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -119,6 +123,13 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", "/api/v1/users"): ("/api/v1/users", {"user": {"username": "new"}}, {}),
         ("PATCH", "/api/v1/users/{user_id}"): ("/api/v1/users/2", {"displayName": "D"}, {}),
         ("POST", "/api/v1/experiments"): ("/api/v1/experiments", {"config": CONFIG, "activate": True}, {}),
+        ("POST", "/api/v1/commands"): ("/api/v1/commands", launch, {}),
+        ("POST", "/api/v1/commands/{command_id}/set_priority"): (
+            f"/api/v1/commands/{waits}/set_priority",
+            {"priority": 1},
+            {},
+        ),
+        ("POST", "/api/v1/commands/{command_id}/kill"): (f"/api/v1/commands/{waits}/kill", {}, {}),
         ("POST", f"{m}/archive"): ("/api/v1/projects/1/experiments/archive", {"experimentIds": many[:1]}, {}),
         ("POST", f"{m}/move"): (
             "/api/v1/projects/0/experiments/move",

@@ -95,6 +95,7 @@ async def test_folders_are_removed_beside_the_event_loop(one: Cluster, monkeypat
     assert others_were_served == [True]
 
 
+@pytest.mark.sqlite
 async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
     experiment, _ = await completed(one)
     task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]

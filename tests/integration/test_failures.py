@@ -6,7 +6,7 @@ import pytest
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
-from determined.link.messages import ContainerExit, DesiredContainer, RankExit
+from determined.link.messages import ContainerExit, DesiredContainer, Hello, RankExit, SlotFacts
 from determined.states import ContainerState
 from determined_master.db.models import LogRow
 
@@ -87,7 +87,7 @@ async def test_status_and_timeline_show_the_failure(failed: Cluster):
     assert line.log.startswith(f"attempt 2 of 2 failed: {CAUSE}")
     timeline = await failed.get("/detent/experiments/1/timeline")
     assert timeline["segments"][-1]["reason"] == CAUSE
-    assert [m["text"] for m in timeline["marks"] if m["kind"] == "ended"] == ["error: out of restarts"]
+    assert [m["text"] for m in timeline["marks"] if m["kind"] == "ended"] == ["failed: out of restarts"]
 
 
 async def search(one: Cluster, text: str, operator: str = "contains") -> list[dict]:
@@ -168,3 +168,20 @@ async def test_a_disabled_agent_is_named(one: Cluster):
     await one.post("/api/v1/agents/one/disable", {"drain": False})
     (attempt,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
     assert attempt["message"] == "agent one was disabled by admin"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "environment", "image"),
+    [
+        ("docker", "image: {cpu: lab/cpu:1, cuda: lab/cuda:1}", "lab/cuda:1"),
+        ("podman", "force_pull_image: true", ""),
+        ("process", "image: lab/train:1", ""),
+    ],
+)
+async def test_an_attempt_says_what_each_container_ran_in(one: Cluster, runtime: str, environment: str, image: str):
+    slots = [SlotFacts(id=0, type="cuda", uuid="GPU-1")]
+    await one.master.agents.welcome(Hello(agent_id="box", slots=slots, container_runtime=runtime))
+    await one.create(f"{CONFIG}environment: {{{environment}}}\n")
+    await FakeAgent(one, "box").wished()
+    (attempt,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
+    assert [(each["runtime"], each["image"]) for each in attempt["containers"]] == [(runtime, image)]

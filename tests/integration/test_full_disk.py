@@ -15,6 +15,8 @@ from tests.support.waiting import eventually
 from determined_master.errors import StorageUnavailable
 from determined_master.passwords import client_hash
 
+pytestmark = pytest.mark.sqlite
+
 disk = disk_fixture("16m", "made/data")
 
 

@@ -59,6 +59,13 @@ async def test_an_empty_log_has_an_empty_page(one: Cluster):
     assert (await one.client.get("/detent/logs/lines/9")).status_code == 404
 
 
+async def test_an_empty_line_is_a_line(one: Cluster):
+    task_id = await task(one)
+    await ship(one, task_id, "", "after it")
+    assert texts(await page(one)) == ["", "after it"]
+    assert texts(await page(one, search="after")) == ["after it"]
+
+
 async def test_pages_go_back_and_forth_and_miss_nothing(one: Cluster):
     await fill(one, await task(one), 25)
     newest = await page(one, limit=10)
@@ -208,6 +215,7 @@ async def test_a_download_is_the_whole_log_as_people_see_it(one: Cluster):
     assert lines[-1].endswith("01234567 [rank=3] || INFO: end")
 
 
+@pytest.mark.sqlite
 async def test_the_first_error_is_found_by_its_index(one: Cluster):
     connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
     plan = connection.execute(

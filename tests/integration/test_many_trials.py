@@ -17,6 +17,7 @@ from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, 
 from determined_master.events.repository import SYSTEM
 from determined_master.principal import Principal
 from determined_master.searcher.methods import make
+from determined_master.trials.repository import task_of
 
 COUNT, LONG_COUNT = 300, 10_000
 MAX_STATEMENTS = 40
@@ -43,7 +44,7 @@ async def add_search(one: Cluster, count: int) -> int:
             searcher_type="random",
             searcher_snapshot=search.snapshot(),
         )
-        session.add_all(
+        made = [
             TrialRow(
                 experiment_id=row.id,
                 request_id=action.request_id,
@@ -54,7 +55,8 @@ async def add_search(one: Cluster, count: int) -> int:
                 start_time=row.start_time,
             )
             for action in actions
-        )
+        ]
+        session.add_all([*made, *(task_of(row, trial) for trial in made)])
     return row.id
 
 

@@ -1,11 +1,14 @@
 """The database is built by migrations alone; models and migrations agree; they go down and up again."""
 
+import uuid
 from pathlib import Path
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
+from tests.support.postgresql import Server
 
 from determined_master.db import models  # noqa: F401
 from determined_master.db.base import Base
@@ -13,8 +16,17 @@ from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import alembic_config, bring_up, downgrade, newest_revision, revision_of, upgrade
 
 
-def test_the_models_equal_the_migrated_database(tmp_path: Path):
-    engine = make_migration_engine(sqlite_url(tmp_path / "db"))
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "db")
+    server: Server = request.getfixturevalue("postgresql")
+    return server.create(f"empty_{uuid.uuid4().hex}")
+
+
+def test_the_models_equal_the_migrated_database(url: str):
+    engine = make_migration_engine(url)
     upgrade(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": False})
@@ -22,8 +34,17 @@ def test_the_models_equal_the_migrated_database(tmp_path: Path):
     engine.dispose()
 
 
-def test_up_down_and_up_again(tmp_path: Path):
-    engine = make_migration_engine(sqlite_url(tmp_path / "db"))
+def test_whole_numbers_have_64_bits_on_postgresql(postgresql: Server):
+    engine = make_migration_engine(postgresql.create(f"empty_{uuid.uuid4().hex}"))
+    upgrade(engine)
+    narrow = "SELECT table_name FROM information_schema.columns WHERE data_type = 'integer' AND table_schema = 'public'"
+    with engine.connect() as connection:
+        assert connection.execute(text(narrow)).all() == []
+    engine.dispose()
+
+
+def test_up_down_and_up_again(url: str):
+    engine = make_migration_engine(url)
     upgrade(engine)
     before = sorted(inspect(engine).get_table_names())
     downgrade(engine)
@@ -64,6 +85,76 @@ def test_what_was_there_before_lists_is_marked_and_its_labels_are_found(tmp_path
     assert [tuple(row) for row in labels] == [("a", 1), ("b", 1)]
     assert [row[0] for row in marks] == [1, 1, 1]
     engine.dispose()
+
+
+def test_trials_and_experiments_of_before_get_tasks_and_jobs(tmp_path: Path):
+    engine = make_migration_engine(sqlite_url(tmp_path / "db"))
+    upgrade(engine, "0009")
+    config = '{"resources": {"weight": 2.5}}'
+    with engine.begin() as connection:
+        for table, values in (
+            ("users", {"id": 3, "username": "u", "display_name": "", "password_hash": "", "modified_at": 0}),
+            ("workspaces", {"id": 1, "name": "w", "user_id": 3}),
+            ("projects", {"id": 1, "workspace_id": 1, "name": "p", "key": "", "description": "", "user_id": 3}),
+            ("experiments", _experiment(1, config=config, priority=7, pool="default")),
+            ("experiments", _experiment(2, config="{not JSON", priority=42, pool="other")),
+            ("trials", {"id": 1, "experiment_id": 1, "task_id": "1.a", "request_id": "a", "start_time": 11}),
+            ("trials", {"id": 2, "experiment_id": 2, "task_id": "2.a", "request_id": "a", "start_time": 12}),
+            ("allocations", {"id": "1.a.1", "task_id": "1.a", "user_id": 3, "spec": "{}", "state": "RUNNING"}),
+            ("allocations", {"id": "gone.1", "task_id": "gone", "user_id": 3, "priority": 5, "spec": "{}"}),
+            ("containers", {"id": "c", "allocation_id": "1.a.1", "slot_ids": "[]"}),
+        ):
+            insert_whole(connection, table, values)
+    upgrade(engine)
+    with engine.connect() as connection:
+        jobs = connection.execute(text("SELECT id, pool, priority, weight, position FROM jobs ORDER BY id")).all()
+        columns = "id, kind, job_id, user_id, experiment_id, token_scope, created_at, state"
+        tasks = connection.execute(text(f"SELECT {columns} FROM tasks ORDER BY id")).all()
+        kept = connection.execute(text("SELECT count(*) FROM containers JOIN allocations a ON a.id = allocation_id"))
+        assert kept.scalar_one() == 1
+    assert [tuple(row) for row in jobs] == [
+        ("gone", "0", 5, 1.0, 0),
+        ("job-1", "default", 7, 2.5, 21),
+        ("job-2", "other", 42, 1.0, 22),
+    ]
+    assert [tuple(row) for row in tasks] == [
+        ("1.a", "TRIAL", "job-1", 3, 1, "trial", 11, None),
+        ("2.a", "TRIAL", "job-2", 3, 2, "trial", 12, None),
+        ("gone", "TRIAL", "gone", 3, None, "trial", 0, None),
+    ]
+    engine.dispose()
+
+
+def test_a_downgrade_keeps_trials_and_drops_the_attempts_of_commands(tmp_path: Path):
+    engine = make_migration_engine(sqlite_url(tmp_path / "db"))
+    upgrade(engine)
+    job = {"id": "job-1", "pool": "default", "priority": 7, "weight": 1, "position": 0}
+    task = {"job_id": "job-1", "user_id": 3, "token_scope": "trial", "created_at": 0}
+    with engine.begin() as connection:
+        for table, values in (
+            ("users", {"id": 3, "username": "u", "display_name": "", "password_hash": "", "modified_at": 0}),
+            ("workspaces", {"id": 1, "name": "w", "user_id": 3}),
+            ("projects", {"id": 1, "workspace_id": 1, "name": "p", "key": "", "description": "", "user_id": 3}),
+            ("jobs", job),
+            ("experiments", _experiment(1, config="{}")),
+            ("tasks", {**task, "id": "1.a", "kind": "TRIAL"}),
+            ("tasks", {**task, "id": "c", "kind": "COMMAND", "state": "ACTIVE"}),
+            ("allocations", {"id": "1.a.1", "task_id": "1.a", "spec": "{}"}),
+            ("allocations", {"id": "c.1", "task_id": "c", "spec": "{}"}),
+            ("containers", {"id": "x", "allocation_id": "c.1", "slot_ids": "[]"}),
+        ):
+            insert_whole(connection, table, values)
+    downgrade(engine, "0009")
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT priority FROM experiments")).scalar_one() == 7
+        assert [row[0] for row in connection.execute(text("SELECT id FROM allocations"))] == ["1.a.1"]
+        assert connection.execute(text("SELECT count(*) FROM containers")).scalar_one() == 0
+    engine.dispose()
+
+
+def _experiment(number: int, **values: object) -> dict[str, object]:
+    own = {"id": number, "job_id": f"job-{number}", "user_id": 3, "project_id": 1, "start_time": 20 + number}
+    return {**own, "state": "COMPLETED", "labels": "[]", **values}
 
 
 def insert_whole(connection: Connection, table: str, values: dict[str, object]) -> None:

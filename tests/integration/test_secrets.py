@@ -112,6 +112,7 @@ async def test_the_index_holds_no_secret(one: Cluster):
     assert [value for value in found if value and ("hunter2" in value or "secret" in value)] == []
 
 
+@pytest.mark.sqlite
 async def test_a_fork_by_its_owner_keeps_what_is_masked(one: Cluster):
     await one.create(CONFIG)
     sent = (await one.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]

@@ -34,7 +34,7 @@ async def test_a_state_that_another_caller_changed_first_decides(one: Cluster):
         changed = update(ExperimentRow).where(ExperimentRow.id == experiment).values(state=ExperimentState.COMPLETED)
         await session.execute(changed.execution_options(synchronize_session=False))
         assert row.state is ExperimentState.PAUSED
-        with pytest.raises(PreconditionFailed, match="is COMPLETED and cannot become ACTIVE"):
+        with pytest.raises(PreconditionFailed, match="is completed and cannot become active"):
             await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE)
 
 

@@ -17,6 +17,8 @@ from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import MigrationFailed, bring_up, known_revisions, newest_revision, upgrade
 
+pytestmark = pytest.mark.sqlite
+
 REVISIONS = known_revisions()[:-1]
 EXTRA_POINTS = 2
 """Before and after the commit, beside one point before each statement."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
+from determined.link.messages import RunAs
 from determined_master.passwords import client_hash
 
 
@@ -146,13 +147,34 @@ async def test_the_link_with_an_agents_user_is_stored_and_returned(one: Cluster)
     assert (await one.client.patch("/api/v1/users/2", json={"agentUserGroup": GROUP})).status_code == 403
 
 
-async def test_the_log_of_a_linked_users_task_warns_that_it_runs_as_somebody_else(one: Cluster):
+async def test_a_linked_users_trial_carries_the_identity(one: Cluster):
     assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
     agent = await one.join()
     await one.create()
-    await agent.wished()
-    log = (await one.client.get("/api/v1/trials/1/logs")).text
-    assert "admin is linked with uid 1001 (ada); this task does not run as that user yet" in log
+    (wished,) = await agent.wished()
+    assert wished.spec is not None
+    assert wished.spec.run_as == RunAs(uid=1001, gid=1002, user="ada", group="lab")
+    assert wished.spec.is_cluster_storage
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agentUid": -1, "agentGid": 1},
+        {"agentUid": 2**32 - 1, "agentGid": 1},  # the kernel reads it as "unchanged"
+        {"agentUid": "1", "agentGid": 1},
+        {"agentUid": 1},
+        {"agentUid": 1, "agentGid": 1, "agentUser": "a:0:0"},
+        {"agentUid": 1, "agentGid": 1, "agentGroup": "x\ny"},
+        {"agentUid": 1, "agentGid": 1, "agentUser": "a" * 33},
+    ],
+)
+async def test_a_wrong_link_is_refused_and_an_empty_one_removes_it(one: Cluster, wrong: dict[str, object]):
+    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
+    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": wrong})).status_code == 400
+    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] == GROUP
+    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": {}})).status_code == 200
+    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] is None
 
 
 @pytest.mark.parametrize("name", ["admin", "ADMIN", " Ada L. "])

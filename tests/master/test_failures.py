@@ -5,7 +5,8 @@ import pytest
 from determined.link.messages import ContainerExit, RankExit
 from determined.states import ExitReason as R
 from determined.states import TrialState
-from determined_master.trials.failures import MAX_CHARACTERS, ContainerEnd, cause_of, last_error, sequel
+from determined_master.allocations.failures import MAX_CHARACTERS, ContainerEnd, cause_of, last_error
+from determined_master.trials.settlement import sequel
 from determined_master.trials.states import TrialOutcome
 
 TRACEBACK = [

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from determined_master import notifications
 from determined_master.api import change_feed
-from determined_master.api.change_feed import FIGURES_SOON, SOON, Batch, ChangeFeed, Debouncer, ReplayBuffer, change_of
+from determined_master.api.change_feed import (
+    FIGURES,
+    FIGURES_SOON,
+    SOON,
+    Batch,
+    ChangeFeed,
+    Debouncer,
+    ReplayBuffer,
+    change_of,
+)
 from determined_master.trials.task_name import experiment_of, task_name
 
 
@@ -57,6 +66,36 @@ def test_each_thing_goes_once_and_states_go_first():
     assert gathering.due() == 10.0 + FIGURES_SOON
     gathering.add([("cluster", "")])
     assert gathering.due() == 10.0 + SOON
+
+
+def test_a_state_does_not_wait_for_the_figures_before_it():
+    gathering = Debouncer()
+    gathering.add([("experiment", "1")])
+    gathering.take(10.0)
+    gathering.add([("metrics", "1")])
+    gathering.take(10.25)
+    gathering.add([("experiment", "1"), ("metrics", "1")])
+    assert gathering.due() < 10.25
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["metrics", "logs", "experiment", "cluster"]), st.floats(0, 0.3)), max_size=60)
+)
+def test_states_and_figures_keep_their_distances(arrivals):
+    """Whatever comes when: batches as the feed's timer would send them."""
+    gathering, added, now = Debouncer(), 0.0, 0.0
+    next_state = next_figures = 0.0
+    for arrived, pause in [*arrivals, ("metrics", 10.0)]:
+        now += pause
+        due = gathering.due()
+        if due is not None and due <= now:
+            at = max(due, added)
+            is_state = any(kind not in FIGURES for kind, _ in gathering.take(at))
+            assert at >= (next_state if is_state else next_figures)
+            next_figures = at + FIGURES_SOON
+            next_state = at + SOON if is_state else next_state
+        added = now
+        gathering.add([(arrived, "1")])
 
 
 @given(st.lists(st.integers(1, 3), max_size=40), st.integers(-2, 45), st.integers(1, 10), st.integers(1, 12))

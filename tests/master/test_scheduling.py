@@ -40,6 +40,17 @@ def test_the_agent_that_is_left_fullest_is_taken():
     assert placed(PoolView("p", (agent("big", 4), agent("small", 2)), (request("x", 2),)))["x"] == [("small", (0, 1))]
 
 
+def test_who_waits_reads_why_slots_are_not_used():
+    reasons = ("slot 1 of a: it is lost", "slot 2 of a: process 7 uses it")
+    busy = AgentView("a", (), 3, unusable=reasons)
+    gone = AgentView("b", (), 1, placeable=False, unusable=("slot 0 of b: it is lost",))
+    said = plan(PoolView("p", (busy, gone), (request("x"),))).waiting["x"]
+    assert said == (
+        "needs 1 slot; 0 of 4 free in pool 'p'; 1 agent disabled or disconnected; "
+        "slot 1 of a: it is lost (1 more like it)"
+    )
+
+
 def test_nothing_passes_what_waits_in_a_better_priority():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, 1), request("narrow", 1, 42)))
     assert placed(pool) == {}

@@ -29,10 +29,23 @@ from determined_master.events.sentences import attempt, sentence
         ),
         ("moved", "system", "trial 7", {"to": "COMPLETED", "reason": "completed"}, "trial 7 completed"),
         ("changed", "ann", "experiment 5", {"fields": ["labels", "name"]}, "ann changed labels, name of experiment 5"),
+        ("created", "ann", "task c", {"kind": "COMMAND", "description": "d"}, "ann launched command c (d)"),
+        ("moved", "ann", "task c", {"to": "STOPPING"}, "ann killed task c"),
+        ("moved", "system", "task c", {"to": "ERROR", "reason": "errored"}, "task c failed (failed)"),
+        ("changed", "ann", "task c", {"fields": ["priority"]}, "ann changed priority of task c"),
+        ("placed", "system", "allocation c-c.2", {"parts": []}, "attempt 2 of task c-c was placed on "),
         ("archived", "ann", "experiment 5", {}, "ann archived experiment 5"),
         ("connected", "system", "agent a", {}, "agent a connected"),
         ("slot_2_disabled", "ann", "agent a", {}, "ann disabled slot 2 of agent a"),
-        ("logged_in", "ann", "user 1", {}, "ann logged in"),
+        (
+            "slot_2_unhealthy",
+            "system",
+            "agent a",
+            {"reason": "it is lost"},
+            "slot 2 of agent a is unhealthy: it is lost",
+        ),
+        ("slot_2_free", "system", "agent a", {}, "slot 2 of agent a is as usual again"),
+        ("logged_in", "ann", "user 1", {}, "ann signed in"),
         ("reported", "ann", "checkpoint u", {"trial": 7, "steps": 9}, "trial 7 saved checkpoint u at step 9"),
         (
             "placed",
@@ -59,7 +72,7 @@ JSON = st.none() | st.integers() | st.text() | st.lists(st.text())
 
 
 @given(
-    st.sampled_from(["experiment", "trial", "allocation", "agent", "user", "checkpoint", "other"]),
+    st.sampled_from(["experiment", "trial", "task", "allocation", "agent", "user", "checkpoint", "other"]),
     st.sampled_from(["created", "moved", "changed", "requested", "ready", "ended", "reported", "lost", "x_y"]),
     st.text(min_size=1),
     st.dictionaries(st.sampled_from(["to", "from", "reason", "code", "message", "fields", "name", "steps"]), JSON),

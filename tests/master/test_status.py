@@ -1,12 +1,13 @@
 """What is shown of an experiment: never PAUSED while it holds slots, never a verb that would be refused."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined.states import AllocationState, ExperimentState, TrialState
+from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
 from determined_master.api.queries.experiment_status import (
     eta_seconds,
     finer,
@@ -94,6 +95,27 @@ def test_waiting_backoff_and_progress_are_shown_in_the_status_text():
     running = trial_status(trial(TrialState.ACTIVE), allocation(ready_at=at(3)), None, at(9))
     assert (running.text, running.since) == ("running", at(3))
     assert text_of(experiment(ExperimentState.ACTIVE), [running, one], [allocation()], 2) == "running: 1 of 2 trials"
+
+
+def test_a_failure_is_said_once():
+    def text(**values) -> str:
+        failed = trial(TrialState.ERROR, end_time=NOW, **values)
+        return text_of(experiment(ExperimentState.ERROR), [trial_status(failed, None, NOW, NOW)], [], 1)
+
+    assert text(exit_reason=ExitReason.ERRORED) == "failed: trial 3"
+    assert text(exit_reason=ExitReason.IMPOSSIBLE) == "failed: trial 3: cannot be scheduled"
+    cause = AllocationRow(id="1.a.1", task_id="1.a", run_id=1, failure="out of memory", created_at=NOW)
+    failed = trial(TrialState.ERROR, end_time=NOW, exit_reason=ExitReason.ERRORED)
+    status = trial_status(failed, None, NOW, NOW, cause)
+    assert status.text == "failed: out of memory"
+    assert text_of(experiment(ExperimentState.ERROR), [status], [], 1) == "failed: trial 3: out of memory"
+
+
+@given(st.sampled_from(list(ExperimentState)), st.booleans())
+def test_reasons_say_states_in_words(state, archived):
+    _, why = verbs_of(experiment(state, archived=archived))
+    for reason in filter(None, why.model_dump().values()):
+        assert not re.search("[A-Z]{2}", reason), reason
 
 
 @given(st.sampled_from(list(ExperimentState)), st.booleans())

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from determined.states import AllocationState, CheckpointState, ContainerState, ExperimentState, TrialState
+from determined.states import AllocationState, CheckpointState, ContainerState, ExperimentState, TaskState, TrialState
 from determined_master.allocations import states as allocations
 from determined_master.checkpoints import states as checkpoints
 from determined_master.experiments import states as experiments
+from determined_master.tasks import states as tasks
 from determined_master.trials import states as trials
 
 TABLES = [
     pytest.param(experiments.ALLOWED, experiments.FIRST, ExperimentState, "Experiment", id="experiment"),
     pytest.param(trials.ALLOWED, trials.FIRST, TrialState, "Trial", id="trial"),
+    pytest.param(tasks.ALLOWED, tasks.FIRST, TaskState, "Task", id="task"),
     pytest.param(allocations.ALLOWED, allocations.FIRST, AllocationState, "Allocation", id="allocation"),
     pytest.param(
         allocations.CONTAINER_ALLOWED, allocations.CONTAINER_FIRST, ContainerState, "Container", id="container"

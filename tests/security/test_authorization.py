@@ -21,6 +21,7 @@ ALLOWED = 0
 EXPECTED: dict[Rule, tuple[int, int, int, int, int]] = {
     Rule.PUBLIC: (ALLOWED, ALLOWED, ALLOWED, ALLOWED, ALLOWED),
     Rule.SIGNED_IN: (401, 401, ALLOWED, ALLOWED, 401),
+    Rule.READER: (401, 401, ALLOWED, ALLOWED, 401),
     Rule.USER: (401, 401, ALLOWED, 403, 401),
     Rule.SELF: (401, 401, 403, 403, 401),
     Rule.OWNER: (401, 401, 403, 403, 401),
@@ -60,6 +61,7 @@ def bodies(them: Callers) -> dict[str, Any]:
             "taskId": lived_in.task,
             "metadata": {"steps_completed": 1},
         },
+        "POST /api/v1/commands/{command_id}/set_priority": {"priority": 7},
         "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
         "POST /api/v1/runs/start": {"runId": lived_in.trial},
         "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {"taken": True}},

@@ -1,32 +1,31 @@
 """An agent inside the test's own process, and containers for it to run."""
 
 import asyncio
+import functools
+import hashlib
+import io
 import json
+import tarfile
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.fake_link_master import TOKEN
+import zstandard
+from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
+from tests.support.waiting import eventually
 
-from determined.link.messages import ContainerSpec, DesiredContainer
+from determined.link.messages import ContainerExit, ContainerSpec, ContextRef, DesiredContainer
 from determined_agent.agent_state import AgentState
 from determined_agent.connection import Connection
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import Driver
-from determined_agent.drivers.process import ProcessDriver
 from determined_agent.entry_command import with_hooks
-from determined_agent.hooks.devices import DevicesHook
-from determined_agent.hooks.environment import EnvironmentHook
-from determined_agent.hooks.files import FilesHook
 from determined_agent.hooks.hook import Draft
-from determined_agent.hooks.mounts import MountsHook
-from determined_agent.hooks.proxy_ports import ProxyPortsHook
-from determined_agent.mount_probe import can_mount
+from determined_agent.runtime import make_runtime
 from determined_agent.settings import Settings
-from determined_agent.task_python import PythonProbe
 
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 
@@ -56,18 +55,13 @@ async def agent_on(
     url: str, data: Path, *, driver: Driver | None = None, slots: int = 2, **settings: Any
 ) -> AsyncIterator[Daemon]:
     """An agent with the real hooks; its end ends no container."""
-    told = Settings(master=url, data=data, slots=slots, tasks_as_me=True, base_environment=BASE, **settings)
+    given = {"base_environment": BASE} | settings
+    told = Settings(master=url, data=data, slots=slots, tasks_as_me=True, **given)
     memory = AgentState(data)
     memory.name("agent-1")
     found = find_slots(slots)
-    hooks: Sequence[Any] = (
-        EnvironmentHook(told, "agent-1", len(found), PythonProbe(BASE)),
-        FilesHook(told, TOKEN),
-        DevicesHook(found),
-        MountsHook(can_mount),
-        ProxyPortsHook(),
-    )
-    daemon = Daemon(told, TOKEN, memory, found, driver or ProcessDriver(), hooks, boot=plain_boot)
+    runtime = make_runtime(told, "agent-1", found, TOKEN)
+    daemon = Daemon(told, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=plain_boot)
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
     try:
@@ -76,3 +70,38 @@ async def agent_on(
         link.cancel()
         await asyncio.gather(link, return_exceptions=True)
         await daemon.close()
+        await runtime.close()
+
+
+def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name.replace("__", "/").replace("_sh", ".sh").replace("_hook", "-hook"))
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    data = zstandard.compress(buffer.getvalue())
+    name = hashlib.sha256(data).hexdigest()
+    master.contexts[name] = data
+    return ContextRef(hash=name, size=len(data))
+
+
+def is_done(master: FakeLinkMaster, wish: DesiredContainer) -> bool:
+    truth = master.truth_of(wish.container_id)
+    return truth is not None and truth.output_done
+
+
+async def outcome(
+    tmp_path: Path, entrypoint: str | list[str], *, master: FakeLinkMaster | None = None, **spec: Any
+) -> tuple[ContainerExit, list[str], list[str]]:
+    """How it ended, the task's lines, the agent's lines."""
+    master = master or FakeLinkMaster()
+    settings = spec.pop("settings", {})
+    wish = make_wish(entrypoint, **spec)
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **settings):
+        await master.wish(wish)
+        await eventually(functools.partial(is_done, master, wish))
+    truth = master.truth_of(wish.container_id)
+    assert truth is not None
+    assert truth.exit is not None
+    return truth.exit, master.text_of(wish.container_id), master.text_of(wish.container_id, "agent")

@@ -33,6 +33,7 @@ class Callers:
                 "allocation_id": self.lived_in.allocation,
                 "resources_id": self.lived_in.container,
                 "uuid": self.lived_in.checkpoint,
+                "command_id": self.lived_in.command,
                 "agent_id": self.lived_in.agent,
                 "slot_id": 0,
                 "user_id": self.user_id,

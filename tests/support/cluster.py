@@ -1,5 +1,6 @@
 """A master inside the test: real app, real database built by the migrations, agents played by the test."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from tests.support.postgresql import VARIABLE, fresh_database
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
@@ -29,6 +31,8 @@ searcher: {name: single, metric: loss}
 hyperparameters: {}
 """
 _template: dict[str, Path] = {}
+_of_folder: dict[Path, str] = {}
+"""Databases of PostgreSQL: a master that starts in the same folder again has the same rows."""
 
 
 @dataclass
@@ -122,11 +126,14 @@ async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> 
     data.mkdir(exist_ok=True)
     # No page but a test's own, also where one was built: an address that is nobody's is 404 then.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
-    template = _template.get("path")
+    if (server := os.environ.get(VARIABLE)) and "database_url" not in settings:
+        values["database_url"] = _of_folder.setdefault(data, "") or fresh_database(server)
+        _of_folder[data] = values["database_url"]
+    template = None if "database_url" in values else _template.get("path")
     if template is not None and template.exists() and not (data / "master.sqlite").exists():
         shutil.copy(template, data / "master.sqlite")
     master = build(Settings(**values), clock)
-    if template is None:
+    if template is None and "database_url" not in values:
         kept = folder.parent / "template.sqlite"
         shutil.copy(data / "master.sqlite", kept)
         _template["path"] = kept

@@ -41,6 +41,7 @@ def follow(
     environ: Mapping[str, str],
     *,
     prepare: Callable[[str], str] = lambda command: command,
+    expect: Callable[[str], str] = lambda expected: expected,
     may_fail: bool = False,
 ) -> list[str]:
     """Follows a page in ``folder``. Returns the output of each command.
@@ -48,6 +49,7 @@ def follow(
     Args:
         prepare: called with each command; returns what to run instead, and may wait for the moment at which a reader
             would type it.
+        expect: called with each expected output; returns what to expect instead.
         may_fail: commands with an expected output may fail, as on a page about mistakes.
 
     Raises:
@@ -71,9 +73,8 @@ def follow(
             check=False,
         )
         assert done.returncode == 0 or (may_fail and step.expected), f"{page.name}: {step.text}\n{done.stdout}"
-        matches = doctest.OutputChecker().check_output(step.expected + "\n", done.stdout + "\n", _LINES)
-        assert matches or not step.expected, (
-            f"{page.name}: {step.text}\nexpected:\n{step.expected}\ngot:\n{done.stdout}"
-        )
+        expected = expect(step.expected)
+        matches = doctest.OutputChecker().check_output(expected + "\n", done.stdout + "\n", _LINES)
+        assert matches or not expected, f"{page.name}: {step.text}\nexpected:\n{expected}\ngot:\n{done.stdout}"
         outputs.append(done.stdout)
     return outputs

@@ -140,14 +140,14 @@ class FakeLinkMaster:
 
 
 @asynccontextmanager
-async def serving(app: Any, port: int = 0) -> AsyncIterator[str]:
-    """Serves an app on localhost; gives its URL."""
-    with socket.create_server(("127.0.0.1", port)) as listener:
+async def serving(app: Any, port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[str]:
+    """Serves an app on an address of this machine; gives its URL."""
+    with socket.create_server((host, port)) as listener:
         config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="websockets-sansio", access_log=False)
         server = uvicorn.Server(config)
         serve = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http://{host}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             server.force_exit = True

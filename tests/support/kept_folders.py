@@ -58,7 +58,9 @@ def pack(folder: Path, archive: Path) -> None:
             name = str(path.relative_to(folder))
             if any(LEFT_OUT.search(str(part)) for part in (name, *map(str, Path(name).parents))):
                 continue
-            if path.is_dir() or path.is_fifo():
+            if path.is_symlink():  # first: what it leads to is not of this folder
+                _add_link(tar, path, name, meanings)
+            elif path.is_dir() or path.is_fifo():
                 tar.add(path, name, recursive=False, filter=_anonymous)
             elif name == DATABASE:
                 copy = Path(scratch) / DATABASE
@@ -80,8 +82,10 @@ def unpack(name: str, folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True)
     with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
         tar.extractall(folder, filter="tar")
-    for path in folder.rglob("*"):
-        if path.name == DATABASE:
+    for path in list(folder.rglob("*")):
+        if path.is_symlink():
+            _relink(path, local(str(path.readlink()), meanings))
+        elif path.name == DATABASE:
             _rewrite(path, lambda text: local(text, meanings))
         elif path.is_file():
             content = path.read_bytes()
@@ -92,6 +96,17 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     return info
+
+
+def _add_link(tar: tarfile.TarFile, path: Path, name: str, meanings: dict[str, str]) -> None:
+    info = _anonymous(tar.gettarinfo(path, name))
+    info.linkname = neutral(info.linkname, meanings)
+    tar.addfile(info)
+
+
+def _relink(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
 
 
 def _add_bytes(tar: tarfile.TarFile, path: Path, name: str, meanings: dict[str, str]) -> None:

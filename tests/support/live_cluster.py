@@ -136,13 +136,14 @@ class LiveCluster:
         master: str = "",
         wait: bool = True,
         prefix: Sequence[str] = (),
+        arguments: Sequence[str] = (),
     ) -> Program:
         """``master``: the address that agent and tasks use, where it is not the master's own. ``prefix``: what is put
-        in front of its command, to run it on another machine."""
+        in front of its command, to run it on another machine. ``arguments``: more of its settings."""
         argv = python(
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
-        argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots)]
+        argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots), *arguments]
         started = self.agents[name] = Program([*prefix, *argv], self.folder / f"{name}.log", self.environment)
         if wait:
             wait_until(lambda: name in self.connected(), what=f"{name} connected")
@@ -162,6 +163,20 @@ class LiveCluster:
         for name, agent in list(self.agents.items()):
             if not agent.is_running:
                 self.start_agent(name)
+
+    def free_slots(self) -> None:
+        """Ends what a test before left running, and waits until nothing holds a slot."""
+        left = self.session.get("/api/v1/experiments", {"states": ["STATE_ACTIVE"]})["experiments"]
+        for experiment in left:
+            self.session.post(f"/api/v1/experiments/{experiment['id']}/kill")
+        wait_until(lambda: not self.held_slots, what=f"free slots, after experiments {[e['id'] for e in left]}")
+
+    @property
+    def held_slots(self) -> dict[str, str]:
+        """Slot → what holds it."""
+        agents = self.session.get("/api/v1/agents")["agents"]
+        slots = [(f"{agent['id']}/{name}", slot) for agent in agents for name, slot in agent["slots"].items()]
+        return {name: str(slot["container"]) for name, slot in slots if slot["container"]}
 
     def close(self) -> None:
         """Everything ends, tasks too."""

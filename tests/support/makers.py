@@ -13,6 +13,7 @@ from determined_master.db.models import AllocationRow, ExperimentRow, ProjectRow
 from determined_master.db.session import Database
 from determined_master.experiments import repository
 from determined_master.metrics.summary import summarise
+from determined_master.trials import repository as trials
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -47,7 +48,6 @@ async def add_experiment(session: AsyncSession, **values: Any) -> ExperimentRow:
             "start_time": NOON,
             "end_time": NOON + timedelta(hours=1),
             "pool": "default",
-            "priority": 42,
             "searcher_type": "single",
             "searcher_metric": "loss",
             "smaller_is_better": True,
@@ -56,7 +56,7 @@ async def add_experiment(session: AsyncSession, **values: Any) -> ExperimentRow:
         }
         | values
     )
-    await repository.add(session, row)
+    await repository.add(session, row, priority=42)
     return row
 
 
@@ -85,7 +85,7 @@ async def add_trial(
         }
         | values
     )
-    session.add(row)
+    session.add_all([row, trials.task_of(experiment, row)])
     await session.flush()
     return row
 

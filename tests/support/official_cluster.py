@@ -135,7 +135,9 @@ def _run(
 
 
 @contextmanager
-def official_cluster(*, as_ordinary_user: bool = False, slots: int = 2) -> Iterator[OfficialCluster]:
+def official_cluster(
+    *, as_ordinary_user: bool = False, slots: int = 2, container_runtime: str = "process"
+) -> Iterator[OfficialCluster]:
     """``det up`` in a folder of its own, ended whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix="detent-official-"))
     folder.chmod(0o755)
@@ -144,7 +146,7 @@ def official_cluster(*, as_ordinary_user: bool = False, slots: int = 2) -> Itera
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment = {n: v for n, v in os.environ.items() if not n.startswith("DET_")} | home
     argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(folder / "data")]
-    argv += ["--slots", str(slots), "--grace", "1"]
+    argv += ["--slots", str(slots), "--grace", "1", "--container-runtime", container_runtime]
     if as_ordinary_user:
         argv = [sys.executable, ordinary_user.__file__, *_reach(), "--", *argv]
     with open(folder / "up.log", "wb") as log:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.cluster import Cluster, FakeAgent
+from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
 
@@ -22,6 +23,8 @@ class LivedIn:
     task: str
     allocation: str
     container: str
+    command: str
+    """An ended command: nothing runs for it."""
     checkpoint: str = CHECKPOINT
     agent: str = "one"
     user: int = 1
@@ -45,6 +48,7 @@ class LivedIn:
             "checkpointUuid": self.checkpoint,
             "agentId": self.agent,
             "slotId": "0",
+            "commandId": self.command,
             "userId": self.user,
             "username": self.username,
         }
@@ -77,4 +81,18 @@ async def live_in(one: Cluster) -> LivedIn:
     line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
     assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
     one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id)
+    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id, await _ended_command(one))
+
+
+async def _ended_command(one: Cluster) -> str:
+    """Launches a command that no agent can hold, and waits for its end."""
+    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 99}}})
+    assert answer.status_code == 200, answer.text
+    command = str(answer.json()["command"]["id"])
+
+    async def has_ended() -> bool:
+        shown = (await one.get(f"/api/v1/commands/{command}"))["command"]
+        return bool(shown["state"] == "STATE_TERMINATED")
+
+    await eventually(has_ended)
+    return command

@@ -18,11 +18,53 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from determined.link.run_folder import RunFolder
+from determined_agent.identity import Identity
 from determined_agent.namespaces import Mount
+
+PRIVATE_UMASK = 0o077
+"""Tasks that run as their owners share folders with those of other owners, such as the checkpoint storage."""
 
 
 class NotStarted(Exception):
     """Raised if the task or its user caused that the container could not start; the text gives the reason."""
+
+
+class SystemFailure(Exception):
+    """Raised if the machine or its container engine caused that the container could not start; the task may be tried
+    again."""
+
+
+@dataclass(frozen=True)
+class PublishedPort:
+    """A port of a container that is reachable at ``host_port`` of the machine."""
+
+    container_port: int
+    host_port: int
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    """What only a container engine needs: the image, and what the container may see and use.
+
+    Defaults grant nothing; None for a limit means that there is none.
+    """
+
+    image: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    network_mode: str = "host"
+    ports: tuple[PublishedPort, ...] = ()
+    shm_bytes: int | None = None
+    devices: tuple[str, ...] = ()
+    """Devices as ``HOST_PATH:CONTAINER_PATH:MODE``."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs of NVIDIA GPUs or MIG instances."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the engine itself reads, such as those that choose its GPUs; no secrets."""
+    add_capabilities: tuple[str, ...] = ()
+    drop_capabilities: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +77,12 @@ class Launch:
     workdir: Path
     mounts: tuple[Mount, ...] = ()
     """Mounts that only this task sees; a driver that does not support them raises NotStarted."""
+    container: ContainerOptions | None = None
+    """Present if the task runs in an image; the process driver needs none."""
+    identity: Identity | None = None
+    """User as which the task runs if it is not the agent's own."""
+    reachable: tuple[Path, ...] = ()
+    """Folders that a process of this user needs even if their parents are closed to it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +93,8 @@ class Ended:
     code: int | None = None
     signal: int | None = None
     message: str = ""
+    cause: str = ""
+    """``out_of_memory`` if the kernel ended a process at the container's memory limit."""
 
 
 class Driver(Protocol):

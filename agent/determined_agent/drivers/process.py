@@ -8,20 +8,18 @@ import os
 import select
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from determined.link.run_folder import RunFolder
 from determined_agent import processes
-from determined_agent.drivers.driver import Ended, Launch, NotStarted, ProcessOptions
+from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, ProcessOptions
+from determined_agent.drivers.exit_record import MAX_BYTES, read_end, write_lost
 from determined_agent.source_roots import SOURCE_ROOTS
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
 from determined_launch.environment import CONTAINER_ID
 from determined_launch.regular_files import read_regular
-
-MAX_BYTES = 1 << 20
 
 # Run by its path; the agent never imports it.
 _SHIM = Path(__file__).resolve().parent.parent / "shim.py"
@@ -63,7 +61,7 @@ class ProcessDriver:
                     os.close(descriptor)
                 _collect(pid)
             elif await asyncio.to_thread(_settle, folder):
-                return _ended(folder)
+                return read_end(folder)
             else:
                 await asyncio.sleep(
                     0.01
@@ -81,13 +79,16 @@ class ProcessDriver:
             "pids": self._options.pids,
             "mounts": [mount._asdict() for mount in launch.mounts],
             "root": str(folder.root),
+            "reachable": [str(path) for path in launch.reachable],
         }
+        identity = launch.identity
         return {
             "format": 1,
             "argv": list(launch.argv),
             "environment": {**launch.environment, CONTAINER_ID: folder.path.name},
             "workdir": str(launch.workdir),
-            "umask": self._options.umask,
+            "umask": self._options.umask if identity is None else self._options.umask | PRIVATE_UMASK,
+            "identity": None if identity is None else identity._asdict(),
             "namespace": namespace,
             "output": str(folder.output),
             "wake": str(folder.wake),
@@ -167,36 +168,10 @@ def _settle(folder: RunFolder) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
-        if not folder.exit.exists():
-            # Written under the lock: a shim that starts later finds it and does nothing.
-            write_atomic(folder.exit, json.dumps({"format": 1, "lost": True, "time": time.time()}))
+        # Written under the lock: a shim that starts later finds it and does nothing.
+        write_lost(folder)
     except BlockingIOError:
         return False
     finally:
         os.close(lock)
     return True
-
-
-def _ended(folder: RunFolder) -> Ended:
-    try:
-        record: dict[str, Any] = json.loads(read_regular(folder.exit, MAX_BYTES))
-        record = record if isinstance(record, dict) else {"lost": True}
-    except (OSError, ValueError, RecursionError):
-        record = {"lost": True}
-    if record.get("error"):
-        return Ended("failed_to_start", message=str(record["error"]))
-    if record.get("lost"):
-        if folder.stop.exists():
-            return Ended("stopped", signal=int(signal.SIGKILL))
-        return Ended("system", message="the task's shim ended without an exit record" + _complaint(folder.shim_log))
-    # A task that ended by itself before the stop keeps its own end.
-    is_stopped = bool(record.get("stopped")) and record.get("signal") is not None
-    return Ended("stopped" if is_stopped else "exited", code=record.get("code"), signal=record.get("signal"))
-
-
-def _complaint(log: Path) -> str:
-    try:
-        last = read_regular(log, MAX_BYTES).decode(errors="replace").strip().splitlines()[-1:]
-    except OSError:
-        return ""
-    return f": {last[0]}" if last else ""

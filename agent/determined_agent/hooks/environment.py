@@ -1,21 +1,32 @@
 """Sets the environment variables of a task, its Python, and the library that it trains with."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY
+from determined.link.messages import ContainerSpec
 from determined_agent import devices
 from determined_agent.attempt_venv import FOLDER, make_attempt_venv, use_attempt_venv
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.hook import PRIVATE_SHARED_FS, Draft, assign
+from determined_agent.hooks.identity import set_user_variables
+from determined_agent.namespaces import Mount
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_base import TaskBases
-from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose
+from determined_agent.task_base import TaskBase, TaskBases, base_seen_at
+from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
 from determined_launch import environment as names
+
+PRIVATE_HARNESS, PRIVATE_BASE = Path("/run/detent/harness"), Path("/run/detent/base")
+"""Folders of the in-task packages and of the task base for users who cannot pass the agent's data folder."""
+
+CERTIFICATE = "master.crt"
+"""Name of the copy of the master's certificate among a task's info files."""
 
 
 class EnvironmentHook:
@@ -31,6 +42,7 @@ class EnvironmentHook:
     async def do(self, draft: Draft) -> None:
         spec, environment = draft.spec, draft.environment
         environment.update(self._settings.base_environment)
+        set_user_variables(draft)
         environment["PYTHONUNBUFFERED"] = "1"  # lines must appear immediately, not after 8 KiB
         if spec.slots and self._slots:
             # The share of one slot, because a rank has one slot: ranks with all cores would slow each other down.
@@ -49,16 +61,18 @@ class EnvironmentHook:
                 f"The task uses {python}; venv:PATH selects another Python environment",
                 "WARNING",
             )
-        for name in spec.ignored:
+        for name in [*spec.ignored, *_container_settings(spec)]:
             draft.say(f"{name} is ignored: this agent runs tasks as processes, without containers", "WARNING")
-        if os.geteuid() == 0:
-            draft.say("this task runs as root, the user of its agent", "WARNING")
-        facts = await self._probe.ask(python)
-        draft.harness_copy = await asyncio.to_thread(keep_harness, self._settings.data)
-        _choose_harness(draft, python, facts)
-        await self._make_venv(draft, facts)
+        say_user(draft, "this task runs as root, the user of its agent")
+        # A Python that the task's owner chose never runs as another user.
+        is_users = spec.image is not None and spec.image.startswith("venv:")
+        facts = await self._probe.ask(python, draft.identity if is_users else None)
+        draft.harness_copy = await self._harness(draft)
+        choose_library(draft, str(python), facts.official, facts.version)
+        draft.bash = shutil.which("bash", path=environment.get("PATH", os.defpath))
+        await self._make_venv(draft, facts, is_users=is_users)
         environment.update(spec.environment)
-        environment.update(self._facts(draft))
+        environment.update(task_facts(draft, self._settings, self._agent_id))
 
     async def warm(self) -> None:
         """Prepares slow steps before the first container."""
@@ -69,51 +83,108 @@ class EnvironmentHook:
     async def undo(self, draft: Draft) -> None:
         await asyncio.to_thread(shutil.rmtree, draft.folder.run / FOLDER, True)
 
-    async def _make_venv(self, draft: Draft, facts: PythonFacts) -> None:
-        base = await asyncio.to_thread(self._bases.find, facts)
+    async def _harness(self, draft: Draft) -> Path:
+        """Returns the copy of the in-task packages as the task sees it."""
+        copy = await asyncio.to_thread(keep_harness, self._settings.data)
+        if draft.identity is None:
+            return copy
+        draft.mounts.append(Mount(str(copy), str(PRIVATE_HARNESS), True))
+        return PRIVATE_HARNESS
+
+    async def _make_venv(self, draft: Draft, facts: PythonFacts, *, is_users: bool) -> None:
+        rights = draft.identity.file_rights if draft.identity and is_users else contextlib.nullcontext
+
+        def find() -> TaskBase:
+            with rights():
+                return self._bases.find(facts)
+
+        base = await asyncio.to_thread(find)
+        if draft.identity is not None and not is_users:
+            draft.reachable += [
+                *folders_of(facts.interpreter),
+                *folders_of(task_python_of_agent()),
+                *facts.site_folders,
+            ]
+            base, mount = base_seen_at(PRIVATE_BASE, base, self._settings.data)
+            draft.mounts.extend([mount] if mount else [])
         seen_as = draft.run_dir / FOLDER
         await asyncio.to_thread(make_attempt_venv, draft.folder.run / FOLDER, seen_as, base)
         draft.task_python = use_attempt_venv(draft.environment, seen_as, base)
         draft.read_only.extend(base.protected)
 
-    def _facts(self, draft: Draft) -> dict[str, str]:
-        spec = draft.spec
-        parts = urlsplit(self._settings.master)
-        facts = {
-            names.MASTER: self._settings.master,
-            "DET_MASTER_HOST": parts.hostname or "",
-            "DET_MASTER_ADDR": parts.hostname or "",
-            "DET_MASTER_PORT": str(parts.port or (443 if parts.scheme == "https" else 80)),
-            "DET_USE_TLS": str(parts.scheme == "https").lower(),
-            names.AGENT_ID: self._agent_id,
-            names.CONTAINER_ID: draft.container_id,
-            names.RUN_DIR: str(draft.run_dir),
-            names.WORKDIR: str(draft.workdir),
-            names.PYTHON_EXECUTABLE: str(draft.task_python),
-            names.TASK_PYTHON: str(draft.task_python),
-            names.ENTRYPOINT_JSON: json.dumps(spec.entrypoint),
-        }
-        storage = spec.checkpoint_storage
-        if storage.get("host_path"):
-            host_path = Path(str(storage["host_path"]))
-            facts[names.SHARED_FS] = PRIVATE_SHARED_FS if draft.has_private_paths else str(host_path)
-        facts.setdefault(names.SLOT_IDS, spec.environment.get(names.SLOT_IDS) or json.dumps(spec.slots))
-        return facts
+
+def _container_settings(spec: ContainerSpec) -> list[str]:
+    """Returns the settings of a task that only a container can have."""
+    given = {
+        "shm_size": spec.shm_bytes,
+        "devices": spec.devices,
+        "add_capabilities": spec.add_capabilities,
+        "drop_capabilities": spec.drop_capabilities,
+        "ports": spec.ports,
+        "force_pull_image": spec.force_pull_image,
+        "registry_auth": spec.registry_auth,
+    }
+    return [name for name, value in given.items() if value]
 
 
-def _choose_harness(draft: Draft, python: Path, facts: PythonFacts) -> None:
-    """Chooses the installed library or the cluster's. ``python`` is the Python by the name that the user knows."""
+def say_user(draft: Draft, as_root: str) -> None:
+    """Says in the log as whom the task runs. ``as_root``: the line for a task of an agent that is root."""
+    identity = draft.identity
+    if identity is not None:
+        draft.say(f"this task runs as {identity.name} (uid {identity.uid}, gid {identity.gid})")
+    elif os.geteuid() == 0:
+        draft.say(as_root, "WARNING")
+
+
+def choose_library(draft: Draft, where: str, official: str | None, version: tuple[int, int]) -> None:
+    """Chooses the library that the task imports: the cluster's, or one that is installed where it runs.
+
+    Args:
+        draft: gets the choice, and a line in its log.
+        where: the Python or the image, by the name that the user knows.
+        official: version of the distribution ``determined`` that is installed there, or None.
+        version: version of the Python there.
+    """
     wanted = draft.spec.harness
-    if wanted == "installed" and facts.official is None:
-        raise NotStarted(f"environment.harness: installed needs the package determined, which {python} does not have")
-    if facts.official is not None and wanted != "ours":
-        draft.has_private_paths = True
-        draft.say(f"library: determined {facts.official}, installed in {python}")
+    if wanted == "installed" and official is None:
+        raise NotStarted(f"environment.harness: installed needs the package determined, which {where} does not have")
+    if official is not None and wanted != "ours":
+        draft.has_private_paths = draft.has_installed_library = True
+        draft.say(f"library: determined {official}, installed in {where}")
         return
-    if facts.version < OLDEST:
-        raise NotStarted(
-            f"{python} is version {facts.version[0]}.{facts.version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer"
-        )
+    if version < OLDEST:
+        raise NotStarted(f"{where} has Python {version[0]}.{version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer")
     users = draft.environment.get("PYTHONPATH")
     draft.environment["PYTHONPATH"] = os.pathsep.join([str(draft.harness_copy), *([users] if users else [])])
-    draft.say(f"library: determined of this cluster, with {python}")
+    draft.say(f"library: determined of this cluster, with {where}")
+
+
+def task_facts(draft: Draft, settings: Settings, agent_id: str) -> dict[str, str]:
+    """Returns the variables that the agent itself sets."""
+    spec = draft.spec
+    parts = urlsplit(settings.master)
+    facts = {
+        names.MASTER: settings.master,
+        "DET_MASTER_HOST": parts.hostname or "",
+        "DET_MASTER_ADDR": parts.hostname or "",
+        "DET_MASTER_PORT": str(parts.port or (443 if parts.scheme == "https" else 80)),
+        "DET_USE_TLS": str(parts.scheme == "https").lower(),
+        names.AGENT_ID: agent_id,
+        names.CONTAINER_ID: draft.container_id,
+        names.RUN_DIR: str(draft.run_dir),
+        names.WORKDIR: str(draft.workdir),
+        names.PYTHON_EXECUTABLE: str(draft.task_python),
+        names.TASK_PYTHON: str(draft.task_python),
+        names.ENTRYPOINT_JSON: json.dumps(spec.entrypoint),
+    }
+    if parts.scheme == "https" and settings.master_cert_file:
+        copy = str(draft.run_dir / "info" / CERTIFICATE)
+        facts[FILE_VARIABLE] = copy if settings.trust.verifies else NO_VERIFY
+    if parts.scheme == "https" and settings.master_cert_name:
+        facts[NAME_VARIABLE] = settings.master_cert_name
+    storage = spec.checkpoint_storage
+    if storage.get("host_path"):
+        host_path = Path(str(storage["host_path"]))
+        facts[names.SHARED_FS] = PRIVATE_SHARED_FS if draft.has_private_paths else str(host_path)
+    facts.setdefault(names.SLOT_IDS, spec.environment.get(names.SLOT_IDS) or json.dumps(spec.slots))
+    return facts

@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE
 from determined.context import unpack
 from determined.errors import ContextError
 from determined.link.messages import ContextRef
 from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.environment import CERTIFICATE
 from determined_agent.hooks.hook import Draft
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
@@ -44,20 +46,29 @@ class FilesHook:
             path = await self._fetch(draft.spec.context)
             try:
                 await asyncio.to_thread(unpack, path, draft.folder.workdir)
-                if draft.has_private_paths:
+                if draft.has_installed_library:
                     await asyncio.to_thread(unpack, path, _model_copy(draft))
             except ContextError as problem:
                 if problem.__cause__ is not None and is_out_of_space(problem.__cause__):
                     raise problem.__cause__ from None
                 raise NotStarted(f"cannot unpack the context: {problem.message}") from problem
+        self._copy_certificate(draft)
         for name, value in info_files(draft).items():
             file = draft.folder.info / name
             file.write_text(json.dumps(value))
             file.chmod(0o600)
         move_long_variables(draft)
 
+    def _copy_certificate(self, draft: Draft) -> None:
+        """Gives the task a copy of the master's certificate under the name that ``task_facts`` has announced."""
+        trust = self._settings.trust
+        if draft.environment.get(FILE_VARIABLE) and trust.verifies:
+            copy = draft.folder.info / CERTIFICATE
+            copy.write_bytes(Path(trust.file).read_bytes())
+            copy.chmod(0o600)
+
     async def undo(self, draft: Draft) -> None:
-        for folder in (draft.folder.workdir, _model_copy(draft)):
+        for folder in (draft.folder.workdir, draft.folder.run / "train"):  # not below a link of the task
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
     async def _fetch(self, context: ContextRef) -> Path:
@@ -69,7 +80,7 @@ class FilesHook:
                 os.utime(path)
                 return path
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            client = HttpClient(self._settings.master, self._token)
+            client = HttpClient(self._settings.master, self._token, trust=self._settings.trust)
             wait = _FIRST_WAIT
             async with contextlib.aclosing(client):
                 while True:
@@ -135,7 +146,7 @@ def move_long_variables(draft: Draft) -> None:
                 f"environment_variables: {name} is {size} long, and Linux allows 128 KiB for a variable; "
                 "put the text into a file of the context"
             )
-        if draft.has_private_paths and name != names.ENTRYPOINT_JSON:
+        if draft.has_installed_library and name != names.ENTRYPOINT_JSON:
             raise NotStarted(
                 f"{_MOVED[name]} is {size} long, and the installed determined library reads it from a variable, for "
                 "which Linux allows 128 KiB; put the long text into a file of the context, or set "
@@ -157,8 +168,8 @@ def info_files(draft: Draft) -> dict[str, dict[str, Any]]:
             "allocation_id": environment.get(names.ALLOCATION_ID, ""),
             "session_token": environment.get(names.SESSION_TOKEN, ""),
             "task_type": environment.get(names.TASK_TYPE, "TRIAL"),
-            "master_cert_name": environment.get("DET_MASTER_CERT_NAME"),
-            "master_cert_file": environment.get("DET_MASTER_CERT_FILE"),
+            "master_cert_name": environment.get(NAME_VARIABLE),
+            "master_cert_file": environment.get(FILE_VARIABLE),
             "latest_checkpoint": environment.get(names.LATEST_CHECKPOINT),
         },
         "resources.json": {"gpu_uuids": [uuid for uuid in environment.get("DET_GPU_UUIDS", "").split(",") if uuid]},

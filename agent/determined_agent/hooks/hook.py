@@ -7,6 +7,8 @@ from typing import Protocol
 
 from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
+from determined_agent.drivers.driver import ContainerOptions
+from determined_agent.identity import Identity
 from determined_agent.log_segments import AGENT, SegmentWriter
 from determined_agent.namespaces import Mount
 from determined_launch.environment import USER_SETTABLE
@@ -32,6 +34,16 @@ class Draft:
     """Copy of our in-task packages; ``run_task`` always comes from it, whichever library the task uses."""
     has_private_paths: bool = False
     """True if the task sees its run folder at /run/determined and the storage at /determined_shared_fs."""
+    has_installed_library: bool = False
+    """True if the task trains with a ``determined`` of its own environment."""
+    bash: str | None = None
+    """Path of bash as the task sees it; None if it has none."""
+    container: ContainerOptions | None = None
+    """Present if the task runs in a container of an engine."""
+    identity: Identity | None = None
+    """User as which the task runs if it is not the agent's own."""
+    reachable: list[Path] = field(default_factory=list)
+    """Folders that a process of this user needs even if their parents are closed to it."""
 
     @property
     def run_dir(self) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
+from determined_agent.hooks.identity import private_mounts
 from determined_agent.namespaces import Mount
 
 
@@ -18,23 +19,28 @@ class MountsHook:
         self._can_mount = can_mount
 
     async def do(self, draft: Draft) -> None:
+        identity = draft.identity
+        if identity is not None:  # the shim says it if this agent may not mount
+            draft.mounts.extend(await asyncio.to_thread(private_mounts, draft, identity))
         if draft.has_private_paths:
-            if not await self._may_mount():
+            if identity is None and not await self._may_mount():
                 raise NotStarted(
                     "a task with the determined library of its own environment needs a private /run/determined, and "
                     "this machine does not allow user namespaces for this user. Set environment.harness: ours, run the "
                     "agent as root, or allow unprivileged user namespaces"
                 )
             draft.mounts.append(Mount(str(draft.folder.run), str(PRIVATE_RUN)))
-            host_path = draft.spec.checkpoint_storage.get("host_path")
-            if host_path:
-                draft.mounts.append(Mount(_made(str(host_path), "checkpoint_storage.host_path"), PRIVATE_SHARED_FS))
+            source = await asyncio.to_thread(storage_folder, draft)
+            if source:
+                is_users = identity is not None and not draft.spec.is_cluster_storage
+                draft.mounts.append(Mount(source, PRIVATE_SHARED_FS, as_user=is_users))
         for wanted in draft.spec.bind_mounts:
-            mount = _mount(draft, wanted, can_mount=await self._may_mount())
+            may_mount = identity is not None or await self._may_mount()
+            mount = await asyncio.to_thread(_mount, draft, wanted, can_mount=may_mount)
             if mount is not None:
                 draft.mounts.append(mount)
         # No user namespace only for this: it breaks programs that check owners, such as ssh. Root needs none.
-        if (draft.mounts or os.geteuid() == 0) and await self._may_mount():
+        if identity is None and (draft.mounts or os.geteuid() == 0) and await self._may_mount():
             draft.mounts.extend(Mount(str(path), str(path), True) for path in draft.read_only if path.is_dir())
 
     async def undo(self, draft: Draft) -> None:
@@ -49,11 +55,12 @@ def _mount(draft: Draft, wanted: Mapping[str, Any], *, can_mount: bool) -> Mount
     target = str(wanted.get("container_path", ""))
     if not os.path.isabs(source):
         raise NotStarted(f"bind_mounts: host_path {source or '(empty)'} is not an absolute path")
-    if not os.path.exists(source):
-        raise NotStarted(f"bind_mounts: host_path {source} does not exist on this machine")
+    check_source(draft, source)
     if not os.path.isabs(target):
         target = str(draft.workdir / target)
     read_only = bool(wanted.get("read_only", False))
+    if draft.identity is not None:
+        return Mount(source, os.path.normpath(target), read_only, as_user=True)
     if not read_only and os.path.realpath(source) == os.path.realpath(target):
         return None
     if can_mount:
@@ -67,9 +74,45 @@ def _mount(draft: Draft, wanted: Mapping[str, Any], *, can_mount: bool) -> Mount
     )
 
 
-def _made(path: str, what: str) -> str:
+def check_source(draft: Draft, source: str) -> None:
+    """Raises NotStarted unless the host path exists, and the task's user reaches it."""
+    if not os.path.exists(source):
+        raise NotStarted(f"bind_mounts: host_path {source} does not exist on this machine")
+    if draft.identity is not None:
+        try:
+            with draft.identity.file_rights():
+                os.stat(source)
+        except PermissionError as error:
+            raise NotStarted(f"bind_mounts: uid {draft.identity.uid} may not reach host_path {source}") from error
+
+
+def storage_folder(draft: Draft) -> str:
+    """Returns the host path of the checkpoint storage, which is created if it is missing; empty if there is none.
+
+    The folder that the master itself chose is open to all owners, like /tmp: each sees only its own checkpoints. Any
+    other folder is created and reached with the rights of the task's user.
+    """
+    path, identity = str(draft.spec.checkpoint_storage.get("host_path") or ""), draft.identity
+    if not path:
+        return ""
+    if identity is None or draft.spec.is_cluster_storage:
+        _make_folder(path)
+        if identity is not None and os.stat(path).st_uid == os.geteuid():
+            os.chmod(path, 0o1777)
+        return path
+    try:
+        with identity.file_rights():
+            Path(path).mkdir(parents=True, exist_ok=True)
+            os.stat(path)
+    except OSError as error:
+        raise NotStarted(
+            f"checkpoint_storage.host_path: uid {identity.uid} cannot use {path}: {error.strerror}"
+        ) from error
+    return path
+
+
+def _make_folder(path: str) -> None:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NotStarted(f"{what}: cannot create {path}: {error.strerror}") from error
-    return path
+        raise NotStarted(f"checkpoint_storage.host_path: cannot create {path}: {error.strerror}") from error

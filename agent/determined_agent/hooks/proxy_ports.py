@@ -18,8 +18,7 @@ class ProxyPortsHook:
         if draft.spec.rank != 0:
             return  # only the chief's container is reachable from outside
         for wanted in dict.fromkeys(draft.spec.proxy_ports):
-            port = wanted if self._is_free(wanted) else self._free_port()
-            self._owners[port] = draft.container_id
+            port = self.reserve(draft.container_id, wanted)
             draft.environment[f"{VARIABLE}{wanted}"] = str(port)
             if port != wanted:
                 draft.say(
@@ -27,6 +26,12 @@ class ProxyPortsHook:
                     f"{VARIABLE}{wanted}",
                     "WARNING",
                 )
+
+    def reserve(self, container_id: str, wanted: int) -> int:
+        """Returns ``wanted`` if no program of the machine has it, else a free port; keeps it for the container."""
+        port = wanted if self._is_free(wanted) else self._free_port()
+        self._owners[port] = container_id
+        return port
 
     async def undo(self, draft: Draft) -> None:
         self._owners = {port: owner for port, owner in self._owners.items() if owner != draft.container_id}

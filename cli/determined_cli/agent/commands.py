@@ -30,10 +30,12 @@ SLOT_COLUMNS = (
     ("Slot ID", "slot_id"),
     ("Enabled", "enabled"),
     ("Draining", "draining"),
+    ("Status", "status"),
     ("Container ID", "container_id"),
     ("Task Name", "task"),
     ("Type", "type"),
     ("Device", "device"),
+    ("Reason", "reason"),
 )
 
 
@@ -78,6 +80,8 @@ def list_slots(args: Namespace) -> None:
                     "task": tasks.get(container, "") if container else "",
                     "type": str(device.get("type") or "").removeprefix("TYPE_").lower(),
                     "device": device.get("brand"),
+                    "status": slot.get("status"),
+                    "reason": slot.get("reason") or "",
                 }
             )
     render.show(args.format, *select(args, SLOT_COLUMNS, rows))

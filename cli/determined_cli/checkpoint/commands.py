@@ -20,6 +20,7 @@ FIELDS = (
     ("Searcher Metric", "searcher_metric"),
     ("Report Time", "report_time"),
     ("Size", "size"),
+    ("Not deleted", "delete_error"),
 )
 
 
@@ -32,6 +33,7 @@ def describe(args: Namespace) -> None:
     training = found.get("training") or {}
     files = {name: int(size) for name, size in sorted((found.get("resources") or {}).items())}
     values = {
+        "delete_error": None,
         **render.snake(found),
         "state": shown(found["state"]),
         "experiment_id": training.get("experimentId"),
@@ -40,7 +42,7 @@ def describe(args: Namespace) -> None:
         "searcher_metric": training.get("searcherMetric"),
         "size": sum(files.values()),
     }
-    render.show_fields(FIELDS, values)
+    render.show_fields([field for field in FIELDS if field[1] != "delete_error" or values["delete_error"]], values)
     print()
     metadata = [{"name": key, "value": json.dumps(value)} for key, value in (found.get("metadata") or {}).items()]
     render.show("table", (("Metadata", "name"), ("Value", "value")), metadata)

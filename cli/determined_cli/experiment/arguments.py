@@ -87,7 +87,11 @@ VERBS = (
             listing,
         ),
         ("ls",),
-        examples=("det e list --filter state=ERROR --sort start_time:desc --columns id,name", "det e list --limit 20"),
+        examples=(
+            "det e list --filter state=ERROR --sort start_time:desc --columns id,name",
+            "det e list --all --filter 'progress>50%' --filter name~resnet",
+            "det e list --limit 20",
+        ),
     ),
     Command(
         "describe",

@@ -63,6 +63,7 @@ def create(args: Namespace) -> int:
     body = {"config": text, "configName": name, "activate": not args.paused}
     if args.project_id is not None:
         body["projectId"] = args.project_id
+    _warn_of_cluster(session, text, name)
     if args.test_mode:
         return _test(session, body, text, config, packed)
     return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
@@ -89,6 +90,7 @@ def fork(args: Namespace) -> int:
         text = str(experiments.get(session, args.experiment_id)["originalConfig"])
         text = _changed(text, args.config)
     _check(text, name)
+    _warn_of_cluster(session, text, name)
     body = {"config": text, "configName": name, "activate": not args.paused, "parentId": args.experiment_id}
     return _submit(session, body, name, text, args)
 
@@ -142,7 +144,8 @@ def _changed(text: str, changes: list[str]) -> str:
 def _check(text: str, name: str) -> ExperimentConfig:
     from determined.config import check
 
-    checked = check(text, name=name, defaults=[STAND_IN])
+    # What only containers support depends on the cluster's agents, and the master is asked about it.
+    checked = check(text, name=name, defaults=[STAND_IN], has_containers=True)
     if checked.diagnostics:
         say(checked.render())
     if not checked.ok:
@@ -150,6 +153,21 @@ def _check(text: str, name: str) -> ExperimentConfig:
         raise ConfigError(f"{name} is invalid: {errors} error{'s' if errors > 1 else ''}")
     assert checked.config is not None
     return checked.config
+
+
+def _warn_of_cluster(session: Session, text: str, name: str) -> None:
+    """Prints the warnings about what this cluster's agents do not support."""
+    from determined.config import check
+    from determined.config.diagnostics import Diagnostic, render
+
+    anywhere, as_processes = (check(text, name=name, defaults=[STAND_IN], has_containers=x) for x in (True, False))
+    if anywhere.diagnostics == as_processes.diagnostics:
+        return
+    answer = session.post("/detent/config/check", {"config": text})["diagnostics"]
+    found = [Diagnostic(**each) for each in answer if each["severity"] == "warning"]
+    news = [each for each in found if each in as_processes.diagnostics and each not in anywhere.diagnostics]
+    if news:
+        say(render(name, text.split("\n"), news))
 
 
 def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:

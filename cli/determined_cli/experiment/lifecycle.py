@@ -77,6 +77,9 @@ def _all(ids: list[int], done: str, act: Callable[[int], None]) -> int:
             act(each)
             say(f"{done} experiment {each}")
         except DeterminedError as error:
-            say(f"det: experiment {each}: {error.message}")
+            name = f"experiment {each}"
+            # Most messages name the experiment themselves.
+            text = error.message if error.message.startswith(f"{name} ") else f"{name}: {error.message}"
+            say(f"det: {text}")
             code = code or error.exit_code
     return code

@@ -1,6 +1,6 @@
 """Command table of ``det experiment set``."""
 
-from determined_cli.command import EXPERIMENT_ID, Command, argument
+from determined_cli.command import EXPERIMENT_ID, YES, Command, argument
 
 
 def count(text: str) -> int:
@@ -67,6 +67,7 @@ SET_VERBS = (
                 argument(name, type=count, default=default, metavar="N", help=f"{help} (default: {default})")
                 for name, help, default in _KEPT
             ),
+            YES,
         ),
     ),
 )

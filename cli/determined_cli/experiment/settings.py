@@ -6,6 +6,7 @@ from typing import Any
 
 from determined.client import experiments
 from determined_cli import connection, render
+from determined_cli.confirmation import confirmed
 from determined_cli.main import say
 
 NO_EFFECT = "this version stores {} and shows it, but does not use it for scheduling yet"
@@ -54,13 +55,26 @@ def set_weight(args: Namespace) -> None:
     say(NO_EFFECT.format("the weight"))
 
 
-def set_gc_policy(args: Namespace) -> None:
-    """Sets how many checkpoints are kept."""
-    names = ("save_experiment_best", "save_trial_best", "save_trial_latest")
-    _change(args, {"checkpointStorage": {_camel(name): getattr(args, name) for name in names}})
-    kept = ", ".join(f"{name} {getattr(args, name)}" for name in names)
+def set_gc_policy(args: Namespace) -> int:
+    """Shows which checkpoints the policy would delete, and sets it after a confirmation."""
+    session = connection.connect(args.options)
+    policy = {name: getattr(args, name) for name in ("save_experiment_best", "save_trial_best", "save_trial_latest")}
+    found = experiments.preview_gc(session, args.experiment_id, policy)
+    doomed = found["checkpoints"]
+    metric = str(found["metric_name"])
+    rows = [{**each, "metric": (each["ValidationMetrics"] or {}).get(metric)} for each in doomed]
+    if rows:
+        fields = (("Trial ID", "TrialID"), ("# of Batches", "StepsCompleted"), (metric, "metric"), ("UUID", "UUID"))
+        render.show("table", fields, rows)
+        what = f"{len(rows)} checkpoint{'s' if len(rows) > 1 else ''} of experiment {args.experiment_id}"
+        if not confirmed(f"Set the policy and delete {what}?", what, yes=args.yes):
+            return 1
+    else:
+        say("no checkpoint is deleted by this policy now")
+    experiments.change(session, args.experiment_id, {"checkpointStorage": {_camel(k): v for k, v in policy.items()}})
+    kept = ", ".join(f"{name} {value}" for name, value in policy.items())
     say(f"set the checkpoint policy of experiment {args.experiment_id}: {kept}")
-    say("this version stores the policy, but deletes no checkpoint by itself yet: `det checkpoint rm`")
+    return 0
 
 
 def _change(args: Namespace, changes: dict[str, Any]) -> None:

@@ -11,9 +11,10 @@ from determined.client import experiments, lifecycle, users
 from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
+from determined_cli.experiment import search
 from determined_cli.failures import WIDTH, print_failure, shorten
 from determined_cli.main import say
-from determined_cli.row_selection import select
+from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
 
 DEFAULT_PAGE = 200
@@ -59,32 +60,32 @@ CHECKPOINTS = (
 def list_experiments(args: Namespace) -> None:
     """Lists the user's own experiments that are not archived, or all."""
     session = connection.connect(args.options)
-    query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
-    if not args.all:
-        query.update(archived=False, users=[users.me(session)["username"]])
+    owner = None if args.all else str(users.me(session)["username"])
     columns = COLUMNS if args.all else COLUMNS[:-1]
+    chosen = chosen_columns(args, columns)
     limit = None if args.pages == "all" else args.limit or (DEFAULT_PAGE if args.pages == "one" else None)
-    read_all = bool(args.filter or args.sort)  # the client selects, so it needs all rows
-    found = items(
-        session,
-        "/api/v1/experiments",
-        "experiments",
-        query,
-        limit=None if read_all else limit,
-        offset=0 if read_all else args.offset,
-    )
-    chosen, rows = select(args, columns, [_row(each, args.format) for each in found])
-    number = len(rows)
-    if read_all:
-        rows = rows[args.offset :][:limit]
-    if limit is not None and len(rows) == limit and (not read_all or number > args.offset + limit):
-        of = f"{limit} of {number}" if read_all else f"the newest {limit}"
-        say(f"showing {of}; omit --limit to show all")
+    if args.filter or args.sort:
+        question = search.question_of(args, columns, owner=owner)
+        found, total = search.search(session, question, offset=args.offset, limit=limit)
+        part, is_part = f"{limit} of {total}", limit is not None and total > args.offset + limit
+    else:
+        found = _newest(session, owner, offset=args.offset, limit=limit)
+        part, is_part = f"the newest {limit}", len(found) == limit
+    rows = [_row(each, args.format) for each in found]
+    if is_part:
+        say(f"showing {part}; omit --limit to show all")
     render.show(args.format, chosen, rows)
     if args.format == "table":
         for each in rows:
             if each.get("failure"):
                 say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
+
+
+def _newest(session: Session, owner: str | None, *, offset: int, limit: int | None) -> list[dict[str, Any]]:
+    query: dict[str, Any] = {"sortBy": "SORT_BY_ID", "orderBy": "ORDER_BY_DESC"}
+    if owner is not None:
+        query.update(archived=False, users=[owner])
+    return list(items(session, "/api/v1/experiments", "experiments", query, limit=limit, offset=offset))
 
 
 def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:

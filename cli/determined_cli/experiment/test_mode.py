@@ -99,7 +99,7 @@ def _progress(trial: dict[str, Any]) -> str:
 
 
 def _remove_checkpoints(session: Session, experiment_id: int) -> None:
-    """Deletes the checkpoints of a passed test, which nobody needs."""
+    """Deletes the checkpoints of a passed test."""
     found = items(session, f"/api/v1/experiments/{experiment_id}/checkpoints", "checkpoints")
     uuids = [str(each["uuid"]) for each in found if each["state"] == "STATE_COMPLETED"]
     if uuids:

@@ -29,4 +29,11 @@ VERBS = (
             argument("--tail", type=int, metavar="N", help="print the last N entries"),
         ),
     ),
+    Command(
+        "diagnose",
+        "write an archive for support (admins only)",
+        "determined_cli.master.diagnose:diagnose",
+        (argument("-o", "--output-dir", default=".", metavar="FOLDER", help="folder for the archive (default: .)"),),
+        examples=("det master diagnose -o /tmp",),
+    ),
 )

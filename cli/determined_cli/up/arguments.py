@@ -21,6 +21,11 @@ VERBS = (
             argument("--slots", type=int, metavar="N", help="number of slots (default: one per accelerator, else 1)"),
             argument("--task-python", metavar="PYTHON", help="Python interpreter for tasks (default: the current one)"),
             argument(
+                "--container-runtime",
+                choices=("process", "docker", "podman"),
+                help="run tasks as processes (default) or in containers of this engine",
+            ),
+            argument(
                 "--grace",
                 type=float,
                 default=15.0,

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from determined.client import auth_store
+from determined.client import auth_store, certificates
 from determined.client.session import ONCE, Session
 from determined.client.sign_in import hashed
 from determined.errors import ApiError, DeterminedError
@@ -22,10 +22,13 @@ from determined_cli.up import data_folder
 from determined_cli.up.graceful_shutdown import drain, end_tasks
 from determined_cli.up.log_rotation import rotate
 from determined_cli.up.supervisor import Child, python
+from determined_launch.atomic_file import write_atomic
 
 START_SECONDS = 60.0
 NOW_SECONDS = 45.0
 """How long `det down --now` waits for `det up`."""
+CERTIFICATE = "master-certificate.pem"
+"""Name of the copy of the master's certificate in the data folder."""
 ROTATE_SECONDS = 1.0
 """How often the sizes of the logs are checked."""
 
@@ -98,6 +101,7 @@ class LocalCluster:
         self.url = ""
         self._public_url = ""
         self._token = ""
+        self._agent_tls: list[str] = []
         logs = data_folder.make_private(folder)
         command = python("determined_master", "--data", str(folder), *_master_options(args), "--announce")
         self._master = Child("master", command, logs / "master.log", announced=True)
@@ -116,7 +120,7 @@ class LocalCluster:
                 say(f"logged in as admin; the password is in {self._folder / 'password'}; Ctrl-C ends it")
                 if not self._args.quiet_link:
                     _offer_link(self._args, self.url, self._folder)
-                    say(add_agent.hint(self._public_url, self._folder / "agent-token"))
+                    say(_how_to_add_an_agent(self._public_url, self._folder))
             while not self._signals:
                 self._wake.wait(0.2)
                 self._tend()
@@ -143,7 +147,22 @@ class LocalCluster:
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
         # A restarted master keeps its port; of two options the last one counts.
         self._master.argv = [*self._master.argv, "--port", url.rsplit(":", 1)[1]]
+        if url.startswith("https:"):
+            self._trust_master()
         self._login()
+
+    def _trust_master(self) -> None:
+        """Trusts the certificate of the master that was just started: no other program can listen at its address."""
+        from cryptography import x509
+
+        parts = urlsplit(self.url)
+        pem = certificates.fetch(str(parts.hostname), parts.port or 443)
+        auth_store.trust_certificate(self.url, pem)
+        file = self._folder / CERTIFICATE
+        write_atomic(file, pem)
+        found = x509.load_pem_x509_certificate(pem.encode())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        self._agent_tls = ["--master-cert-file", str(file), "--master-cert-name", str(names[0].value)]
 
     def _say_upgrade(self, text: str) -> None:
         say(text)
@@ -167,11 +186,14 @@ class LocalCluster:
 
     def _start_agent(self) -> None:
         arguments = ["--master", self.url, "--token-file", str(self._folder / "agent-token"), "--tasks-as-me"]
+        arguments += self._agent_tls
         arguments += ["--data", str(self._folder / "agent"), "--id", socket.gethostname() or "agent"]
         if self._args.slots is not None:
             arguments += ["--slots", str(self._args.slots)]
         if self._args.task_python:
             arguments += ["--task-python", str(Path(self._args.task_python).expanduser().absolute())]
+        if self._args.container_runtime:
+            arguments += ["--container-runtime", self._args.container_runtime]
         self._agent = Child("agent", python("determined_agent", *arguments), self._folder / "logs" / "agent.log")
         self._agent.start()
         session = Session(self.url, token=self._token, timeout=5)
@@ -230,6 +252,8 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--slots", str(args.slots)]
     if args.task_python:
         argv += ["--task-python", args.task_python]
+    if args.container_runtime:
+        argv += ["--container-runtime", args.container_runtime]
     argv.append("--quiet-link")  # its output goes to a file, which must not contain a sign-in link
     log = folder / "logs" / "up.log"
     with data_folder.open_log(log) as errors:
@@ -243,7 +267,7 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     print(f"ready: {url}", flush=True)
     _offer_link(args, url, folder)
     public = url if args.host != "0.0.0.0" else add_agent.reachable(url.replace("//127.0.0.1:", "//0.0.0.0:", 1))
-    say(add_agent.hint(public, folder / "agent-token"))
+    say(_how_to_add_an_agent(public, folder))
     say(f"running in the background; stop it with det down{' --data ' + str(folder) if args.data else ''}")
     return 0
 
@@ -260,6 +284,11 @@ def _offer_link(args: argparse.Namespace, url: str, folder: Path) -> None:
     say(f"open: {link} (valid once, for 10 minutes)")
     if sys.stdout.isatty() and browser.has_desktop() and not args.no_browser:
         browser.show(link)
+
+
+def _how_to_add_an_agent(url: str, folder: Path) -> str:
+    certificate = folder / CERTIFICATE if url.startswith("https:") else ""
+    return add_agent.hint(url, folder / "agent-token", certificate)
 
 
 def _me() -> str:

@@ -14,6 +14,14 @@ def yes_or_no(text: str) -> bool:
     return text.lower() == "true"
 
 
+def system_id(text: str) -> int:
+    """Parses a uid or gid. Raises ValueError."""
+    number = int(text)
+    if not 0 <= number < 2**32 - 1:
+        raise ValueError(text)
+    return number
+
+
 VERBS = (
     Command(
         "login",
@@ -51,7 +59,13 @@ VERBS = (
             argument("--username", metavar="NAME", help="new name to log in with (admins only)"),
             argument("--admin", type=yes_or_no, metavar="true|false", help="make the user an admin (admins only)"),
             argument("--activate", dest="active", action="store_true", default=None, help="let the user log in"),
-            argument("--deactivate", dest="active", action="store_false", default=None, help="keep them from that"),
+            argument(
+                "--deactivate",
+                dest="active",
+                action="store_false",
+                default=None,
+                help="prevent the user from logging in",
+            ),
         ),
         examples=('det user edit ann --display-name "Ann Lee"', "det user edit ann --admin true"),
     ),
@@ -71,6 +85,34 @@ VERBS = (
         "deactivate",
         "keep a user from logging in (admins only)",
         f"{_RUN}:deactivate",
+        (argument("target_user", metavar="USERNAME"),),
+    ),
+    Command(
+        "describe",
+        "show a user, and as whom agents run the user's tasks",
+        f"{_RUN}:describe",
+        (argument("target_user", metavar="USERNAME"), listing),
+    ),
+    Command(
+        "link-with-agent-user",
+        "choose the machines' user that runs a user's tasks",
+        f"{_RUN}:link_with_agent_user",
+        (
+            argument("target_user", metavar="USERNAME"),
+            argument("--agent-uid", type=system_id, required=True, metavar="UID", help="user ID on the machines"),
+            argument("--agent-user", required=True, metavar="NAME", help="name of this user on the machines"),
+            argument("--agent-gid", type=system_id, required=True, metavar="GID", help="group ID on the machines"),
+            argument("--agent-group", required=True, metavar="NAME", help="name of this group on the machines"),
+        ),
+        examples=(
+            "det user link-with-agent-user ann --agent-uid 1001 --agent-user ann \\\n"
+            "    --agent-gid 100 --agent-group users",
+        ),
+    ),
+    Command(
+        "unlink-agent-user",
+        "remove the link with a user of the machines",
+        f"{_RUN}:unlink_agent_user",
         (argument("target_user", metavar="USERNAME"),),
     ),
     Command(

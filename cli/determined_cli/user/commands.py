@@ -2,6 +2,8 @@
 
 import os
 from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
 
 from determined.client import auth_store, sign_in, users
 from determined.errors import ApiError, BadRequest
@@ -51,14 +53,33 @@ COLUMNS = (
     ("Active", "active"),
     ("Admin", "admin"),
     ("Remote", "remote"),
+    ("Agent UID", "agent_uid"),
+    ("Agent GID", "agent_gid"),
+    ("Agent User", "agent_user"),
+    ("Agent Group", "agent_group"),
 )
 
 
 def list_users(args: Namespace) -> None:
     """Lists users by name."""
     found = users.list_all(connection.connect(args.options), inactive=args.all)
-    rows = sorted(map(render.snake, found), key=lambda each: str(each["username"]))
+    rows = sorted(map(_row, found), key=lambda each: str(each["username"]))
     render.show(args.format, *select(args, COLUMNS, rows))
+
+
+def describe(args: Namespace) -> None:
+    """Shows one user."""
+    row = _row(users.by_name(connection.connect(args.options), args.target_user))
+    if args.format == "table":
+        render.show_fields(COLUMNS, row)
+    else:
+        render.show(args.format, COLUMNS, [row])
+
+
+def _row(user: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = render.snake(dict(user))
+    link: dict[str, Any] = row.pop("agent_user_group", None) or {}
+    return row | link
 
 
 def create(args: Namespace) -> None:
@@ -86,15 +107,33 @@ def rename(args: Namespace) -> None:
 
 
 def activate(args: Namespace) -> None:
-    """Lets a user log in again."""
+    """Activates a user, who can log in again."""
     _change(args, {"active": True})
     say(f"activated user {args.target_user}")
 
 
 def deactivate(args: Namespace) -> None:
-    """Keeps a user from logging in."""
+    """Deactivates a user, who can no longer log in."""
     _change(args, {"active": False})
     say(f"deactivated user {args.target_user}")
+
+
+def link_with_agent_user(args: Namespace) -> None:
+    """Sets the user and group of the agents' machines as which a user's tasks run."""
+    link = {
+        "agentUid": args.agent_uid,
+        "agentUser": args.agent_user,
+        "agentGid": args.agent_gid,
+        "agentGroup": args.agent_group,
+    }
+    _change(args, {"agentUserGroup": link})
+    say(f"tasks of {args.target_user} run as {args.agent_user} (uid {args.agent_uid}, gid {args.agent_gid})")
+
+
+def unlink_agent_user(args: Namespace) -> None:
+    """Removes the user and group of a user's tasks."""
+    _change(args, {"agentUserGroup": {}})
+    say(f"{args.target_user} is linked with no user of the agents' machines")
 
 
 def _change(args: Namespace, changes: dict[str, object]) -> None:

@@ -61,6 +61,21 @@ def forget(master_url: str, user: str) -> None:
     _update(change)
 
 
+def trust_certificate(master_url: str, pem: str) -> None:
+    """Stores the certificate of a master that the user has confirmed."""
+
+    def change(store: Store) -> None:
+        store["masters"].setdefault(canonical(master_url), {})["certificate"] = pem
+
+    _update(change)
+
+
+def certificate(store: Store, master_url: str) -> str | None:
+    """Returns the confirmed certificate of a master as PEM, or None."""
+    value = store["masters"].get(canonical(master_url), {}).get("certificate")
+    return value if isinstance(value, str) else None
+
+
 def set_default_master(url: str | None) -> None:
     """Sets the master that is used if neither ``-m`` nor ``DET_MASTER`` names one; None clears it."""
 

@@ -1,5 +1,6 @@
 """Calls about one experiment."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from determined.client.numbers import from_wire
@@ -17,6 +18,12 @@ def get(session: Session, experiment_id: int) -> dict[str, Any]:
 def change(session: Session, experiment_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     """Changes fields of an experiment, for example ``name`` or ``resources.priority``, and returns the experiment."""
     return dict(session.patch(f"{PREFIX}/{experiment_id}", changes)["experiment"])
+
+
+def preview_gc(session: Session, experiment_id: int, policy: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the checkpoints that a policy would delete (``checkpoints``, in the names of older clients) and the
+    searcher's metric (``metric_name``). ``policy``: ``save_experiment_best`` and so on."""
+    return dict(session.get(f"/experiments/{experiment_id}/preview_gc", dict(policy)))
 
 
 def find_best_validation(session: Session, experiment_id: int) -> float | None:

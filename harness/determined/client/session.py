@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from determined.errors import ApiError, MasterUnreachable, from_answer
+from determined.errors import ApiError, MasterUnreachable, UntrustedCertificate, from_answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+
+    from determined.client.certificates import Trust
 
 AWAY = frozenset({502, 503, 504})
 """HTTP statuses that mean that the master does not answer at the moment."""
@@ -59,6 +65,7 @@ class Session:
         allocation_token: str | None = None,
         retry: Retry = Retry(),
         timeout: float = 60.0,
+        trust: "Trust | None" = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         parts = urlsplit(master if "://" in master else f"http://{master}")
@@ -81,6 +88,8 @@ class Session:
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
         self._closed = False
+        self._trust = trust
+        self._tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> "Session":
         return self
@@ -159,6 +168,8 @@ class Session:
             except MasterUnreachable as error:
                 delay = next(delays, None)
                 if delay is None or not (safe or error.is_unsent):
+                    raise
+                if isinstance(error, UntrustedCertificate) and (retry or self._retry).attempts is not None:
                     raise
                 self._sleep(delay)
 
@@ -248,7 +259,11 @@ class Session:
         return data
 
     def _unreachable(self, error: Exception, *, unsent: bool) -> MasterUnreachable:
-        result = MasterUnreachable(f"the master at {self.master} does not answer: {_why(error)}")
+        hint = ""
+        if not self._secure and isinstance(error, (http.client.RemoteDisconnected, http.client.BadStatusLine)):
+            hint = " (if the master uses TLS, its address begins with https://)"
+        text = f"the master at {self.master} does not answer: {_why(error)}{hint}"
+        result = self._untrusted(error) or MasterUnreachable(text)
         result.is_unsent = unsent
         result.is_refused = isinstance(error, ConnectionRefusedError)
         return result
@@ -268,10 +283,30 @@ class Session:
         return connection
 
     def _connect(self, timeout: float | None) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=timeout)
+        connection = (
+            self._secured(timeout)
+            if self._secure
+            else http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        )
         connection.auto_open = 0  # a connection that another thread has closed must not reconnect by itself
         return connection
+
+    def _secured(self, timeout: float | None) -> http.client.HTTPConnection:
+        from determined.client import certificates
+
+        with self._lock:
+            if self._tls is None:
+                self._trust = self._trust or certificates.trust_of(self.master)
+                self._tls = certificates.context(self._trust)
+        name = self._trust.name if self._trust else ""
+        return certificates.SecureConnection(self._host, self._port, timeout=timeout, context=self._tls, name=name)
+
+    def _untrusted(self, error: Exception) -> MasterUnreachable | None:
+        if not self._secure or self._trust is None:
+            return None
+        from determined.client import certificates
+
+        return certificates.refusal(error, self.master, self._trust)
 
     def _forget(self, connection: http.client.HTTPConnection) -> None:
         self._local.connection = None

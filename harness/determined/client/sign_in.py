@@ -8,6 +8,10 @@ from determined.client import addresses, auth_store
 from determined.client.session import Session
 from determined.errors import Forbidden, Unauthenticated
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from determined.client.certificates import Trust
+
 SALT = "GubPEmmotfiK9TMD6Zdw"
 """Salt of the wire protocol: clients send password hashes. An empty password is sent empty."""
 
@@ -37,9 +41,10 @@ def sign_in(
     user: str | None = None,
     password: str | None = None,
     *,
+    trust: "Trust | None" = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Session:
-    """Opens a session without asking anything.
+    """Opens a session without a request to the master. ``trust`` says which certificate is trusted.
 
     The token is, in this order: a new one for ``user`` and ``password``; a new one for ``DET_USER`` and ``DET_PASS``;
     the stored one of ``user`` or of the active user; ``DET_USER_TOKEN``, which a task has; that of a task's allocation
@@ -54,25 +59,25 @@ def sign_in(
     if password is not None:
         if user is None:
             raise Unauthenticated("a password needs the name of a user")
-        return _with_new_token(url, user, password)
+        return _with_new_token(url, user, password, trust)
     store = auth_store.read()
     name = user or auth_store.active_user(store, url)
     token = auth_store.token(store, url, name) if name else None
     if token is None and name in (None, environ.get("DET_USER")):
         token = environ.get("DET_USER_TOKEN")
     if token is not None:
-        return Session(url, token=token)
+        return Session(url, token=token, trust=trust)
     if name is None and environ.get("DET_SESSION_TOKEN"):
-        return Session(url, allocation_token=environ["DET_SESSION_TOKEN"])
+        return Session(url, allocation_token=environ["DET_SESSION_TOKEN"], trust=trust)
     try:
-        return _with_new_token(url, name or GUEST, "")
+        return _with_new_token(url, name or GUEST, "", trust)
     except (Unauthenticated, Forbidden):
         raise Unauthenticated(
             f"not signed in to {url}; run `det user login USER`, or give a user and a password"
         ) from None
 
 
-def _with_new_token(url: str, user: str, password: str) -> Session:
-    with Session(url) as session:
+def _with_new_token(url: str, user: str, password: str, trust: "Trust | None") -> Session:
+    with Session(url, trust=trust) as session:
         token = token_for(session, user, password)
-    return Session(url, token=token)
+    return Session(url, token=token, trust=trust)

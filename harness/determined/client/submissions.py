@@ -1,4 +1,4 @@
-"""Creates an experiment from a checked configuration and a packed context."""
+"""Creates an experiment or a command from a checked configuration and a packed context."""
 
 from typing import Any
 
@@ -22,20 +22,25 @@ def send_context(session: Session, digest: str, data: bytes) -> None:
     session.request("PUT", f"{CONTEXTS}/{digest}", data, timeout=600)
 
 
-def create(session: Session, body: dict[str, Any], digest: str | None = None, data: bytes = b"") -> dict[str, Any]:
-    """Creates the experiment; sends its context only if the master does not have it.
+EXPERIMENTS, COMMANDS = "/api/v1/experiments", "/api/v1/commands"
+
+
+def create(
+    session: Session, body: dict[str, Any], digest: str | None = None, data: bytes = b"", *, path: str = EXPERIMENTS
+) -> dict[str, Any]:
+    """Creates the experiment or command; sends its context only if the master does not have it.
 
     If the master has dropped the context between the two requests, it is sent once more.
     """
     if digest is None:
-        return dict(session.post("/api/v1/experiments", body))
+        return dict(session.post(path, body))
     body = {**body, "contextHash": digest}
     if not has_context(session, digest):
         send_context(session, digest, data)
     try:
-        return dict(session.post("/api/v1/experiments", body))
+        return dict(session.post(path, body))
     except NotFound as error:
         if "send it again" not in error.message:
             raise
     send_context(session, digest, data)
-    return dict(session.post("/api/v1/experiments", body))
+    return dict(session.post(path, body))

@@ -36,7 +36,7 @@ def set_password(session: Session, user_id: int, password: str) -> None:
 
 
 def change(session: Session, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes ``username``, ``displayName``, ``admin`` or ``active`` of a user and returns the user."""
+    """Changes ``username``, ``displayName``, ``admin``, ``active`` or ``agentUserGroup``; returns the user."""
     return dict(session.patch(f"{PREFIX}/{user_id}", changes)["user"])
 
 

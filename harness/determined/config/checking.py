@@ -48,11 +48,13 @@ def check(
     defaults: Sequence[Mapping[str, Any]] = (),
     seed: int | None = None,
     now: float | None = None,
+    has_containers: bool = False,
 ) -> Checked:
     """Checks a configuration and fills in what it leaves open.
 
     ``defaults`` are merged under the text, the first wins. ``seed`` makes the default name the same each time;
-    ``now`` is the time that the default ``experiment_seed`` is taken from.
+    ``now`` is the time that the default ``experiment_seed`` is taken from. ``has_containers`` is True if the cluster
+    has agents that run tasks in containers: what only containers support is warned about otherwise.
 
     >>> text = "entrypoint: a.py\\nsearcher: {name: single, metric: loss}\\nscheduling_units: 3"
     >>> print(check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/c"}}]).render())
@@ -77,7 +79,7 @@ def check(
         schema_check.check(own, merged),
         cross_field_rules.check(merged),
         entrypoint_check.check(merged),
-        support.check(own, merged),
+        support.check(own, merged, has_containers=has_containers),
     )
     findings = _up_to_limit(itertools.chain(*rules))
     config = None

@@ -1,4 +1,4 @@
-"""Default names of experiments."""
+"""Default names of experiments and commands."""
 
 import random
 
@@ -25,4 +25,9 @@ def experiment_name(rng: random.Random) -> str:
     >>> experiment_name(random.Random(7)) == experiment_name(random.Random(7))
     True
     """
-    return f"Experiment ({rng.choice(_FIRST.split())}-{rng.choice(_SECOND.split())}-{rng.choice(_THIRD.split())})"
+    return f"Experiment ({random_words(rng)})"
+
+
+def random_words(rng: random.Random) -> str:
+    """Returns three random words with hyphens."""
+    return f"{rng.choice(_FIRST.split())}-{rng.choice(_SECOND.split())}-{rng.choice(_THIRD.split())}"

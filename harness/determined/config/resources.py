@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from determined.config.model import Count, Model, kind_of, wrong
 
@@ -23,7 +23,7 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * 1024 ** _POWER[match[2].lower()])
 
 
-def _size(value: object) -> object:
+def size_of(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise wrong("E201", f"expected a size such as 4GiB, got {kind_of(value)}")
     try:
@@ -35,7 +35,7 @@ def _size(value: object) -> object:
     return size
 
 
-def _device(value: object) -> object:
+def device_of(value: object) -> object:
     if not isinstance(value, str):
         return value
     parts = value.split(":")
@@ -44,12 +44,19 @@ def _device(value: object) -> object:
     return {"host_path": parts[0], "container_path": parts[1], "mode": parts[2] if len(parts) == 3 else "mrw"}
 
 
+def _mode(value: str) -> str:
+    # An engine takes other letters without a word, and the device cannot be opened.
+    if not value or set(value) - set("rwm"):
+        raise wrong("E206", f'"{value}" is not made of r, w and m')
+    return value
+
+
 class DeviceFile(Model):
-    """A device of the host that the task sees."""
+    """A device of the host that the task sees. ``mode``: r(ead), w(rite), m(ake a device file)."""
 
     host_path: str
     container_path: str
-    mode: str = "mrw"
+    mode: Annotated[str, AfterValidator(_mode)] = "mrw"
 
 
 class Resources(Model):
@@ -60,8 +67,8 @@ class Resources(Model):
     weight: Annotated[float, Field(gt=0)] = 1
     priority: Annotated[int, Field(ge=1, le=99)] | None = None
     resource_pool: str = ""
-    shm_size: Annotated[int, BeforeValidator(_size)] | None = None
+    shm_size: Annotated[int, BeforeValidator(size_of)] | None = None
     is_single_node: bool | None = None
-    devices: list[Annotated[DeviceFile, BeforeValidator(_device)]] = []
+    devices: list[Annotated[DeviceFile, BeforeValidator(device_of)]] = []
     native_parallel: bool = False
     agent_label: str = ""

@@ -3,7 +3,7 @@
 A feature that is implemented loses its row here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,25 +40,17 @@ REFUSED_STORAGES = {
 """Checkpoint storages that are not implemented yet, and what to use instead."""
 REMOVED_STORAGES = {"hdfs": "mount the file system as a folder on every machine and use shared_fs"}
 
-_BY_HAND = "delete checkpoints by hand, or with the experiment"
+PROXY_KEYS = ("proxy_tcp", "unauthenticated", "default_service_id")
+"""How the master forwards a port; it forwards none."""
+_INSTEAD_OF_POD = (
+    "use environment.image, environment_variables, add_capabilities and drop_capabilities, resources.shm_size and "
+    "devices, and bind_mounts"
+)
 WARNED = (
-    Unsupported(("checkpoint_storage", "save_experiment_best"), f"all checkpoints are kept; {_BY_HAND}"),
-    Unsupported(("checkpoint_storage", "save_trial_best"), f"all checkpoints are kept; {_BY_HAND}", _differs_from(1)),
-    Unsupported(("checkpoint_storage", "save_trial_latest"), f"all checkpoints are kept; {_BY_HAND}", _differs_from(1)),
     Unsupported(("checkpoint_storage", "checkpoint_path"), 'use "storage_path"'),
     Unsupported(("checkpoint_storage", "tensorboard_path"), "metrics are drawn on the web page"),
     Unsupported(("resources", "max_slots"), 'limit "searcher.max_concurrent_trials"', lambda value: value is not None),
     Unsupported(("resources", "weight"), 'use "priority"', _differs_from(1)),
-    Unsupported(("resources", "shm_size"), "tasks are processes with the machine's own shared memory"),
-    Unsupported(("resources", "devices"), "tasks are processes and see the devices of the machine"),
-    Unsupported(("environment", "image"), "tasks run as processes; venv:PATH selects a Python", _is_not_environment),
-    Unsupported(("environment", "force_pull_image"), "no images are pulled yet"),
-    Unsupported(("environment", "registry_auth"), "no images are pulled yet"),
-    Unsupported(("environment", "add_capabilities"), "tasks have the rights of the user who started the agent"),
-    Unsupported(("environment", "drop_capabilities"), "tasks have the rights of the user who started the agent"),
-    Unsupported(("environment", "pod_spec"), "there is no Kubernetes resource manager"),
-    Unsupported(("environment", "proxy_ports"), "the port can be reached on the machine itself only"),
-    Unsupported(("environment", "ports"), "the task finds free ports by itself"),
     Unsupported(("profiling", "begin_on_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("profiling", "end_after_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("log_policies",), "restarts are limited by max_restarts alone"),
@@ -68,19 +60,58 @@ WARNED = (
     Unsupported(("pbs",), "there is no PBS resource manager"),
 )
 
+WARNED_WITHOUT_CONTAINERS = (
+    Unsupported(("resources", "shm_size"), "tasks are processes with the machine's own shared memory"),
+    Unsupported(("resources", "devices"), "tasks are processes and see the devices of the machine"),
+    Unsupported(("environment", "image"), "tasks run as processes; venv:PATH selects a Python", _is_not_environment),
+    Unsupported(("environment", "force_pull_image"), "tasks run as processes, without images"),
+    Unsupported(("environment", "registry_auth"), "tasks run as processes, without images"),
+    Unsupported(("environment", "add_capabilities"), "tasks have the rights of the user who started the agent"),
+    Unsupported(("environment", "drop_capabilities"), "tasks have the rights of the user who started the agent"),
+    Unsupported(("environment", "proxy_ports"), "the port can be reached on the machine itself only"),
+    Unsupported(("environment", "ports"), "the task finds free ports by itself"),
+)
+"""What has an effect only where tasks run in containers."""
 
-def check(own: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
+WARNED_OF_COMMANDS = (
+    *(row for row in WARNED if row.path[0] in ("resources", "environment", "slurm", "pbs")),
+    Unsupported(("work_dir",), "a command starts in its context"),
+    Unsupported(("idle_timeout",), "a command runs until it ends or is killed"),
+    Unsupported(("notebook_idle_type",), "there are no notebooks"),
+    Unsupported(("tensorboard_args",), "there is no TensorBoard"),
+)
+
+
+def check_command(own: Mapping[str, Any], *, has_containers: bool = False) -> Iterator[Finding]:
+    """Yields a warning for each setting of a command that has no effect, and an error for a pod.
+
+    For the parameters see ``check``.
+    """
+    yield from _pod(own)
+    yield from _warnings(own, WARNED_OF_COMMANDS, has_containers)
+    yield from _proxy(own)
+
+
+def check(own: Mapping[str, Any], merged: Mapping[str, Any], *, has_containers: bool = False) -> Iterator[Finding]:
     """Yields an error for each feature without which the experiment cannot run, and a warning for each other one.
 
     Args:
         own: the submitted configuration. Only its values are warned about: its author did not write the defaults.
         merged: the same with the defaults of the cluster.
+        has_containers: True if the cluster has agents that run tasks in containers.
     """
     yield from _storage(merged)
-    for row in WARNED:
+    yield from _pod(own)
+    yield from _warnings(own, WARNED, has_containers)
+    yield from _proxy(own)
+
+
+def _warnings(own: Mapping[str, Any], rows: Iterable[Unsupported], has_containers: bool) -> Iterator[Finding]:
+    without: tuple[Unsupported, ...] = () if has_containers else WARNED_WITHOUT_CONTAINERS
+    for row, when in [*((row, "yet") for row in rows), *((row, "without containers") for row in without)]:
         value = _value_at(own, row.path)
         if value is not None and row.applies(value):
-            message = f'"{render_path(row.path)}" has no effect yet'
+            message = f'"{render_path(row.path)}" has no effect {when}'
             yield Finding("W503", row.path, message, row.instead, "key", "warning")
 
 
@@ -88,10 +119,30 @@ def _storage(merged: Mapping[str, Any]) -> Iterator[Finding]:
     storage = merged.get("checkpoint_storage")
     kind = storage.get("type") if isinstance(storage, dict) else None
     path: Path = ("checkpoint_storage", "type")
+    if not isinstance(kind, str):
+        return  # named as a wrong type elsewhere
     if kind in REFUSED_STORAGES:
         yield Finding("E403", path, f'checkpoint storage "{kind}" is not supported yet', REFUSED_STORAGES[kind])
     elif kind in REMOVED_STORAGES:
         yield Finding("E402", path, f'checkpoint storage "{kind}" is no longer supported', REMOVED_STORAGES[kind])
+
+
+def _pod(own: Mapping[str, Any]) -> Iterator[Finding]:
+    """A pod says what its task may use and where it runs; nothing of it would hold for a container of an agent."""
+    path: Path = ("environment", "pod_spec")
+    if _value_at(own, path):
+        message = '"environment.pod_spec" is not supported: agents run containers themselves, without Kubernetes'
+        yield Finding("E403", path, message, _INSTEAD_OF_POD, "key")
+
+
+def _proxy(own: Mapping[str, Any]) -> Iterator[Finding]:
+    ports = _value_at(own, ("environment", "proxy_ports"))
+    for index, port in enumerate(ports if isinstance(ports, list) else []):
+        for key in PROXY_KEYS:
+            if isinstance(port, dict) and port.get(key):
+                where: Path = ("environment", "proxy_ports", index, key)
+                message = f'"{render_path(where)}" has no effect yet'
+                yield Finding("W503", where, message, "the port is published on the agent's machine", "key", "warning")
 
 
 def _value_at(config: Mapping[str, Any], path: Path) -> Any:  # noqa: ANN401  # a value of a YAML document

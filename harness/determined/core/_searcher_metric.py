@@ -1,4 +1,4 @@
-"""Watches the validation reports of a trial for the searcher's metric, and says once that it does not arrive."""
+"""Checks that the validation reports of a trial have the searcher's metric, and warns once if they do not."""
 
 import difflib
 import logging
@@ -25,11 +25,11 @@ class SearcherMetricWatch:
         self._trained = False
 
     def training(self) -> None:
-        """Notes a report of training metrics."""
+        """Records a report of training metrics."""
         self._trained = True
 
     def validation(self, metrics: Mapping[str, Any]) -> None:
-        """Notes a validation; warns once if the metric is not in it."""
+        """Records a validation; warns once if it does not have the metric."""
         if self._metric is None:
             return
         self._names.update(metrics)
@@ -40,11 +40,11 @@ class SearcherMetricWatch:
             logger.warning("%s", self._text("this validation has no value of the searcher's metric"))
 
     def interrupted(self) -> None:
-        """Notes that the trial is preempted: a later attempt may report the metric."""
+        """Records a preemption: a later attempt may report the metric."""
         self._continues = True
 
     def end(self) -> None:
-        """Says at the end of a complete trial that the metric never arrived: without it, no checkpoint is the best."""
+        """Logs an error at the end of a complete trial if the metric never arrived: then no checkpoint is the best."""
         if self._metric is None or self._has_arrived or self._continues:
             return
         if self._names:

@@ -45,7 +45,7 @@ class User:
         return f"User(username={self.username!r}, admin={self.admin})"
 
     def rename(self, new_username: str) -> None:
-        """Changes the name to sign in with; for admins.
+        """Changes the user name for signing in. Admins only.
 
         Args:
             new_username: the new name.
@@ -53,7 +53,7 @@ class User:
         self._change(username=new_username)
 
     def change_display_name(self, display_name: str) -> None:
-        """Changes the shown name: one's own, or as an admin any user's.
+        """Changes the display name. Only admins may change that of another user.
 
         Args:
             display_name: the new name.
@@ -61,7 +61,7 @@ class User:
         self._change(displayName=display_name)
 
     def change_password(self, new_password: str) -> None:
-        """Changes a password: one's own, or as an admin any user's.
+        """Changes the password. Only admins may change that of another user.
 
         Args:
             new_password: the new password; it is sent hashed.
@@ -69,11 +69,11 @@ class User:
         users.set_password(self._session, self.user_id, hashed(new_password))
 
     def activate(self) -> None:
-        """Lets the user sign in; for admins."""
+        """Activates the user, who can sign in again. Admins only."""
         self._change(active=True)
 
     def deactivate(self) -> None:
-        """Keeps the user from signing in; for admins."""
+        """Deactivates the user, who can no longer sign in. Admins only."""
         self._change(active=False)
 
     def _change(self, **values: object) -> None:

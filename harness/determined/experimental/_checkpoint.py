@@ -23,7 +23,7 @@ METADATA_FILE = "metadata.json"
 
 @dataclass(frozen=True)
 class CheckpointTrainingMetadata:
-    """Training that a checkpoint comes from.
+    """The training that produced a checkpoint.
 
     Attributes:
         experiment_config: configuration of the experiment, complete with defaults.
@@ -115,7 +115,7 @@ class Checkpoint:
                 raise StorageError(f"the storage of checkpoint {self.uuid} is unknown: its experiment was deleted")
             environ = dict(os.environ)
             if config.get("host_path"):
-                # Outside of a task the machine's own folder is meant, not the one that a task sees.
+                # Outside of a task, use the host's path instead of the container's.
                 environ.setdefault("DET_SHARED_FS", str(config["host_path"]))
             from_config(config, environ).download(self.uuid, target)
         except StorageError:
@@ -154,7 +154,7 @@ class Checkpoint:
         self.metadata = metadata
 
     def delete(self) -> None:
-        """Deletes the files of the checkpoint; for its owner and admins."""
+        """Deletes the files of the checkpoint. Only its owner and admins may do that."""
         checkpoints.delete(self._session, [self.uuid])
 
     def remove_files(self, globs: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from determined.client import checkpoints, experiments, trials, users
+from determined.client.certificates import NO_VERIFY, Trust
 from determined.client.paging import items
 from determined.client.sign_in import hashed, sign_in
 from determined.errors import NotFound, NotImplementedYet
@@ -32,13 +33,15 @@ class Determined:
         master: address such as ``http://host:8080``; ``DET_MASTER``, the last ``det up`` or localhost if not given.
         user: name; the stored sign-in or ``DET_USER`` if not given. Inside a task, the owner of the task.
         password: password; ``DET_PASS`` if not given.
-        cert_path: file with the certificate of the master, for https.
-        cert_name: name in that certificate, if it is not the host's.
-        noverify: True takes any certificate; not supported.
+        cert_path: file with the certificate of the master or of its authority, for https; ``DET_MASTER_CERT_FILE`` if
+            not given.
+        cert_name: name in that certificate, if it is not the host's; ``DET_MASTER_CERT_NAME`` if not given.
+        noverify: True accepts every certificate.
 
     Raises:
         Unauthenticated: there is no sign-in, or the password is wrong.
         MasterUnreachable: no master answers at this address.
+        UntrustedCertificate: the certificate of the master is not trusted.
 
     Example:
         >>> cluster = Determined("http://127.0.0.1:8080", "ann", "secret")   # doctest: +SKIP
@@ -55,12 +58,10 @@ class Determined:
         cert_name: str | None = None,
         noverify: bool = False,
     ) -> None:
+        trust = None
         if cert_path or cert_name or noverify:
-            raise NotImplementedYet(
-                "certificates cannot be chosen yet; add the master's certificate to the system's, or to the file that "
-                "SSL_CERT_FILE names"
-            )
-        self._session = sign_in(master, user, password)
+            trust = Trust(file=NO_VERIFY if noverify else cert_path or "", name=cert_name or "")
+        self._session = sign_in(master, user, password, trust=trust)
 
     def __enter__(self) -> "Determined":
         return self
@@ -260,7 +261,7 @@ class Determined:
         return User(self._session, self._session.get(f"{users.PREFIX}/{user_id}")["user"])
 
     def create_user(self, username: str, admin: bool = False, password: str | None = None) -> User:
-        """Creates a user; for admins.
+        """Creates a user. Admins only.
 
         Args:
             username: name to sign in with.

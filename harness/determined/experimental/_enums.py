@@ -34,7 +34,7 @@ class ExperimentState(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """True after the work has ended."""
+        """True if the state is final."""
         return self.name in ("COMPLETED", "CANCELED", "ERROR", "DELETING", "DELETE_FAILED", "DELETED")
 
 
@@ -150,7 +150,7 @@ class CheckpointSortBy(Enum):
 
 
 class DownloadMode(Enum):
-    """Way that the files of a checkpoint take.
+    """Method of downloading the files of a checkpoint.
 
     ``AUTO`` copies from the storage if this machine reaches it, and asks the master otherwise; ``DIRECT`` and
     ``MASTER`` do only the one or the other.

@@ -25,7 +25,7 @@ logger = logging.getLogger("determined.experimental")
 
 
 class ExperimentPaused(DeterminedError, ValueError):
-    """The experiment is paused, so that waiting for its end would last until somebody activates it."""
+    """Raised by ``wait``: the experiment is paused and does not end before somebody activates it."""
 
 
 class Experiment(CheckpointOwner):
@@ -145,15 +145,15 @@ class Experiment(CheckpointOwner):
         return found[0]
 
     def activate(self) -> None:
-        """Lets its trials have slots again; they resume from their last checkpoints."""
+        """Activates the experiment: its trials are queued again and resume from their last checkpoints."""
         self._steer("activate")
 
     def pause(self) -> None:
-        """Asks its trials to save a checkpoint and to give their slots back."""
+        """Pauses the experiment: its trials save a checkpoint and release their slots."""
         self._steer("pause")
 
     def cancel(self) -> None:
-        """Asks its trials to save a checkpoint, then ends the experiment."""
+        """Cancels the experiment: its trials save a checkpoint and end."""
         self._steer("cancel")
 
     def kill(self) -> None:

@@ -33,6 +33,15 @@ class SlotFacts(_Message):
     uuid: str = ""
 
 
+class SlotStatus(_Message):
+    """What an agent sees of one of its slots. ``reason`` says in a sentence why a slot that is not ``free`` is not."""
+
+    id: int
+    status: Literal["free", "idle", "occupied", "unhealthy"] = "free"
+    """``idle``: its task does not compute on it; ``occupied``: by a program outside the cluster."""
+    reason: str = ""
+
+
 class RankExit(_Message):
     """The end of one worker process inside a container, as its wrapper recorded it."""
 
@@ -88,6 +97,8 @@ class Hello(_Message):
     cluster_id: str = ""
     """Cluster of that epoch; empty if the agent has obeyed none yet."""
     draining: str = ""
+    container_runtime: str = "process"
+    """``process``, or the engine whose containers this agent starts."""
 
 
 class ReportedState(_Message):
@@ -95,6 +106,8 @@ class ReportedState(_Message):
     wish_sequence: int = 0
     """Sequence number of the newest desired state that this report takes into account."""
     containers: list[ReportedContainer]
+    slots: list[SlotStatus] = Field(default_factory=list)
+    """Slots that are not free; empty from agents that do not watch them."""
 
 
 class ContextRef(_Message):
@@ -104,12 +117,23 @@ class ContextRef(_Message):
     size: int
 
 
+class RunAs(_Message):
+    """User and group of this machine as which a task runs. Names are those that the admin gave; they may be empty."""
+
+    uid: int = Field(ge=0, lt=2**32 - 1)
+    gid: int = Field(ge=0, lt=2**32 - 1)
+    user: str = ""
+    group: str = ""
+
+
 class ContainerSpec(_Message):
     """All data that an agent needs to start a container, except for the content of the context."""
 
     task_id: str
     task_type: str = "TRIAL"
     owner: str = ""
+    run_as: RunAs | None = None
+    """Identity of the owner on agents that run as root; None for an owner without one."""
     rank: int = 0
     slots: list[int]
     environment: dict[str, str]
@@ -123,10 +147,27 @@ class ContainerSpec(_Message):
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
+    is_cluster_storage: bool = False
+    """True if ``checkpoint_storage`` is the folder that the master itself chose, which every owner may use."""
     proxy_ports: list[int] = Field(default_factory=list)
     """Ports at which the task is reachable."""
     startup_hook: str = ""
     """Text of the pool's hook; sourced before the user's."""
+    is_distributed: bool = False
+    """True if the allocation has containers on several agents."""
+    images: dict[str, str] = Field(default_factory=dict)
+    """Image by type of slot (``cpu``, ``cuda``, ``rocm``), for agents that run containers."""
+    device_environment: dict[str, list[str]] = Field(default_factory=dict)
+    """``NAME=VALUE`` by type of slot, for agents that know which they have; others read ``user_environment``."""
+    force_pull_image: bool = False
+    registry_auth: dict[str, Any] | None = None
+    shm_bytes: int | None = None
+    devices: list[dict[str, Any]] = Field(default_factory=list)
+    """``{host_path, container_path, mode}`` each."""
+    add_capabilities: list[str] = Field(default_factory=list)
+    drop_capabilities: list[str] = Field(default_factory=list)
+    ports: dict[str, int] = Field(default_factory=dict)
+    """Ports by name at which the containers of the allocation reach each other."""
     ignored: list[str] = Field(default_factory=list)
     """Settings that this driver ignores; the log has a warning for each."""
 

@@ -85,9 +85,28 @@ class RunFolder:
         return self.path / "root"
 
     @property
+    def shim(self) -> Path:
+        """Returns the folder of the shim's own files in a container of another user than the agent."""
+        return self.path / "shim"
+
+    @property
+    def temporary(self) -> Path:
+        """Returns the folder of the private ``/tmp`` of a process of another user than the agent."""
+        return self.path / "tmp"
+
+    @property
     def run(self) -> Path:
         """Returns the task's ``DET_RUN_DIR``."""
         return self.path / "run"
+
+    @property
+    def owner(self) -> int | None:
+        """Returns the uid of a task that runs as another user than this process; None for the same user.
+
+        The task cannot replace the folder ``run`` itself.
+        """
+        uid = os.lstat(self.run).st_uid
+        return None if uid == os.geteuid() else uid
 
     @property
     def info(self) -> Path:

@@ -32,6 +32,12 @@ async def present(session: ReadSession) -> Sequence[AgentRow]:
     return (await session.scalars(query)).all()
 
 
+async def have_containers(session: ReadSession) -> bool:
+    """Returns True if an agent that is connected or within its reconnect window runs tasks in containers."""
+    query = select(AgentRow.id).where(AgentRow.lost.is_(False), AgentRow.container_runtime != "process")
+    return (await session.scalars(query.limit(1))).first() is not None
+
+
 async def count(session: ReadSession) -> int:
     """Returns the number of agents that are connected or within their reconnect window."""
     return (

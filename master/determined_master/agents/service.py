@@ -7,11 +7,11 @@ from functools import partial
 from typing import Protocol
 
 from determined.link.isolation import Isolation
-from determined.link.messages import Hello, ReportedContainer
+from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
 from determined_master.agents import repository
 from determined_master.clock import Clock
-from determined_master.db.models import AgentRow
+from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.principal import Principal
@@ -51,6 +51,7 @@ class Agents:
             if row is None:
                 row = AgentRow(id=hello.agent_id, registered_at=self._clock.now(), enabled=True, draining=False)
             row.pool, row.hostname, row.version = hello.pool, hello.hostname, hello.version
+            row.container_runtime = hello.container_runtime
             if row.lost:
                 row.registered_at = self._clock.now()
             row.disconnected_at, row.lost = None, False
@@ -60,13 +61,26 @@ class Agents:
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 
-    async def on_report(self, agent_id: str, containers: list[ReportedContainer]) -> None:
+    async def on_report(
+        self, agent_id: str, containers: list[ReportedContainer], slots: Sequence[SlotStatus] = ()
+    ) -> None:
+        """Applies a report. ``slots``: those that are not free."""
         async with self._database.read() as session:
-            news = await self._containers.is_news(session, agent_id, containers)
-        if not news:
+            is_news = await self._containers.is_news(session, agent_id, containers)
+            changed = changed_statuses(await repository.slots(session, agent_id), slots)
+        if not is_news and not changed:
             return
         async with self._database.write() as session:
-            await self._containers.on_report(session, agent_id, containers)
+            if is_news:
+                await self._containers.on_report(session, agent_id, containers)
+            if changed:
+                await self._change_statuses(session, agent_id, slots)
+
+    async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:
+        for new in changed_statuses(await repository.slots(session, agent_id), slots):
+            await repository.change_slot(session, agent_id, new.id, status=new.status, status_reason=new.reason)
+            await self._record(session, agent_id, f"slot_{new.id}_{new.status}", events.SYSTEM, new.reason)
+        notify(session, notifications.SCHEDULE)
 
     async def disconnected(self, agent_id: str) -> None:
         """Starts the agent's reconnect window; nothing new is placed on it until it reconnects."""
@@ -136,5 +150,19 @@ class Agents:
             await self._record(session, agent_id, "lost", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 
-    async def _record(self, session: WriteSession, agent_id: str, kind: str, actor: str) -> None:
-        await events.record(session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id)
+    async def _record(self, session: WriteSession, agent_id: str, kind: str, actor: str, reason: str = "") -> None:
+        payload = {"reason": reason} if reason else None
+        await events.record(
+            session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id, payload=payload
+        )
+
+
+def changed_statuses(rows: Sequence[AgentSlotRow], reported: Sequence[SlotStatus]) -> list[SlotStatus]:
+    """Returns the new statuses of the slots whose status or reason changed; slots that were not reported are free."""
+    now = {status.id: status for status in reported}
+    wanted = [now.get(row.slot_id) or SlotStatus(id=row.slot_id) for row in rows]
+    return [
+        new
+        for row, new in zip(rows, wanted, strict=True)
+        if (row.status, row.status_reason) != (new.status, new.reason)
+    ]

@@ -54,5 +54,12 @@ def _desired(container: ContainerRow, allocation: AllocationRow, secrets: Secret
         container_id=container.id,
         allocation_id=allocation.id,
         state="running",
-        spec=spec.model_copy(update={"environment": environment, "slots": container.slot_ids, "rank": container.rank}),
+        spec=spec.model_copy(
+            update={
+                "environment": environment,
+                "slots": container.slot_ids,
+                "rank": container.rank,
+                "is_distributed": len(container.slot_ids) < allocation.slots,
+            }
+        ),
     )

@@ -8,13 +8,13 @@ from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, se
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import AllocationState, ContainerState, ExitReason
+from determined.states import AllocationState, ContainerState, ExitReason, TaskKind
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow
+from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
@@ -173,11 +173,13 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
     return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
 
 
-async def unsettled(session: ReadSession) -> Sequence[AllocationRow]:
-    """Returns the ended allocations that are not settled, oldest first."""
+async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[AllocationRow]:
+    """Returns the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
+    of_kind = TaskRow.kind == TaskKind.TRIAL if of_trials else TaskRow.kind != TaskKind.TRIAL
     query = (
         select(AllocationRow)
-        .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False))
+        .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+        .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False), of_kind)
         .order_by(AllocationRow.ended_at)
     )
     return (await session.scalars(query)).all()

@@ -175,6 +175,7 @@ class Allocations:
         notify(
             session,
             notifications.TRIALS,
+            notifications.TASKS,
             notifications.SCHEDULE,
             notifications.allocation(row.id),
             notifications.logs(row.task_id),

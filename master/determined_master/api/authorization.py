@@ -15,9 +15,10 @@ class Rule(Enum):
 
     PUBLIC = "everybody, without signing in"
     SIGNED_IN = "every user; a task, which reads as its owner does"
+    READER = "every user; a task of the owner"
     USER = "every user"
     SELF = "the user in question, or an admin"
-    OWNER = "the owner of the experiment, or an admin"
+    OWNER = "the owner of the experiment or command, or an admin"
     TASK = "the task itself; the owner of its experiment, or an admin"
     TASK_OR_USER = "the task itself; every user"
     TASK_ONLY = "the task itself"
@@ -30,6 +31,7 @@ class Rule(Enum):
 RULES: Mapping[Callable[..., Any], Rule] = {
     dependencies.nobody: Rule.PUBLIC,
     dependencies.current_principal: Rule.SIGNED_IN,
+    dependencies.reader: Rule.READER,
     dependencies.current_user: Rule.USER,
     dependencies.self_or_admin: Rule.SELF,
     dependencies.owner: Rule.OWNER,
@@ -41,6 +43,7 @@ RULES: Mapping[Callable[..., Any], Rule] = {
     dependencies.admin_or_operator: Rule.ADMIN_OR_OPERATOR,
     dependencies.user_or_operator: Rule.USER_OR_OPERATOR,
     dependencies.log_reader: Rule.ADMIN,
+    dependencies.metrics_reader: Rule.USER,
 }
 
 

@@ -12,9 +12,10 @@ from determined_master import notifications
 from determined_master.trials.task_name import experiment_of
 
 SOON = 0.1
-"""Minimum seconds between two batches."""
+"""Minimum seconds between two batches with a change of state. A batch of figures does not delay them."""
 FIGURES_SOON = 0.25
-"""The same for batches with only metrics and log lines: they never end during training, and a page redraws for each."""
+"""Minimum seconds between any batch and one with only metrics and log lines: they never end during training, and a page
+redraws for each."""
 FIGURES = frozenset({"metrics", "logs", "columns", "events"})
 MAX_BATCHES = 2000
 MAX_CHANGES = 20_000
@@ -60,7 +61,7 @@ class Debouncer:
 
     def __init__(self) -> None:
         self._waiting: dict[Named, None] = {}
-        self._last = float("-inf")
+        self._last = self._last_state = float("-inf")
 
     def add(self, changes: Collection[Named]) -> None:
         self._waiting.update(dict.fromkeys(changes))
@@ -69,12 +70,16 @@ class Debouncer:
         """Returns when the next batch is due, or None if nothing is pending."""
         if not self._waiting:
             return None
-        is_figures = all(kind in FIGURES for kind, _ in self._waiting)
-        return self._last + (FIGURES_SOON if is_figures else SOON)
+        return self._last + FIGURES_SOON if self._is_figures() else self._last_state + SOON
 
     def take(self, now: float) -> Sequence[Named]:
+        if not self._is_figures():
+            self._last_state = now
         taken, self._waiting, self._last = tuple(self._waiting), {}, now
         return taken
+
+    def _is_figures(self) -> bool:
+        return all(kind in FIGURES for kind, _ in self._waiting)
 
 
 class ReplayBuffer:

@@ -1,7 +1,7 @@
 """Dependencies of endpoints: services, database sessions, and the authenticated principal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
@@ -15,6 +15,8 @@ from determined_master.authentication import Authenticator, bearer
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.cluster.identity import Identity
+from determined_master.commands.service import Commands
+from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
@@ -29,10 +31,13 @@ from determined_master.settings import Settings
 from determined_master.storage_health import StorageHealth
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
+from determined_master.users import ownership_repository
 from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
 
 T = TypeVar("T")
+MAX_DIGITS = 18
+"""Longer numbers are no ids; the routes refuse them."""
 
 
 async def _services_of(request: Request) -> Services:
@@ -61,9 +66,11 @@ AuthenticatorDep = Annotated[Authenticator, Depends(_one_of(lambda services: ser
 AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: services.authorization))]
 BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
 ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
+CommandsDep = Annotated[Commands, Depends(_one_of(lambda services: services.commands))]
 CreatorDep = Annotated[Creator, Depends(_one_of(lambda services: services.creator))]
 DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.database))]
 DrainingDep = Annotated[asyncio.Event, Depends(_one_of(lambda services: services.draining))]
+GroupWriterDep = Annotated[GroupWriter, Depends(_one_of(lambda services: services.writer))]
 IdentityDep = Annotated[Identity, Depends(_one_of(lambda services: services.identity))]
 LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
 LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
@@ -118,7 +125,7 @@ async def current_admin(user: Annotated[Principal, Depends(current_user)]) -> Pr
 
 
 async def owner(user: Annotated[Principal, Depends(current_user)]) -> Principal:
-    """Returns the user, who must own the experiment; the command checks that in its transaction."""
+    """Returns the user, who must own the experiment or task; the command checks that in its transaction."""
     return user
 
 
@@ -135,6 +142,33 @@ async def task_or_owner(principal: Annotated[Principal, Depends(current_principa
 async def task_or_user(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
     """Returns a user, or a task that reads its own data; the route checks that."""
     return principal
+
+
+async def reader(request: Request, services: _Services) -> Principal:
+    """Returns a user, or a task of the user whose logs, files or checkpoint the path names. Raises Forbidden."""
+    principal = await current_principal(request)
+    if principal.is_task:
+        async with services.database.read() as session:
+            owner_id = await _owner_of(session, request.path_params)
+        if owner_id is not None and owner_id != principal.user_id:
+            raise Forbidden("a task token reads logs, files and checkpoints of its own user only")
+    return principal
+
+
+async def _owner_of(session: ReadSession, names: Mapping[str, object]) -> int | None:
+    """Returns the owner of what a path names; None if it does not exist, which the route says."""
+    numbered = {
+        "experiment_id": ownership_repository.owner_of_experiment,
+        "trial_id": ownership_repository.owner_of_trial,
+        "line_id": ownership_repository.owner_of_line,
+    }
+    for name, find in numbered.items():
+        value = str(names.get(name, ""))
+        if value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS:
+            return await find(session, int(value))
+    if "task_id" in names:
+        return await ownership_repository.owner_of_task(session, str(names["task_id"]))
+    return await ownership_repository.owner_of_checkpoint(session, str(names.get("uuid", "")))
 
 
 async def task(principal: Annotated[Principal, Depends(current_principal)]) -> Principal:
@@ -170,7 +204,14 @@ async def log_reader(user: Annotated[Principal, Depends(current_user)], services
     return user
 
 
+async def metrics_reader(request: Request, services: _Services) -> None:
+    """Raises unless a user sends the request, or the setting ``metrics_access: everybody`` is on."""
+    if services.settings.metrics_access == "users":
+        await current_user(await current_principal(request))
+
+
 NoLogin = Depends(nobody)
+Reader = Annotated[Principal, Depends(reader)]
 Anyone = Annotated[Principal, Depends(current_principal)]
 User = Annotated[Principal, Depends(current_user)]
 Owner = Annotated[Principal, Depends(owner)]
@@ -180,4 +221,5 @@ TaskOrUser = Annotated[Principal, Depends(task_or_user)]
 Task = Annotated[Principal, Depends(task)]
 Admin = Annotated[Principal, Depends(current_admin)]
 UserOrOperator = Annotated[Principal | None, Depends(user_or_operator)]
+MetricsReader = Depends(metrics_reader)
 LogReader = Annotated[Principal, Depends(log_reader)]

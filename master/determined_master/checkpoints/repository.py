@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, true, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import NotFound, NotImplementedYet
@@ -13,6 +13,7 @@ from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
 from determined_master.clock import Clock
+from determined_master.db.json_number import json_number
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import StateMachine
@@ -185,10 +186,8 @@ def _in_states(states: Collection[CheckpointState]) -> list[ColumnElement[bool]]
 def _metric_value(order: Order) -> ColumnElement[Any]:
     """Returns a number of the validation at the checkpoint's step; NULL without one."""
     if order.metric:
-        member = func.json_each(MetricRow.metrics).table_valued("key", "value", "type")
-        is_number = member.c.type.in_(["integer", "real", "true", "false"])
-        query = select(member.c.value).select_from(MetricRow).join(member, true())
-        query = query.where(member.c.key == order.metric, is_number)
+        value = json_number(MetricRow.metrics, order.metric)
+        query = select(value).where(value.is_not(None))
     else:
         query = select(-MetricRow.signed_metric if order.larger_is_better else MetricRow.signed_metric)
     return (

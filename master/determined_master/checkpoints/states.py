@@ -4,10 +4,12 @@ from determined.states import CheckpointState as S
 from determined_master.transitions import Table
 
 ALLOWED: Table[S] = {
-    S.ACTIVE: frozenset({S.COMPLETED, S.ERROR, S.DELETED}),
-    S.COMPLETED: frozenset({S.PARTIALLY_DELETED, S.DELETED}),
-    S.ERROR: frozenset({S.DELETED}),
-    S.PARTIALLY_DELETED: frozenset({S.DELETED}),
+    S.ACTIVE: frozenset({S.COMPLETED, S.ERROR, S.DELETING}),
+    S.COMPLETED: frozenset({S.PARTIALLY_DELETED, S.DELETING, S.DELETED}),
+    S.ERROR: frozenset({S.DELETING}),
+    S.PARTIALLY_DELETED: frozenset({S.DELETING, S.DELETED}),
+    S.DELETING: frozenset({S.DELETED, S.DELETE_FAILED}),
+    S.DELETE_FAILED: frozenset({S.DELETING}),
     S.DELETED: frozenset(),
 }
 FIRST = S.ACTIVE

@@ -72,6 +72,15 @@ def refuse_out_of_reach(storage: Mapping[str, Any], uuid: str, roots: Sequence[P
         return
 
 
+def refuse_root_out_of_reach(storage: Mapping[str, Any], roots: Sequence[Path]) -> None:
+    """Raises OutOfReach where the master may delete no checkpoint of this storage. Blocking."""
+    try:
+        with _opened_parent(_storage_folder(storage) / "*", roots):
+            return
+    except FileNotFoundError:
+        return
+
+
 def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str | None:
     """Removes a checkpoint's folder. Returns None once it is gone, otherwise why the master leaves it. Blocking.
 

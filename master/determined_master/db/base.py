@@ -72,7 +72,14 @@ _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, list[str]: JSON, list[int]: JSON, datetime: UtcTime}
+    type_annotation_map = {
+        int: BigId,
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+        list[str]: JSON,
+        list[int]: JSON,
+        datetime: UtcTime,
+    }
 
 
 def table_of(model: type[Base]) -> Table:

@@ -12,7 +12,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from determined_master.db import text_search
+from determined_master.database_url import is_sqlite, normalized
+from determined_master.db import postgresql, text_search
+from determined_master.db.nul import without_nul
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
@@ -25,7 +27,7 @@ _PRAGMAS = (
 
 
 def _to_json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return without_nul(msgspec.json.encode(value).decode())
 
 
 OnUnwritable = Callable[[str, bool], None]
@@ -57,30 +59,52 @@ def sqlite_url(path: Path) -> str:
 
 def make_read_engine(url: str) -> AsyncEngine:
     """Engine for reading: its sessions see one frozen view and cannot write."""
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url, isolation_level="REPEATABLE READ", **_OPTIONS)
-    engine = create_async_engine(url, pool_size=8, max_overflow=8, **_JSON)
+    if not is_sqlite(url):
+        return create_async_engine(
+            normalized(url),
+            isolation_level="REPEATABLE READ",
+            pool_size=8,
+            max_overflow=8,
+            pool_pre_ping=True,
+            connect_args=postgresql.connect_arguments("det-master: reads", "default_transaction_read_only=on"),
+            **_JSON,
+        )
+    engine = create_async_engine(normalized(url), pool_size=8, max_overflow=8, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
     return engine
 
 
 def make_write_engine(url: str) -> AsyncEngine:
-    """Engine for writing. SQLite has one writer, so it has one connection, and a transaction locks at its begin."""
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url, **_OPTIONS)
-    engine = create_async_engine(url, pool_size=1, max_overflow=0, **_JSON)
+    """Engine for writing: one connection, because states have one writer. On SQLite a transaction locks at its
+    begin."""
+    if not is_sqlite(url):
+        return create_async_engine(
+            normalized(url),
+            pool_size=1,
+            max_overflow=0,
+            pool_pre_ping=True,
+            connect_args=postgresql.connect_arguments("det-master: states"),
+            **_JSON,
+        )
+    engine = create_async_engine(normalized(url), pool_size=1, max_overflow=0, **_JSON)
     _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
     return engine
 
 
 def make_group_engine(url: str) -> Engine:
     """Engine of the group-commit writer: synchronous, used by one thread."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed.set(drivername=parsed.get_backend_name()), **_OPTIONS)
-    engine = create_engine(
-        _sync(parsed), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON
-    )
+    if not is_sqlite(url):
+        return create_engine(
+            normalized(url),
+            pool_size=1,
+            max_overflow=0,
+            pool_pre_ping=True,
+            connect_args=postgresql.connect_arguments(
+                "det-master: reports and lines", f"lock_timeout={postgresql.LOCK_WAIT}"
+            ),
+            **_JSON,
+        )
+    engine = create_engine(_sync(url), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON)
     _configure(engine, begin="BEGIN IMMEDIATE")
     return engine
 
@@ -88,11 +112,22 @@ def make_group_engine(url: str) -> Engine:
 def make_migration_engine(url: str) -> Engine:
     """Engine for Alembic: no pool, and a transaction that takes the write lock before it reads the revision. Foreign
     keys stay off while tables are rebuilt: within a transaction SQLite cannot switch them."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        return create_engine(_sync(parsed), poolclass=NullPool, **_OPTIONS)
-    engine = create_engine(_sync(parsed), poolclass=NullPool, connect_args={"timeout": 60}, **_OPTIONS)
+    if not is_sqlite(url):
+        arguments = postgresql.connect_arguments("det-master: migrations")
+        return create_engine(normalized(url), poolclass=NullPool, connect_args=arguments, **_OPTIONS)
+    engine = create_engine(_sync(url), poolclass=NullPool, connect_args={"timeout": 60}, **_OPTIONS)
     _configure(engine, begin="BEGIN IMMEDIATE", pragmas=("PRAGMA foreign_keys=OFF",))
+    return engine
+
+
+def make_copy_engine(url: str) -> Engine:
+    """Engine that copies all rows. Each transaction sees one frozen view; SQLite checks no foreign keys."""
+    if not is_sqlite(url):
+        arguments = postgresql.connect_arguments("det-master: copy")
+        level: Any = {"isolation_level": "REPEATABLE READ"}
+        return create_engine(normalized(url), poolclass=NullPool, connect_args=arguments, **level, **_JSON)
+    engine = create_engine(_sync(url), poolclass=NullPool, connect_args={"timeout": 60}, **_JSON)
+    _configure(engine, begin="BEGIN", pragmas=("PRAGMA foreign_keys=OFF",))
     return engine
 
 
@@ -102,6 +137,8 @@ def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
     @event.listens_for(engine, "handle_error", retval=True)
     def _convert(context: ExceptionContext) -> BaseException | None:
         original = context.original_exception
+        if postgresql.is_away(context):
+            return StorageUnavailable(StorageUnavailable.AWAY)
         if not _is_unwritable(original):
             return None
         is_full = _is_full(original)
@@ -118,8 +155,8 @@ def _is_full(error: BaseException | None) -> bool:
     return code == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", None) == _POSTGRES_DISK_FULL
 
 
-def _sync(url: URL) -> URL:
-    return url.set(drivername="sqlite" if url.get_backend_name() == "sqlite" else url.get_backend_name())
+def _sync(url: str) -> URL:
+    return make_url(url).set(drivername="sqlite")
 
 
 def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
@@ -136,3 +173,8 @@ def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMA
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+    @event.listens_for(engine, "invalidate")
+    def _invalidate(connection: DBAPIConnection, _record: ConnectionPoolEntry, _error: BaseException | None) -> None:
+        # A cancelled statement ends here. Closing alone would keep the lock for as long as a cursor is referenced.
+        connection.rollback()

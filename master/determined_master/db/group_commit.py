@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from determined.errors import ApiError
+from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 
@@ -18,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 SIBLINGS = 4
 PATIENCE_SECONDS = 0.0002
+REPEAT_SECONDS = 0.05
+MAX_REPEATS = 100
 
 
 Operation = TypeVar("Operation", contravariant=True)
@@ -60,6 +65,11 @@ class GroupWriter:
         self._connection = _KeptConnection(database.group_engine)
         self.groups = 0
         """Number of committed groups, by which background work recognizes an idle writer."""
+
+    @property
+    def waiting(self) -> int:
+        """Returns the number of operations that no group has taken yet."""
+        return self._queue.qsize()
 
     async def write(self, store: Store[Sent, Given], operation: Sent) -> Given:
         """Returns the store's answer after the commit. Cancelling the caller cancels its wait, not its row."""
@@ -104,7 +114,7 @@ class GroupWriter:
 
     async def _commit(self, group: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
-        async with self._database.write_lock:
+        async with self._database.group_lock:
             try:
                 results = await loop.run_in_executor(self._thread, self._transaction, group)
             except StorageUnavailable as error:
@@ -135,6 +145,17 @@ class GroupWriter:
             return error
 
     def _transaction(self, group: list[_Waiting]) -> list[object]:
+        """Commits a group; again where a change of states held rows that it needs, or crossed it."""
+        for _ in range(MAX_REPEATS):
+            try:
+                return self._once(group)
+            except DBAPIError as error:
+                if not is_repeatable(error):
+                    raise
+            time.sleep(REPEAT_SECONDS)  # in the writer's thread
+        return self._once(group)
+
+    def _once(self, group: list[_Waiting]) -> list[object]:
         by_store: dict[int, list[int]] = {}
         for place, waiting in enumerate(group):
             by_store.setdefault(id(waiting.store), []).append(place)

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, Select, delete
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
+from determined_master.database_url import is_sqlite
 from determined_master.db.base import Base
 from determined_master.db.engine import (
     OnUnwritable,
@@ -16,6 +17,8 @@ from determined_master.db.engine import (
     make_write_engine,
     report_unwritable,
 )
+from determined_master.db.lease import Lease
+from determined_master.db.nul import keep_symbol
 from determined_master.notifications import Notifications
 
 
@@ -28,12 +31,19 @@ class WriteSession(ReadSession):
 
 
 class Database:
-    """Engines and sessions of one master; created once, passed down. Every writer holds ``write_lock``, the
-    group-commit writer included: SQLite has one writer, and waiting for a lock in the process is fair and cheap,
-    unlike waiting for SQLite's."""
+    """Engines and sessions of one master; created once, passed down.
+
+    Changes of states hold ``write_lock``, on every database: there is one of them at a time. The group-commit writer
+    holds ``group_lock``, which is the same lock on SQLite: that has one writer, and waiting for a lock in the process
+    is fair and cheap, unlike waiting for SQLite's. On PostgreSQL reports do not wait for changes of states.
+    """
 
     def __init__(
-        self, url: str, notifications: Notifications, on_unwritable: OnUnwritable = lambda _text, _is_full: None
+        self,
+        url: str,
+        notifications: Notifications,
+        on_unwritable: OnUnwritable = lambda _text, _is_full: None,
+        lease: Lease | None = None,
     ) -> None:
         self.url = url
         self.notifications = notifications
@@ -42,7 +52,12 @@ class Database:
         self.group_engine: Engine = make_group_engine(url)
         for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
             report_unwritable(engine, on_unwritable)
+            keep_symbol(engine)
+        if lease is not None:
+            lease.guard(self.write_engine.sync_engine)
+            lease.guard(self.group_engine)
         self.write_lock = asyncio.Lock()
+        self.group_lock = self.write_lock if is_sqlite(url) else asyncio.Lock()
         self._read = async_sessionmaker(self.read_engine, class_=ReadSession, expire_on_commit=False, autoflush=False)
         self._write = async_sessionmaker(
             self.write_engine, class_=WriteSession, expire_on_commit=False, autoflush=False

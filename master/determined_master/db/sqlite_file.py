@@ -68,9 +68,7 @@ def back_up(path: Path, revision: str) -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         partial.unlink(missing_ok=True)
         _check_room(path, folder)
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with _named_errors(path):
-            _copy(path, partial)
+        copy_whole(path, partial)
         _sync(partial)
         target = folder / f"{path.stem}-{revision}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
         partial.replace(target)
@@ -81,6 +79,13 @@ def back_up(path: Path, revision: str) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return target
+
+
+def copy_whole(path: Path, target: Path) -> None:
+    """Copies the database to a new private file, while a master may write to it. Raises DatabaseUnusable."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with _named_errors(path):
+        _copy(path, target)
 
 
 def backups(path: Path) -> list[tuple[str, Path]]:

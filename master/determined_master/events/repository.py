@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -82,9 +82,16 @@ _IS_MOVE = func.coalesce(EventRow.kind, "") == "moved"
 """Disables the index of kinds: a target has few events, while moves are a fifth of all."""
 
 
-async def page(session: ReadSession, wanted: Selection, *, before: int | None, most: int) -> Sequence[EventRow]:
-    """Returns events below the id ``before``, newest first."""
-    query = select(EventRow).order_by(EventRow.id.desc()).limit(most)
+async def page(
+    session: ReadSession,
+    wanted: Selection,
+    *,
+    before: int | None,
+    most: int,
+    conditions: Sequence[ColumnElement[bool]] = (),
+) -> Sequence[EventRow]:
+    """Returns events below the id ``before`` that meet all ``conditions``, newest first."""
+    query = select(EventRow).where(*conditions).order_by(EventRow.id.desc()).limit(most)
     for name in ("kind", "actor", "target_type", "target_id"):
         value = getattr(wanted, name)
         if value:

@@ -14,6 +14,7 @@ _MOVED = {
     "STOPPING_KILLED": "was killed",
     "STOPPING_COMPLETED": "is completing",
     "STOPPING_ERROR": "is failing",
+    "STOPPING": "is being killed",
     "COMPLETED": "completed",
     "CANCELED": "was canceled",
     "ERROR": "failed",
@@ -26,7 +27,14 @@ _BY_PEOPLE = {
     "PAUSED": "paused {what}",
     "STOPPING_CANCELED": "asked {what} to stop",
     "STOPPING_KILLED": "killed {what}",
+    "STOPPING": "killed {what}",
     "DELETING": "deleted {what}",
+}
+SLOT_STATUSES = {
+    "free": "is as usual again",
+    "idle": "is idle",
+    "occupied": "is used by others",
+    "unhealthy": "is unhealthy",
 }
 
 
@@ -39,6 +47,9 @@ def sentence(kind: str, actor: str, target_type: str, target_id: str, payload: P
         return _moved(actor, what, payload)
     if target_type == "agent" and kind.startswith("slot_"):
         _, slot, done = kind.split("_", 2)
+        if done in SLOT_STATUSES:
+            reason = f": {payload['reason']}" if payload.get("reason") else ""
+            return f"slot {slot} of {what} {SLOT_STATUSES[done]}{reason}"
         return f"{actor} {done} slot {slot} of {what}"
     words = kind.replace("_", " ")
     return f"{what} {words}" if actor == SYSTEM else f"{actor} {words} {what}"
@@ -47,8 +58,10 @@ def sentence(kind: str, actor: str, target_type: str, target_id: str, payload: P
 def attempt(allocation_id: str) -> str:
     """Formats an allocation id such as ``5.uuid.2`` for a sentence."""
     task, _, run = allocation_id.rpartition(".")
-    experiment = task.partition(".")[0]
-    return f"attempt {run} of a trial of experiment {experiment}" if run and experiment else f"attempt {allocation_id}"
+    experiment, _, request = task.partition(".")
+    if experiment and request:
+        return f"attempt {run} of a trial of experiment {experiment}"
+    return f"attempt {run} of task {task}" if task else f"attempt {allocation_id}"
 
 
 def _moved(actor: str, what: str, payload: Payload) -> str:
@@ -64,6 +77,11 @@ def _moved(actor: str, what: str, payload: Payload) -> str:
 def _created(actor: str, target_id: str, payload: Payload) -> str:
     origin = f", forked from {payload['forked_from']}" if payload.get("forked_from") else ""
     return f"{actor} created experiment {target_id} ({payload.get('name', '')}{origin})"
+
+
+def _launched(actor: str, target_id: str, payload: Payload) -> str:
+    kind = str(payload.get("kind") or "task").lower().replace("_", " ")
+    return f"{actor} launched {kind} {target_id} ({payload.get('description', '')})"
 
 
 def _changed(kind: str) -> Callable[[str, str, Payload], str]:
@@ -94,13 +112,31 @@ def _folders_left(_actor: str, target_id: str, payload: Payload) -> str:
     return f"experiment {target_id} was deleted, but files of {count} checkpoints could not be deleted{first}"
 
 
+def _checkpoints_deleted(_actor: str, target_id: str, payload: Payload) -> str:
+    return f"the checkpoint policy of experiment {target_id} deletes {_checkpoints(payload)}"
+
+
+def _checkpoints_kept(_actor: str, target_id: str, payload: Payload) -> str:
+    why = payload.get("reason")
+    return f"{_checkpoints(payload)} of experiment {target_id} are kept beside its checkpoint policy: {why}"
+
+
+def _checkpoints(payload: Payload) -> str:
+    count = payload.get("count")
+    return f"{count} checkpoint" if count == 1 else f"{count} checkpoints"
+
+
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "created"): _created,
     ("experiment", "changed"): _changed("experiment"),
+    ("experiment", "checkpoints_deleted"): _checkpoints_deleted,
+    ("experiment", "checkpoints_kept"): _checkpoints_kept,
     ("experiment", "folders_left"): _folders_left,
+    ("task", "created"): _launched,
+    ("task", "changed"): _changed("task"),
     ("user", "changed"): _changed("user"),
     ("user", "created"): lambda actor, target, _: f"{actor} created user {target}",
-    ("user", "logged_in"): lambda actor, _target, _: f"{actor} logged in",
+    ("user", "logged_in"): lambda actor, _target, _: f"{actor} signed in",
     ("user", "link_made"): lambda actor, target, _: f"{actor} created a sign-in link for user {target}",
     ("checkpoint", "reported"): lambda _actor, target, said: (
         f"trial {said.get('trial')} saved checkpoint {target} at step {said.get('steps')}"
@@ -121,3 +157,18 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ),
     ("allocation", "ended"): _ended,
 }
+
+_ALL_PARTS: Payload = {
+    "forked_from": 1,
+    "parts": [{"agent": "", "slots": []}],
+    "code": 1,
+    "message": "x",
+    "folders": ["x"],
+}
+"""Payload that gives a sentence each of its optional parts."""
+
+TEMPLATES: Mapping[tuple[str, str], str] = {key: made("", "1.task.1", _ALL_PARTS) for key, made in _SENTENCES.items()}
+"""Target type and kind → the sentence around the values. A search finds its words, which no column holds."""
+
+MOVES: Mapping[str, str] = {to: f"{said} {_BY_PEOPLE.get(to, '')}" for to, said in _MOVED.items()}
+"""State → the words for the change into it."""

@@ -9,6 +9,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import ApiError, Conflict
+from determined.states import state_clause, state_phrase
 from determined_master.clock import Clock
 from determined_master.db.base import Base
 from determined_master.db.batches import batched
@@ -86,7 +87,9 @@ class StateMachine(Generic[R, S]):
             current: S = getattr(row, _STATE)
             if current is to:
                 return False
-            raise self.refusal(f"{self.name} {key} is {current.value} and cannot become {to.value}")
+            raise self.refusal(
+                f"{self.name} {key} {state_clause(current.value)} and cannot become {state_phrase(to.value)}"
+            )
         if not self.is_recorded:
             return True
         states = {"from": start.value, "to": to.value, **self.describe(row)} if event.kind == "moved" else {}
@@ -118,7 +121,7 @@ class StateMachine(Generic[R, S]):
         the table does not allow it.
         """
         if start not in self._may_precede[to]:
-            raise self.refusal(f"a {self.name} that is {start.value} cannot become {to.value}")
+            raise self.refusal(f"a {self.name} that {state_clause(start.value)} cannot become {state_phrase(to.value)}")
         event = event or Event()
         column = getattr(self.model, _STATE)
         states = {"from": start.value, "to": to.value}

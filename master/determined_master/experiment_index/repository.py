@@ -4,7 +4,21 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Float, Label, String, and_, case, cast, func, literal, null, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Label,
+    String,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 
 from determined_master.db.models import (
@@ -117,7 +131,8 @@ async def groups(
     # By labels of selected columns: PostgreSQL takes a repeated expression with parameters for another one.
     parts = [name for name, part in (("group_number", number), ("group_word", word)) if part is not None]
     query = select(_as(number, Float, "group_number"), _as(word, String, "group_word"), counted).select_from(source)
-    query = query.where(*where).group_by(*parts).order_by(counted.desc(), *parts).limit(MAX_GROUPS)
+    order = [literal_column(part, String).nulls_first() for part in parts]
+    query = query.where(*where).group_by(*parts).order_by(counted.desc(), *order).limit(MAX_GROUPS)
     return [(row[0], row[1], row[2]) for row in (await session.execute(query)).all()]
 
 

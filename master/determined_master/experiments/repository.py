@@ -12,9 +12,11 @@ from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.experiments.states import ALLOWED
+from determined_master.jobs import repository as jobs
 
 MAX_LABELS_A_STATEMENT = 1000
 MAX_IDS_A_STATEMENT = 10_000
@@ -47,9 +49,9 @@ class Selection:
         if self.archived is not None:
             found.append(ExperimentRow.archived == self.archived)
         if self.name:
-            found.append(func.lower(ExperimentRow.name).contains(self.name.lower(), autoescape=True))
+            found.append(contains_lowered(ExperimentRow.name, self.name.lower()))
         if self.description:
-            found.append(func.lower(ExperimentRow.description).contains(self.description.lower(), autoescape=True))
+            found.append(contains_lowered(ExperimentRow.description, self.description.lower()))
         if self.states:
             found.append(ExperimentRow.state.in_(self.states))
         if self.project_id:
@@ -75,6 +77,13 @@ class Selection:
         return found
 
 
+@dataclass(frozen=True)
+class NameAndSearcher:
+    name: str
+    searcher_metric: str
+    smaller_is_better: bool
+
+
 MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, refusal=PreconditionFailed)
 
 
@@ -95,7 +104,19 @@ async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Seque
     return (await session.scalars(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).all()
 
 
-async def add(session: WriteSession, row: ExperimentRow) -> None:
+async def names_and_searchers(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, NameAndSearcher]:
+    """Returns them by experiment, without reading the rows, which are long."""
+    columns = (ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric, ExperimentRow.smaller_is_better)
+    found: dict[int, NameAndSearcher] = {}
+    for batch in batched(list(experiment_ids), MAX_IDS_A_STATEMENT):
+        rows = await session.execute(select(*columns).where(ExperimentRow.id.in_(batch)))
+        found.update((id_, NameAndSearcher(name, metric, smaller)) for id_, name, metric, smaller in rows)
+    return found
+
+
+async def add(session: WriteSession, row: ExperimentRow, *, priority: int, weight: float = 1.0) -> None:
+    """Adds an experiment and its job."""
+    await jobs.add(session, row.job_id, pool=row.pool, priority=priority, weight=weight, position=row.start_time)
     session.add(row)
     await session.flush()
     await _keep_labels(session, row.id, row.labels)
@@ -133,6 +154,9 @@ async def move(
 ) -> bool:
     """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event."""
     event = Event(actor, payload={"message": message} if message else {})
+    if to.is_ended:
+        values = {"retention_due": True, **values}
+        notify(session, notifications.RETENTION)
     if not await MACHINE.move(session, clock, row, to, event, **values):
         return False
     notify(

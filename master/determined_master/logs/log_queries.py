@@ -61,7 +61,12 @@ def _shown(*, whole: bool = False) -> Select[*tuple[Any, ...]]:
     columns = [getattr(LogRow, name) for name in PagedLine._fields[:-2]]
     if whole:
         return select(*columns, LogRow.log)
-    return select(*columns, func.substr(data, 1, _LONGEST * DISPLAY_LIMIT), func.length(data), func.length(LogRow.log))
+    return select(*columns, _cut(), func.length(data), func.length(LogRow.log))
+
+
+def _cut() -> ColumnElement[bytes]:
+    """The beginning of a line, as bytes. SQLite gives NULL for a part of an empty blob."""
+    return func.coalesce(func.substr(_Bytes(LogRow.log), 1, _LONGEST * DISPLAY_LIMIT), literal(b"", LargeBinary))
 
 
 def _made(row: Row[*tuple[Any, ...]]) -> PagedLine:
@@ -105,8 +110,7 @@ async def texts(
     newest_first: bool,
 ) -> list[tuple[int, str]]:
     """Like ``lines``, but only ids and displayed texts: most of them are searched once and dropped."""
-    shown = func.substr(_Bytes(LogRow.log), 1, _LONGEST * DISPLAY_LIMIT)
-    query = select(LogRow.id, shown).where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
+    query = select(LogRow.id, _cut()).where(LogRow.task_id == task_id, *selection.where(), *_between(after, before))
     query = query.order_by(LogRow.id.desc() if newest_first else LogRow.id).limit(most)
     rows = (await session.execute(query)).all()
     return [(row[0], bytes(row[1]).decode("utf-8", "ignore")[:DISPLAY_LIMIT]) for row in rows]

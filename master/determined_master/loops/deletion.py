@@ -21,6 +21,7 @@ from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
 from determined_master.services import Services
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 
@@ -118,9 +119,9 @@ class Deletion:
             await indexer.drop(session, experiment_id)
 
     async def _drop_contexts(self) -> None:
-        """Removes contexts that no experiment names and aborted uploads, by age and by total size."""
+        """Removes contexts that no experiment and no live task names, and aborted uploads, by age and total size."""
         async with self._database.read() as session:
-            named = await experiment_rows.referenced_contexts(session)
+            named = await experiment_rows.referenced_contexts(session) | await tasks.live_contexts(session)
         settings = self._services.settings
         blobs = self._services.blobs
         found = await asyncio.to_thread(blobs.all)

@@ -45,10 +45,15 @@ class Schedule:
             held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
         by_agent: dict[str, list[int]] = defaultdict(list)
         total: dict[str, int] = defaultdict(int)
+        unusable: dict[str, list[str]] = defaultdict(list)
         for slot in slots:
             total[slot.agent_id] += 1
-            if slot.enabled and (slot.agent_id, slot.slot_id) not in held:
+            if not slot.enabled or (slot.agent_id, slot.slot_id) in held:
+                continue
+            if slot.status in ("free", "idle"):
                 by_agent[slot.agent_id].append(slot.slot_id)
+            else:
+                unusable[slot.agent_id].append(f"slot {slot.slot_id} of {slot.agent_id}: {slot.status_reason}")
         pools = sorted({row.pool for row in waiting})
         return [
             PoolView(
@@ -60,6 +65,7 @@ class Schedule:
                         total[a.id],
                         a.enabled and a.disconnected_at is None,
                         max(0, self._services.settings.max_zero_slot_containers - zero_slots[a.id]),
+                        tuple(unusable[a.id]),
                     )
                     for a in agents
                     if a.pool == name

@@ -40,7 +40,7 @@ class TrialLoop:
 
     async def _settle(self) -> None:
         async with self._database.read() as session:
-            ended = [row.id for row in await allocation_rows.unsettled(session)]
+            ended = [row.id for row in await allocation_rows.unsettled(session, of_trials=True)]
         for allocation_id in ended:
             await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
 

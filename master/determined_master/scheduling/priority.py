@@ -73,4 +73,7 @@ def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place
         text += f"; {place} ahead"
     if absent:
         text += f"; {absent} agent{'s' if absent != 1 else ''} disabled or disconnected"
+    unusable = [reason for a in pool.agents if a.placeable for reason in a.unusable]
+    if unusable:
+        text += f"; {unusable[0]}" + (f" ({len(unusable) - 1} more like it)" if len(unusable) > 1 else "")
     return text

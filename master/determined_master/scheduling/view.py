@@ -16,6 +16,8 @@ class AgentView:
     placeable: bool = True
     zero_slot_room: int = 1 << 30
     """Number of further containers without slots that it may run."""
+    unusable: tuple[str, ...] = ()
+    """Why its enabled slots that no task holds cannot be assigned, a sentence for each."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """Decides whether a task or a user may write to a trial or to one of its allocations."""
 
 from determined.errors import Forbidden, NotFound
+from determined.states import TokenScope
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.principal import Principal
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
 from determined_master.users.authorization import Authorization
 
@@ -22,6 +24,8 @@ class TrialAccess:
         task_id = principal.task_id
         if task_id is None:
             return None
+        if principal.scope is not TokenScope.TRIAL:
+            raise Forbidden(f"the token of task {task_id} may not write to a trial")
         known = self._trial_ids.get(task_id)
         if known is None:
             async with self._database.read() as session:
@@ -40,6 +44,11 @@ class TrialAccess:
             await self._authorization.check_change(session, principal, owner_id, f"trial {trial_id}")
         elif await self.trial_of(principal) != trial_id:
             raise Forbidden(f"this task token may not write to trial {trial_id}")
+
+    async def check_log(self, session: ReadSession, user: Principal, task_id: str) -> None:
+        """Raises Forbidden unless the user may write to the task's log."""
+        row = await tasks.get(session, task_id)
+        await self._authorization.check_change(session, user, row.user_id, f"task {task_id}")
 
     async def checked_allocation(self, session: ReadSession, principal: Principal, allocation_id: str) -> AllocationRow:
         """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""

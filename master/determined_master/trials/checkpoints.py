@@ -108,14 +108,14 @@ async def _owner_of(session: ReadSession, row: CheckpointRow) -> int:
     return await repository.owner_of(session, trial.id)
 
 
-async def mark_deleted(session: WriteSession, clock: Clock, row: CheckpointRow) -> None:
-    """Marks the row as DELETED. The caller removes the files once this has been committed."""
-    if row.state is CheckpointState.DELETED:
+async def mark_deleting(session: WriteSession, clock: Clock, row: CheckpointRow) -> None:
+    """Moves a checkpoint to DELETING and takes it out of its trial's totals. Its files are removed after the commit."""
+    if row.state in (CheckpointState.DELETED, CheckpointState.DELETING):
         return
     trial = await repository.find_by_task(session, row.task_id)
-    size = row.size
-    await checkpoint_rows.move(session, clock, row, CheckpointState.DELETED, resources={}, size=0)
-    if trial is None:
+    was_counted = row.state is not CheckpointState.DELETE_FAILED
+    await checkpoint_rows.move(session, clock, row, CheckpointState.DELETING, delete_error=None)
+    if trial is None or not was_counted:
         return
     newest = await checkpoint_rows.newest_completed(session, row.task_id)
     await repository.change(
@@ -123,7 +123,7 @@ async def mark_deleted(session: WriteSession, clock: Clock, row: CheckpointRow) 
         trial,
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=max(0, trial.checkpoint_count - 1),
-        checkpoint_size=max(0, trial.checkpoint_size - size),
+        checkpoint_size=max(0, trial.checkpoint_size - row.size),
         values_stale=True,
     )
     notify(session, notifications.COLUMNS)

@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-from determined.link.messages import ContainerSpec, ContextRef
+from determined.link.messages import ContainerSpec, ContextRef, RunAs
 from determined_launch import environment as names
 from determined_master.db.models import ExperimentRow, TrialRow
-
-_IGNORED = ("add_capabilities", "drop_capabilities", "ports")
+from determined_master.tasks.container_settings import container_settings
 
 
 def container_spec(
@@ -20,10 +19,15 @@ def container_spec(
     checkpoint: str | None,
     pool_hook: str,
     interface: str,
+    run_as: RunAs | None = None,
+    cluster_storage: str = "",
 ) -> dict[str, Any]:
-    """Returns the spec without slots, rank, ports and tokens, which the desired state adds; as a JSON dictionary."""
+    """Returns the spec without slots, rank, ports and tokens, which the desired state adds; as a JSON dictionary.
+
+    ``cluster_storage``: the checkpoint folder that the master itself chose.
+    """
     config = experiment.config
-    env = config["environment"]
+    storage = config.get("checkpoint_storage") or {}
     variables = {
         names.TASK_ID: trial.task_id,
         names.TASK_TYPE: "TRIAL",
@@ -46,35 +50,18 @@ def container_spec(
         variables[names.NETWORK_INTERFACE] = interface
     if checkpoint:
         variables[names.LATEST_CHECKPOINT] = checkpoint
-    ignored = [name for name in _IGNORED if env.get(name)]
-    ignored += [name for name in ("shm_size", "devices") if config["resources"].get(name)]
     return ContainerSpec(
         task_id=trial.task_id,
         owner=owner,
+        run_as=run_as,
         slots=[],
         environment=variables,
-        user_environment=_user_variables(env.get("environment_variables")),
         entrypoint=config["entrypoint"],
-        image=_image(env.get("image")),
-        harness=env.get("harness") or "auto",
         context=ContextRef(hash=experiment.context_hash, size=experiment.context_size)
         if experiment.context_hash
         else None,
-        bind_mounts=config.get("bind_mounts") or [],
-        checkpoint_storage=config.get("checkpoint_storage") or {},
-        proxy_ports=[int(port["proxy_port"]) for port in env.get("proxy_ports") or []],
+        checkpoint_storage=storage,
+        is_cluster_storage=bool(cluster_storage) and storage.get("host_path") == cluster_storage,
         startup_hook=pool_hook,
-        ignored=ignored,
+        **container_settings(config),
     ).model_dump(mode="json")
-
-
-def _image(image: object) -> str | None:
-    if isinstance(image, dict):
-        return image.get("cpu")
-    return image if isinstance(image, str) else None
-
-
-def _user_variables(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return [str(v) for v in value.get("cpu") or []]
-    return [str(v) for v in value] if isinstance(value, list) else []

@@ -8,12 +8,12 @@ from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, func, or_
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import AllocationState, TrialState
+from determined.states import AllocationState, TaskKind, TokenScope, TrialState
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -271,12 +271,26 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
     return storage
 
 
-async def add(session: WriteSession, **values: object) -> TrialRow:
-    row = TrialRow(**values)
-    session.add(row)
+async def add(session: WriteSession, experiment: ExperimentRow, **values: object) -> TrialRow:
+    """Adds a trial and its task."""
+    row = TrialRow(experiment_id=experiment.id, **values)
+    session.add_all([row, task_of(experiment, row)])
     await session.flush()
     notify(session, notifications.experiment(row.experiment_id))
     return row
+
+
+def task_of(experiment: ExperimentRow, trial: TrialRow) -> TaskRow:
+    """Returns the task of a new trial."""
+    return TaskRow(
+        id=trial.task_id,
+        kind=TaskKind.TRIAL,
+        job_id=experiment.job_id,
+        user_id=experiment.user_id,
+        experiment_id=experiment.id,
+        token_scope=TokenScope.TRIAL,
+        created_at=trial.start_time,
+    )
 
 
 async def change(session: WriteSession, row: TrialRow, **values: object) -> None:

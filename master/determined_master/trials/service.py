@@ -32,19 +32,27 @@ class Trials:
         *,
         pool_hook: str = "",
         interface: str = "",
+        cluster_storage: str = "",
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
         self._allocations = allocations
         self._settlement = Settlement(clock)
-        self._slot_requests = SlotRequests(clock, allocations, new_run, pool_hook=pool_hook, interface=interface)
+        self._slot_requests = SlotRequests(
+            clock,
+            allocations,
+            new_run,
+            pool_hook=pool_hook,
+            interface=interface,
+            cluster_storage=cluster_storage,
+        )
 
     async def create(
         self, session: WriteSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
     ) -> TrialRow:
         row = await repository.add(
             session,
-            experiment_id=experiment.id,
+            experiment,
             request_id=action.request_id,
             task_id=task_name(experiment.id, action.request_id),
             state=TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,

@@ -10,13 +10,13 @@ from determined.link.messages import ContainerExit
 from determined.states import ExitReason, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.failures import ContainerEnd, cause_of, is_failure
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
 from determined_master.trials import repository
-from determined_master.trials.failures import ContainerEnd, cause_of, is_failure, sequel
 from determined_master.trials.search_event_repository import add_closed, add_event
 from determined_master.trials.states import AttemptEnd, TrialOutcome, decide
 
@@ -114,3 +114,23 @@ def _cause(
         return None
     ends = [ContainerEnd(c.agent_id, ContainerExit.model_validate(c.exit)) for c in containers if c.exit]
     return cause_of(reason, ended.message, ends, secret_values(experiment.config))
+
+
+def sequel(outcome: TrialOutcome, reason: ExitReason, cause: str, *, attempt: int, max_restarts: int) -> str:
+    """Returns the log's line about a failed attempt and what follows. ``attempt`` counts from 1 and leaves out pauses.
+
+    >>> sequel(TrialOutcome(None, None, 1), ExitReason.ERRORED, "exited with code 1", attempt=1, max_restarts=5)
+    'attempt 1 of 6 failed: exited with code 1; attempt 2 of 6 follows'
+    """
+    attempts = max(max_restarts + 1, attempt)
+    this = f"attempt {attempt} of {attempts}"
+    if outcome.reason is ExitReason.OUT_OF_RESTARTS:
+        return f"{this} failed: {cause}; no restart is left (max_restarts: {max_restarts})"
+    if reason is ExitReason.IMPOSSIBLE:
+        return f"{this} cannot start: {cause}"
+    if outcome.state is not None:
+        return f"{this} failed: {cause}"
+    if reason.is_system_failure:
+        when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
+        return f"{this} was lost: {cause}; it restarts{when}, which does not count against max_restarts"
+    return f"{this} failed: {cause}; attempt {attempt + 1} of {attempts} follows"

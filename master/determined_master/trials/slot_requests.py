@@ -1,19 +1,19 @@
 """Requests slots for new attempts of trials, in bulk."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined_master.allocations.service import Allocations, SlotRequest
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
-from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow, UserRow
+from determined_master.db.models import CheckpointRow, ExperimentRow, JobRow, TrialRow, UserRow
 from determined_master.db.session import ReadSession, WriteSession, after_commit
-from determined_master.logs import repository as logs
+from determined_master.jobs import repository as jobs
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
 from determined_master.users import repository as users
+from determined_master.users.agent_user import run_as
 
 DEFAULT_PREEMPTION_TIMEOUT_SECONDS = 3600
 
@@ -27,21 +27,27 @@ class SlotRequests:
         *,
         pool_hook: str,
         interface: str,
+        cluster_storage: str,
     ) -> None:
-        """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
+        """``new_run`` is called with the ids of trials whose run has changed, once that is committed.
+
+        ``cluster_storage``: the checkpoint folder that the master itself chose.
+        """
         self._clock = clock
         self._allocations = allocations
         self._new_run = new_run
         self._pool_hook = pool_hook
         self._interface = interface
+        self._cluster_storage = cluster_storage
 
     async def add(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
         """Creates a new attempt for each trial of ``rows``, from its newest complete checkpoint. All belong to one
         experiment."""
         user = await users.get(session, experiment.user_id)
+        job = await jobs.get(session, experiment.job_id)
         newest = await _newest_checkpoints(session, [row.task_id for row in rows])
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
-        requests = [self._request(row, experiment, user, newest.get(row.task_id)) for row in rows]
+        requests = [self._request(row, experiment, job, user, newest.get(row.task_id)) for row in rows]
         values = [
             {
                 "id": row.id,
@@ -55,11 +61,9 @@ class SlotRequests:
         await repository.change_each(session, experiment.id, values)
         after_commit(session, partial(self._new_run, [row.id for row in rows]))
         await self._allocations.request(session, requests)
-        if user.agent_user_group:
-            await self._warn(session, requests, user.username, user.agent_user_group)
 
     def _request(
-        self, row: TrialRow, experiment: ExperimentRow, user: UserRow, newest: CheckpointRow | None
+        self, row: TrialRow, experiment: ExperimentRow, job: JobRow, user: UserRow, newest: CheckpointRow | None
     ) -> SlotRequest:
         run_id = row.run_id + 1
         spec = container_spec(
@@ -71,6 +75,8 @@ class SlotRequests:
             checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
             pool_hook=self._pool_hook,
             interface=self._interface,
+            run_as=run_as(user.agent_user_group),
+            cluster_storage=self._cluster_storage,
         )
         resources = experiment.config["resources"]
         timeout = experiment.config.get("preemption_timeout")
@@ -80,22 +86,14 @@ class SlotRequests:
             run_id=run_id,
             slots=resources["slots_per_trial"],
             single_agent=bool(resources.get("is_single_node")),
-            pool=experiment.pool,
-            priority=experiment.priority,
+            pool=job.pool,
+            priority=job.priority,
             owner=user.username,
             user_id=experiment.user_id,
-            submitted_at=experiment.start_time,
+            submitted_at=job.position,
             spec=spec,
             preemption_timeout=min(timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
         )
-
-    async def _warn(
-        self, session: WriteSession, requests: Sequence[SlotRequest], owner: str, group: Mapping[str, Any]
-    ) -> None:
-        linked = f"uid {group.get('agent_uid')} ({group.get('agent_user') or 'no name'})"
-        text = f"{owner} is linked with {linked}; this task does not run as that user yet"
-        for each in requests:
-            await logs.say(session, each.task_id, each.allocation_id, text, self._clock.now(), "WARNING")
 
 
 async def _newest_checkpoints(session: ReadSession, task_ids: Collection[str]) -> dict[str, CheckpointRow]:

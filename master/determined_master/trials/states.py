@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from determined.states import ExitReason
 from determined.states import TrialState as S
+from determined_master.tasks.states import backoff_seconds
 from determined_master.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
@@ -69,7 +70,7 @@ def decide(end: AttemptEnd) -> TrialOutcome:
         return TrialOutcome(S.COMPLETED, ExitReason.INVALID_HP, end.restarts)
     if end.reason.is_system_failure:
         failures = end.system_failures + 1
-        return TrialOutcome(None, None, end.restarts, failures, _backoff(failures))
+        return TrialOutcome(None, None, end.restarts, failures, backoff_seconds(failures))
     if end.reason is ExitReason.ERRORED:
         restarts = end.restarts + 1
         if restarts > end.max_restarts:
@@ -79,8 +80,3 @@ def decide(end: AttemptEnd) -> TrialOutcome:
         return TrialOutcome(S.COMPLETED, ExitReason.COMPLETED, end.restarts)
     # Preempted, or killed before it was ready: back in the queue if ACTIVE, else it stays PAUSED.
     return TrialOutcome(None, None, end.restarts)
-
-
-def _backoff(failures: int) -> float:
-    """Returns the back-off in seconds: none after the first failure, minutes after the tenth in a row."""
-    return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))

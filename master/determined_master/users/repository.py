@@ -115,9 +115,11 @@ async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
 
 async def add_first_places(session: WriteSession, user_id: int) -> None:
     """Adds the default workspace and project."""
-    session.add(WorkspaceRow(id=1, name="Uncategorized", user_id=user_id, immutable=True))
+    workspace = WorkspaceRow(name="Uncategorized", user_id=user_id, immutable=True)
+    session.add(workspace)
     await session.flush()
-    session.add(ProjectRow(id=1, workspace_id=1, name="Uncategorized", user_id=user_id, immutable=True))
+    # Without ids of our own: the sequences of PostgreSQL would not know of them.
+    session.add(ProjectRow(workspace_id=workspace.id, name="Uncategorized", user_id=user_id, immutable=True))
     await session.flush()
 
 

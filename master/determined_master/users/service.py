@@ -14,7 +14,7 @@ from determined_master.events import repository as events
 from determined_master.passwords import Passwords, client_hash, weakness
 from determined_master.principal import Principal
 from determined_master.secrets import token_hash
-from determined_master.users import repository
+from determined_master.users import agent_user, repository
 
 SESSION_DAYS = 7
 LINK_MINUTES = 10
@@ -113,6 +113,7 @@ class Users:
         _check_username(username)
         if password and not is_hashed:
             _check_strength(password)
+        link = agent_user.checked(agent_user_group)
         password_hash = await self._hash(password, is_hashed=is_hashed)
         async with self._database.write() as session:
             if await repository.find_by_name(session, username):
@@ -123,7 +124,7 @@ class Users:
                 username=username,
                 admin=admin,
                 active=active,
-                agent_user_group=agent_user_group,
+                agent_user_group=link,
                 display_name=display_name,
                 password_hash=password_hash,
                 modified_at=self._clock.now(),
@@ -142,6 +143,8 @@ class Users:
         values = {k: v for k, v in changes.items() if k not in ("password", "is_hashed") and v is not None}
         if "username" in values:
             _check_username(values["username"])
+        if "agent_user_group" in values:
+            values["agent_user_group"] = agent_user.checked(values["agent_user_group"])
         password = changes.get("password")
         if password is not None:
             if not changes.get("is_hashed"):

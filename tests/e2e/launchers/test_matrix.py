@@ -1,5 +1,6 @@
 """Every layer, on every shape of a gang, for a trial class and for a script: the same numbers as the bare launcher."""
 
+import itertools
 import math
 import os
 
@@ -12,9 +13,22 @@ from tests.support.live_trials import create
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("layer", LAYERS)
+SHAPES = ("1x2", "2x1", "2x2")
+SAMPLE = {
+    (layer, kind, shape)
+    for number, layer in enumerate(LAYERS)
+    for place, shape in enumerate(SHAPES)
+    for kind in KINDS
+    if KINDS.index(kind) == (number + place) % 2
+}
+"""Every pair of layer and shape, of layer and kind, and of kind and shape; the whole matrix is long."""
+MATRIX = [
+    pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.long)
+    for cell in itertools.product(LAYERS, KINDS, SHAPES)
+]
+
+
+@pytest.mark.parametrize(("layer", "kind", "shape"), MATRIX)
 def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
     slots = gang.shape(shape)
     experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)

@@ -30,6 +30,14 @@ def test_users_come_log_in_and_go(official: OfficialCluster):
     official.det("user", "login", "admin", typed=f"{official.password}\n")
 
 
+def test_a_user_is_linked_with_a_user_of_the_agents(official: OfficialCluster):
+    official.det("user", "create", "ada", "--password", SECRET)
+    names = ("--agent-uid", "1001", "--agent-user", "ada", "--agent-gid", "1002", "--agent-group", "lab")
+    official.det("user", "link-with-agent-user", "ada", *names)
+    linked = official.api.get("/api/v1/users/ada/by-username")["user"]["agentUserGroup"]
+    assert linked == {"agentUid": 1001, "agentUser": "ada", "agentGid": 1002, "agentGroup": "lab"}
+
+
 def test_agents_and_slots_are_listed_disabled_and_enabled(official: OfficialCluster):
     agent = rows(official.det("agent", "list", "--csv"))[0]
     assert (agent["Slots"], agent["Resource Pool"], agent["Enabled"]) == ("2", "default", "True")

@@ -1,6 +1,7 @@
 """Pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures docs/pictures [PART OF A NAME…]``."""
 
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,12 +13,23 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.e2e.web import runs
 from tests.e2e.web.shrinking import shrink
 from tests.e2e.web.visits import NARROW, WIDE, Visit, launch, visit
+from tests.support.container_engine import TASK_IMAGE, has_image
 from tests.support.live_cluster import LiveCluster, live_cluster, log_in
 
 RATES = (0.02, 0.05, 0.1, 0.2)
 WIDTHS = (32, 64, 128)
 BROKEN = Path(__file__).parent / "broken"
 STEADY = {"learning_rate": 0.02, "dropout": 0.1}
+
+
+DOCUMENTATION: dict[str, tuple[str, Callable[[Page], None] | None]] = {
+    "docs-index": ("/docs/index.html", None),
+    "docs-tutorial": ("/docs/tutorial/index.html", None),
+    "docs-how-to": ("/docs/how-to/several-slots.html", None),
+    "docs-reference": ("/docs/reference/experiment-config.html", None),
+    "docs-search": ("/docs/search.html?q=checkpoint", lambda page: search_results(page)),
+}
+"""Pages of the documentation site, which the master serves."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,12 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
     }
     found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
     found["cluster"] = ("/cluster", quarter_of_an_hour)
-    return found | {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
+    found |= {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
+    return found | DOCUMENTATION
+
+
+def search_results(page: Page) -> None:
+    expect(page.locator("#search-results p.search-summary")).to_contain_text("matching the search query")
 
 
 def quarter_of_an_hour(page: Page) -> None:
@@ -144,20 +161,26 @@ def palette(page: Page) -> None:
 
 
 def settled(page: Page) -> None:
-    page.locator("main, [role=dialog]").first.wait_for()
+    page.locator("main, [role=main], [role=dialog]").first.wait_for()
     expect(page.get_by_test_id("loading")).to_have_count(0)
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
     page.wait_for_load_state("load")
     expect(page.get_by_test_id("toast")).to_have_count(0)
 
 
-def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequence[str]) -> int:
+def draw(
+    folder: Path,
+    person: Visit,
+    stranger: Visit,
+    places: dict[str, tuple[str, Callable[[Page], None] | None]],
+    wanted: Sequence[str],
+) -> int:
     """How many were made. Both widths and themes of one page from one visit of it."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     # Of its own, so that it is under no page's policy.
     blank = stranger.context.new_page()
-    for name, (path, begin) in {**pages(run), "sign-in": ("/sign-in", None)}.items():
+    for name, (path, begin) in places.items():
         if wanted and not any(part in name for part in wanted):
             continue
         page = (stranger if name == "sign-in" else person).page(path)
@@ -168,7 +191,8 @@ def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequenc
             for theme in ("light", "dark"):
                 page.set_viewport_size(size)  # type: ignore[arg-type]
                 page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-                page.locator(f"[data-theme={theme}]").wait_for()
+                # The documentation's theme follows the system by style sheets alone.
+                page.locator(f"[data-theme={theme}], [data-theme=auto]").wait_for()
                 settled(page)
                 # Curves are drawn on canvas in the frame after the change.
                 page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -177,6 +201,26 @@ def draw(folder: Path, person: Visit, stranger: Visit, run: Run, wanted: Sequenc
                 shrink(path_of, blank)
                 count += 1
         page.close()
+    return count
+
+
+def draw_container(folder: Path, wanted: Sequence[str]) -> int:
+    """The attempt of a trial in a container; nothing on a machine without an engine that has the default image."""
+    if shutil.which("docker") is None or not has_image(TASK_IMAGE):
+        return 0
+    with (
+        tempfile.TemporaryDirectory(prefix="pictures-") as name,
+        live_cluster(Path(name) / "data", slots=0, cluster_name="lab") as cluster,
+    ):
+        cluster.start_agent("agent-1", slots=1, arguments=("--container-runtime", "docker"))
+        trial = runs.quick(cluster, "in a container", environment={"image": TASK_IMAGE})
+        trial.ended(within=120)
+        places = {"trial-image": (f"/trials/{trial.trial_id}/attempts", None)}
+        with sync_playwright() as playwright:
+            browser = launch(playwright)
+            with visit(browser, cluster) as person:
+                count = draw(folder, person, Visit(browser, cluster.url), places, wanted)
+            browser.close()
     return count
 
 
@@ -189,8 +233,10 @@ def main(folder: Path, wanted: Sequence[str]) -> int:
         with sync_playwright() as playwright:
             browser = launch(playwright)
             with visit(browser, cluster) as person:
-                count = draw(folder, person, Visit(browser, cluster.url), run, wanted)
+                places = {**pages(run), "sign-in": ("/sign-in", None)}
+                count = draw(folder, person, Visit(browser, cluster.url), places, wanted)
             browser.close()
+    count += draw_container(folder, wanted)
     sizes = sorted((path.stat().st_size, path.name) for path in folder.glob("*.png"))
     print(
         f"{count} pictures in {folder}, {sum(size for size, _ in sizes) / 1e6:.1f} MB; the largest: {sizes[-1][1]}, {sizes[-1][0] // 1000} kB"

@@ -12,6 +12,7 @@ class PrefixProxy:
     def __init__(self, port: int, prefix: str) -> None:
         self._port, self._prefix = port, prefix
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -22,14 +23,14 @@ class PrefixProxy:
     def close(self) -> None:
         async def end() -> None:
             self._server.close()
-            # A browser that was cut off may have come again meanwhile.
+            # A browser that was cut off may have come again meanwhile. Only our own tasks are cancelled: one of asyncio
+            # that is accepting a connection would leave its socket open.
             while others := asyncio.all_tasks() - {asyncio.current_task()}:
                 for writer in self._writers:
                     writer.transport.abort()
-                for task in others:
+                for task in self._serving:
                     task.cancel()
-                await asyncio.gather(*others, return_exceptions=True)
-                await asyncio.sleep(0)
+                await asyncio.wait(others, timeout=0.05)
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -37,6 +38,10 @@ class PrefixProxy:
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
         writers = [writer]
         self._writers.add(writer)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -45,6 +45,8 @@ class Lived:
 
 @pytest.fixture(scope="module")
 def lived(cluster: LiveCluster) -> Lived:
+    ann = {"username": "ann", "displayName": "Ann Lee", "active": True}
+    cluster.session.post("/api/v1/users", {"user": ann})
     search = runs.grid(cluster, "search", rates=[0.05, 0.1, 0.2], widths=[32, 64, 128], labels=["one", "two"])
     failed = runs.failing(cluster, "unreadable", description="fails at its twelfth step")
     paused = runs.forever(cluster, "held")

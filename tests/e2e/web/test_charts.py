@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.visits import Visit
 from tests.support.live_cluster import LiveCluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 
@@ -33,7 +34,10 @@ def size_of(place: Locator) -> dict[str, float]:
 
 def test_a_note_is_on_one_chart_whole_and_sorted(board: Page):
     over = board.locator(".u-over").last
+    wide = size_of(over)["width"]
     board.set_viewport_size({"width": 1100, "height": 700})
+    # A chart takes its new width from an observer, after the page around it has changed.
+    wait_until(lambda: size_of(over)["width"] < wide, what="the chart is narrower")
     box = size_of(over)
     over.hover(position={"x": box["width"] - 2, "y": box["height"] / 2})
     note = board.get_by_test_id("hover-note")

@@ -29,7 +29,7 @@ def _button(page: Page | Locator, name: str) -> Locator:
 
 def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Come, held: Experiment):
     page = visitor().page("/cluster")
-    agent = page.get_by_role("region", name=re.compile("^Agent "))
+    agent = page.get_by_role("region", name="Agent agent-1", exact=True)
     _button(agent, "Disable…").click()
     asked = page.get_by_role("dialog", name=re.compile("^Disable agent "))
     expect(asked.get_by_role("list", name="Trials")).to_contain_text(
@@ -62,7 +62,7 @@ def test_typed_notes_survive_a_change_of_tab(visitor: Come, held: Experiment):
     notes = page.get_by_role("textbox", name="Notes")
     notes.fill("a rate of 0.1 is too high")
     page.get_by_role("tab", name="Overview").or_(page.get_by_role("link", name="Overview", exact=True)).first.click()
-    expect(page.get_by_role("heading", name="Time line")).to_be_visible()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
     page.get_by_role("tab", name="Notes").or_(page.get_by_role("link", name="Notes", exact=True)).first.click()
     expect(notes).to_have_value("a rate of 0.1 is too high")
     expect(page.get_by_text("not saved yet")).to_be_visible()

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.e2e.web.visits import NARROW, Visit
+from tests.e2e.web.axe import problems
+from tests.e2e.web.visits import NARROW, WIDE, Visit
 
 pytestmark = [pytest.mark.e2e]
 
@@ -24,6 +25,38 @@ def test_the_page_leads_to_the_documentation_which_can_be_searched(visitor: Call
     page.keyboard.press("Enter")
     expect(page.locator("#search-results").get_by_role("link").first).to_be_visible()
     assert visit.said == [], "the policy lets every script and style of the site work"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "index.html",
+        "how-to/horovod.html",
+        "how-to/web-page.html",
+        "reference/python-api.html",
+        "reference/experiment-config.html",
+        "search.html?q=checkpoint",
+    ],
+)
+def test_axe_finds_nothing_in_light_and_dark_wide_and_narrow(visitor: Callable[..., Visit], path: str):
+    page = visitor().page(f"/docs/{path}")
+    expect(page.locator("article h1, article h2").first).to_be_visible()
+    found: list[str] = []
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            found += [f"{size['width']} {theme}: {problem}" for problem in problems(page)]
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("page_name", ["experiment-config", "master-settings", "error-codes"])
+def test_a_reference_table_fits_a_wide_screen(visitor: Callable[..., Visit], page_name: str):
+    page = visitor().page(f"/docs/reference/{page_name}.html")
+    tables = page.locator(".table-wrapper")
+    expect(tables.first).to_be_visible()
+    cut = "(tables) => tables.filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert tables.evaluate_all(cut) == 0
 
 
 def test_no_page_scrolls_sideways_on_a_phone(visitor: Callable[..., Visit]):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.up import DetUp, det_up
 from tests.e2e.web.visits import Visit
@@ -85,8 +85,9 @@ def test_a_trial_is_watched_paused_and_activated(up: DetUp, person: Visit):
     expect(slots.get_by_text("free")).to_have_count(2)
     mark = page.locator("[data-mark=pause]")
     expect(mark).to_have_count(1)
-    paused_at = int(re.search(r"step (\d+)", mark.text_content() or "")[1])  # type: ignore[index]
-    assert last_step(page) <= paused_at
+    # The mark moves to the last step that is reported while the trial leaves.
+    wait_until(lambda: last_step(page) <= step_of(mark), what="the mark is at the last step")
+    paused_at = step_of(mark)
     page.get_by_role("button", name="Activate").click()
     expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
     expect(slots.get_by_role("link", name="digits")).to_have_count(1)
@@ -98,6 +99,10 @@ def test_a_trial_is_watched_paused_and_activated(up: DetUp, person: Visit):
     expect(slots.get_by_text("free")).to_have_count(2)
     page.close()
     cluster.close()
+
+
+def step_of(mark: Locator) -> int:
+    return int(re.search(r"step (\d+)", mark.text_content() or "")[1])  # type: ignore[index]
 
 
 def last_step(page: Page) -> int:

@@ -111,7 +111,7 @@ def test_keys_pause_and_activate_an_experiment(page: Page, held: Experiment):
     expect(page.get_by_role("region", name="Curves")).to_be_visible()
     tab_to(page, lambda: focused(page) == "Overview")
     keys(page, "Enter")
-    expect(page.get_by_role("heading", name="Time line")).to_be_visible()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
     tab_to(page, lambda: focused(page) == f"trial {held.trial_id}")
     keys(page, "Enter")
     expect(page.locator("[data-mark=pause]")).to_have_count(1)

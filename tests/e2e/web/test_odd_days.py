@@ -179,7 +179,7 @@ def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     try:
         expect(note).to_be_visible()
         # Nothing of this tab was ever fetched: neither its code nor what it shows.
-        page.get_by_role("link", name="Config").click()
+        page.get_by_role("link", name="Configuration").click()
         expect(page.get_by_role("alert")).to_be_visible()
         expect(page.get_by_role("heading", name="before")).to_be_visible()
     finally:

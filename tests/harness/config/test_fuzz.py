@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from determined.config import check
@@ -59,6 +59,7 @@ def test_any_text_gives_a_configuration_or_diagnostics(text: str) -> None:
 
 
 @relaxed
+@example({"checkpoint_storage": {"type": []}})
 @given(documents)
 def test_any_document_gives_a_configuration_or_an_error(document: dict[str, object]) -> None:
     checked = check(yaml.dump({**BASE, **document}, allow_unicode=True), defaults=[MASTER])

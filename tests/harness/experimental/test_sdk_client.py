@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.fake_master import FakeMaster, serving
+from tests.support.tls_server import tls_server, written_pair
 
 from determined.client import auth_store
 from determined.errors import (
@@ -21,6 +22,7 @@ from determined.errors import (
     NotImplementedYet,
     StorageError,
     Unauthenticated,
+    UntrustedCertificate,
 )
 from determined.experimental import client
 
@@ -73,6 +75,17 @@ def test_the_stored_sign_in_of_the_command_line_is_used(master: FakeMaster) -> N
     assert tokens(master) == ["Bearer stored"]
 
 
+def test_the_stored_sign_in_of_the_named_user_is_used(master: FakeMaster) -> None:
+    auth_store.remember(master.url, "bob", "of bob")
+    auth_store.remember(master.url, "ann", "of ann")
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    with client.Determined(master.url, user="bob") as found:
+        found.get_experiment(3)
+    with client.Determined(master.url) as found:
+        found.get_experiment(3)
+    assert tokens(master) == ["Bearer of bob", "Bearer of ann"]
+
+
 def test_a_password_without_a_name_leaves_the_stored_sign_in(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,9 +113,15 @@ def test_without_any_sign_in_the_text_says_how_to_get_one(master: FakeMaster) ->
         client.Determined(master.url)
 
 
-def test_certificates_that_would_be_ignored_are_refused(master: FakeMaster) -> None:
-    with pytest.raises(NotImplementedYet, match="SSL_CERT_FILE"):
-        client.Determined(master.url, "ann", "secret", noverify=True)
+def test_the_arguments_say_which_certificate_is_trusted(master: FakeMaster, tmp_path: Path) -> None:
+    pair = written_pair(tmp_path, "gpu-1.lab")
+    file = str(pair.certificate)
+    with tls_server(pair) as (url, _):
+        for refused in ({}, {"cert_path": file}):
+            with pytest.raises(UntrustedCertificate):
+                client.Determined(url, "ann", "secret", **refused)
+        client.login(url, "ann", "secret", cert_path=file, cert_name="gpu-1.lab")
+        client.Determined(url, "ann", "secret", noverify=True).close()
 
 
 def test_wait_survives_a_master_that_is_away(

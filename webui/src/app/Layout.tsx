@@ -29,7 +29,7 @@ const PLACES = [
 export function Layout() {
   const session = useSession();
   const { pathname } = useLocation();
-  // From anywhere else back to the list as it was; from the list to all of it.
+  // Elsewhere this returns to the last list; on the list it clears the filter.
   const addressOf = (to: string) => (to === "/" && pathname !== "/" ? listAddress() : to);
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);

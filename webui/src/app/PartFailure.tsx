@@ -2,7 +2,7 @@ import { Button } from "@/components/base/Button";
 import { useStreamState } from "@/live/LiveProvider";
 import failureStyles from "@/components/base/Failure.module.css";
 
-/** Code of a part of the page did not arrive. What is around it stays. */
+/** Shown when a lazily loaded part of the page cannot be fetched. The rest of the page stays. */
 export function PartFailure({ retry }: { retry: () => void }) {
   const { connection, outdated } = useStreamState();
   return (
@@ -15,7 +15,7 @@ export function PartFailure({ retry }: { retry: () => void }) {
             : "This part of the page could not be loaded."}
       </p>
       {outdated ? (
-        // Parts of an older page are gone.
+        // The chunks of an older build no longer exist.
         <Button onClick={() => window.location.reload()}>Reload</Button>
       ) : (
         <Button onClick={retry}>Try again</Button>

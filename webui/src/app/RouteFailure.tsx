@@ -3,7 +3,7 @@ import { messageOf } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import failureStyles from "@/components/base/Failure.module.css";
 
-/** A part of the page could not be drawn. The rest stays usable. */
+/** Shown when a part of the page throws while rendering. The rest stays usable. */
 export function RouteFailure() {
   const error = useRouteError();
   const text = isRouteErrorResponse(error) ? error.statusText : messageOf(error);

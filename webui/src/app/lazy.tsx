@@ -35,7 +35,7 @@ export function lazy<P extends object>(
       [],
     );
     useEffect(() => {
-      // Also where somebody else has fetched it since this was drawn, and again when a lost connection is back.
+      // Loads again when the connection is restored; picks up what another component has loaded since.
       if (!here) void load();
     }, [here, connection, load]);
     if (Found) return <Found {...props} />;
@@ -56,16 +56,31 @@ export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string)
   );
 }
 
+interface Page {
+  Component: ComponentType;
+  /** What the page fetches later, by the last part of its address. */
+  parts?: ReadonlyMap<string, Lazy<never>>;
+}
+
 /** A page as a route loads it: with the address, before it is drawn. Code that does not arrive is the page's own matter. */
-export function lazyPage(load: () => Promise<{ Component: ComponentType }>) {
+export function lazyPage(load: () => Promise<Page>) {
   const Part = lazy(
-    async () => ({ default: (await load()).Component }),
+    async () => {
+      const { Component, parts } = await load();
+      // A page that is opened by its address waits for its session before it is drawn; its part need not.
+      const named = window.location.pathname.split("/").at(-1) ?? "";
+      void parts
+        ?.get(named)
+        ?.fetch()
+        .catch(() => undefined);
+      return { default: Component };
+    },
     undefined,
     (failure) => <main>{failure}</main>,
   );
   return {
     lazy: async () => {
-      // The router would remember the failure, and never ask again.
+      // The router caches a failed import and would not retry it.
       await Part.fetch().catch(() => undefined);
       return { Component: Part };
     },

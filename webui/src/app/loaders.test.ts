@@ -47,6 +47,30 @@ describe("loaders", () => {
   });
 
   it.each([
+    ["/trials/9/logs", ["limit=500"]],
+    ["/trials/9/logs?line=40&level=ERROR", ["around=40&limit=500&levels=ERROR"]],
+    ["/trials/9/curves", []],
+  ])("of a trial at %s ask for the log that its page shows", async (at, pages) => {
+    const { asked } = fakeMaster({ "GET /api/v1/trials/9": { trial: {} }, "GET /detent/trials/9/logs": { lines: [] } });
+    const router = open("trial", "/trials/:trialId/*", at);
+    await vi.waitFor(() => expect(router.state.initialized).toBe(true));
+    const logs = asked.filter(({ line }) => line === "GET /detent/trials/9/logs");
+    expect(logs.map(({ query }) => query.toString())).toEqual(pages);
+  });
+
+  it.each([
+    ["/compare?trials=4,9", ["POST /detent/trials/summaries"]],
+    ["/compare?experiments=7", [SEARCH]],
+    ["/compare", []],
+  ])("of a comparison at %s ask for its runs", async (at, first) => {
+    const { asked } = fakeMaster({ [SEARCH]: { total: 0, offset: 0, experiments: [], unknownColumns: [] } });
+    const router = open("compare", "/compare", at);
+    await vi.waitFor(() => expect(router.state.initialized).toBe(true));
+    await new Promise((done) => setTimeout(done));
+    expect(asked.map(({ line }) => line)).toEqual(first);
+  });
+
+  it.each([
     ["/?q=loss+%3C+1", 1],
     ["/?q=loss+%3C", 0],
     ["/?group=user", 0],

@@ -1,12 +1,15 @@
 import type { QueryClient } from "@tanstack/react-query";
 import type { LoaderFunctionArgs, ShouldRevalidateFunctionArgs } from "react-router";
+import { readSearch, startOf, windowFilter } from "@/components/logs/logAddress";
+import { chosenRowsQuery, chosenRuns, MAX_RUNS } from "@/routes/compare/chosen";
 import { readFilter, readState } from "@/routes/home/listState";
 import { firstRows } from "@/routes/home/sections";
 import { checkpointsQuery } from "@/services/checkpoints";
 import { overviewQuery } from "@/services/cluster";
 import { experimentQuery, statusQuery } from "@/services/experiments";
+import { logPageQuery } from "@/services/logs";
 import { sessionQuery } from "@/services/session";
-import { trialQuery } from "@/services/trials";
+import { summariesQuery, trialQuery } from "@/services/trials";
 import { usersQuery } from "@/services/users";
 
 /**
@@ -33,9 +36,17 @@ export function makeLoaders(queries: QueryClient) {
       const id = idOf(params.experimentId);
       return id === null ? [] : [queries.query(experimentQuery(id)), queries.query(statusQuery(id))];
     }),
-    trial: loader(({ params }) => {
+    trial: loader(({ params, request }) => {
       const id = idOf(params.trialId);
-      return id === null ? [] : [queries.query(trialQuery(id))];
+      if (id === null) return [];
+      const { pathname, searchParams } = new URL(request.url);
+      const page = () => logPageQuery(id, windowFilter(readSearch(searchParams)), startOf(searchParams));
+      return [queries.query(trialQuery(id)), ...(pathname.endsWith("/logs") ? [queries.query(page())] : [])];
+    }),
+    compare: loader(({ request }) => {
+      const { experiments, trials } = chosenRuns(new URL(request.url).searchParams);
+      if (experiments.length > 0) return [queries.query(chosenRowsQuery(experiments))];
+      return trials.length > 0 ? [queries.query(summariesQuery("many", trials.slice(0, MAX_RUNS), []))] : [];
     }),
     cluster: loader(() => [queries.query(overviewQuery)]),
     checkpoints: loader(() => [queries.infiniteQuery(checkpointsQuery())]),

@@ -6,7 +6,7 @@ export interface Preferences {
   density: "comfortable" | "compact";
   /** `local`, or an IANA name such as `UTC`. */
   timeZone: string;
-  /** Whether long lines of a log are broken. */
+  /** True if long log lines wrap. */
   wrapLogs: boolean;
 }
 

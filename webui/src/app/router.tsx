@@ -46,7 +46,7 @@ export function makeRoutes(queries: QueryClient): RouteObject[] {
               ...lazyPage(() => import("@/routes/Experiment")),
             },
             { path: "/trials/:trialId/*", ...loaders.trial, ...lazyPage(() => import("@/routes/Trial")) },
-            { path: "/compare", ...lazyPage(() => import("@/routes/Compare")) },
+            { path: "/compare", ...loaders.compare, ...lazyPage(() => import("@/routes/Compare")) },
             { path: "/cluster", ...loaders.cluster, ...lazyPage(() => import("@/routes/Cluster")) },
             { path: "/checkpoints", ...loaders.checkpoints, ...lazyPage(() => import("@/routes/Checkpoints")) },
             { path: "/users", ...loaders.users, ...lazyPage(() => import("@/routes/Users")) },

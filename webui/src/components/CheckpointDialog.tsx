@@ -31,7 +31,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** The files of a checkpoint, with its download; its owner deletes it here, in a second step. */
+/** Files of a checkpoint, with download and, for its owner, deletion after a confirmation. */
 export function CheckpointDialog({ checkpoint, onClose }: Props) {
   const [deleting, setDeleting] = useState(false);
   const say = useSay();
@@ -46,6 +46,7 @@ export function CheckpointDialog({ checkpoint, onClose }: Props) {
   });
   const why = useRefusal(checkpoint);
   const isThere = state === "STATE_COMPLETED" || state === "STATE_PARTIALLY_DELETED";
+  const mayTry = isThere || state === "STATE_DELETE_FAILED";
   if (deleting) {
     return (
       <Dialog open onClose={() => setDeleting(false)} title="Delete this checkpoint?">
@@ -68,9 +69,12 @@ export function CheckpointDialog({ checkpoint, onClose }: Props) {
   }
   return (
     <Dialog open onClose={onClose} title={`Files of checkpoint ${uuid}`} wide>
+      {checkpoint.deleteError && (
+        <p role="note">It could not be deleted: {escapeControl(checkpoint.deleteError)}. Delete it again to retry.</p>
+      )}
       <Files uuid={uuid} />
       <div className={dialogStyles.foot}>
-        <Button kind="danger" why={isThere ? why : "It has no files any more"} onClick={() => setDeleting(true)}>
+        <Button kind="danger" why={mayTry ? why : "It has no files any more"} onClick={() => setDeleting(true)}>
           Delete…
         </Button>
         {isThere && (
@@ -83,7 +87,7 @@ export function CheckpointDialog({ checkpoint, onClose }: Props) {
   );
 }
 
-/** Why this person may not delete it; undefined where they may. */
+/** Returns why this user may not delete the checkpoint, or undefined if they may. */
 function useRefusal({ experimentId }: ListedCheckpoint): string | undefined {
   const { user } = useSession();
   const { data: experiment, error } = useQuery({ ...experimentQuery(experimentId), enabled: !user.admin });

@@ -23,6 +23,7 @@ const CHECKPOINT: ListedCheckpoint = {
   isBest: true,
   isLatest: false,
   validation: 0.5,
+  deleteError: null,
 };
 
 async function table({ owner = "ana", checkpoint = CHECKPOINT } = {}) {
@@ -99,6 +100,18 @@ describe("a checkpoint", () => {
     await press("2 files of checkpoint 0000-1");
     expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
     expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute("title", "It has no files any more");
+  });
+
+  it("whose files could not be removed says why, and is deleted again", async () => {
+    const deleteError = "its files could not be removed (Permission denied)";
+    const { master } = await table({ checkpoint: { ...CHECKPOINT, state: "STATE_DELETE_FAILED", deleteError } });
+    expect(screen.getByText("delete failed")).toBeVisible();
+    await press("2 files of checkpoint 0000-1");
+    expect(screen.getByRole("note")).toHaveTextContent(`It could not be deleted: ${deleteError}.`);
+    expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
+    await press("Delete…");
+    await press("Delete");
+    expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ checkpointUuids: ["0000-1"] }]);
   });
 
   it("stays in sight while the master does not answer", async () => {

@@ -21,7 +21,7 @@ const LOOKS: Record<string, Look> = {
   BACKING_OFF: { word: "backing off", icon: "restart", tone: "waiting" },
   STOPPING: { word: "stopping", icon: "half", tone: "waiting" },
   STOPPING_COMPLETED: { word: "completing", icon: "half", tone: "waiting" },
-  STOPPING_CANCELED: { word: "stopping", icon: "half", tone: "waiting" },
+  STOPPING_CANCELED: { word: "canceling", icon: "half", tone: "waiting" },
   STOPPING_KILLED: { word: "killing", icon: "half", tone: "waiting" },
   STOPPING_ERROR: { word: "failing", icon: "half", tone: "bad" },
   COMPLETED: { word: "completed", icon: "check", tone: "good" },
@@ -36,6 +36,8 @@ const LOOKS: Record<string, Look> = {
   DISABLED: { word: "disabled", icon: "square", tone: "stopped" },
   IN_USE: { word: "in use", icon: "play", tone: "live" },
   FREE: { word: "free", icon: "ring", tone: "good" },
+  OCCUPIED: { word: "used by others", icon: "half", tone: "waiting" },
+  UNHEALTHY: { word: "unhealthy", icon: "close", tone: "bad" },
   DELETED: { word: "deleted", icon: "dashedRing", tone: "quiet" },
 };
 
@@ -45,6 +47,16 @@ export function stateLook(state: string): Look {
   return Object.hasOwn(LOOKS, name)
     ? LOOKS[name]!
     : { word: name.toLowerCase().replaceAll("_", " "), icon: "ring", tone: "quiet" };
+}
+
+/**
+ * The rest of a status text whose state is shown beside it: "failed: trial 4" beside "failed" is "trial 4". Without its
+ * end if that is shown below.
+ */
+export function withoutState(text: string, state: string, below?: string | null): string {
+  const { word } = stateLook(state);
+  const rest = text === word ? "" : text.startsWith(`${word}: `) ? text.slice(word.length + 2) : text;
+  return below && rest.endsWith(below) ? rest.slice(0, -below.length).replace(/: $/, "") : rest;
 }
 
 /** The states a person may filter by. */
@@ -59,7 +71,7 @@ export const STATE_WORDS = [
   "ERROR",
 ] as const;
 
-/** Whether work is being done: a progress of what waits or has ended says nothing new. */
+/** True while the experiment makes progress; waiting and ended ones need no progress bar. */
 export function isUnderWay(state: string): boolean {
   return /^(STATE_)?(ACTIVE|RUNNING|PAUSING|STOPPING\w*)$/.test(state);
 }

@@ -24,7 +24,7 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
               throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
-        // What was asked for while the master was away has failed, and nothing else would ask for it again.
+        // Queries that failed during the outage are not retried by anything else.
         onOpen: () => void queries.refetchQueries({ type: "active", predicate: hasFailed }),
         onSignedOut: () => sessionEnded.tell(),
         // Whose session ended while it was being opened is told so by any other answer.

@@ -16,7 +16,7 @@ export interface StreamHandlers {
   onChanges: (changes: Change[]) => void;
   /** What happened meanwhile is not known: everything shown may be stale. */
   onGap: () => void;
-  /** It is open, at first or again. */
+  /** Called when the stream is connected or reconnected. */
   onOpen: () => void;
   /** The master closed it since its session is over. */
   onSignedOut: () => void;

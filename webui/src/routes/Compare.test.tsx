@@ -8,9 +8,9 @@ import { Component as Compare } from "./Compare";
 
 const RATES = [0.1, 0.3, 0.2];
 
-/** Experiments 1 to 3 with a trial each; the address chooses the tab without curves, which need a canvas. */
-function compare(at: string) {
-  const rows = RATES.map((_, index) => rowOf(index + 1, { searcherMetric: "loss", smallerIsBetter: true }));
+/** Experiments with a trial each, one for each rate; the address chooses the tab without curves, which need a canvas. */
+function compare(at: string, rates = RATES) {
+  const rows = rates.map((_, index) => rowOf(index + 1, { searcherMetric: "loss", smallerIsBetter: true }));
   const master = fakeMaster({
     "POST /detent/experiments/search": ({ body }) => {
       const { filter } = body as { filter: string };
@@ -27,13 +27,16 @@ function compare(at: string) {
       trials: (body as { trialIds: number[] }).trialIds.map((trialId) => ({
         trialId,
         experimentId: trialId,
-        hparams: { rate: RATES[trialId - 1], width: 8 },
+        experimentName: `run ${trialId}`,
+        searcherMetric: "loss",
+        smallerIsBetter: true,
+        hparams: { rate: rates[trialId - 1], width: 8 },
         state: "STATE_COMPLETED",
         metrics: [{ group: "validation", name: "loss", last: trialId, min: trialId / 10, max: 9, mean: 1, count: 3 }],
       })),
     }),
     ...Object.fromEntries(
-      RATES.map((_, index) => [
+      rates.map((_, index) => [
         `GET /detent/experiments/${index + 1}/metric-names`,
         { metrics: [{ group: "validation", name: "loss", type: "number", count: 3 }], searcherMetric: "loss" },
       ]),
@@ -66,6 +69,14 @@ it("begins with a row for each run: its best and last figures, and the hyperpara
   );
 });
 
+it("draws all rows of many runs", async () => {
+  const rates = Array.from({ length: 80 }, (_, index) => index / 100);
+  compare(`/?tab=hyperparameters&experiments=${rates.map((_, index) => index + 1).join(",")}`, rates);
+  await (await table()).findByRole("button", { name: "loss best" });
+  await waitFor(() => expect(lines()).toHaveLength(80));
+  expect(lines().at(-1)!.slice(0, 4)).toEqual(["80 run 80", "8", "80", "0.79"]);
+});
+
 it("sorts the rows by a column, each with the colour of its lines as before", async () => {
   compare("/?experiments=1,2,3&tab=hyperparameters");
   const summary = await table();
@@ -80,6 +91,20 @@ it("sorts the rows by a column, each with the colour of its lines as before", as
   expect(colors).toEqual([1, 2, 0].map((index) => strokeOf(index).color));
 });
 
+it("says which part of the metrics it shows, and lets the columns be chosen", async () => {
+  const { address } = compare("/?experiments=1,2&tab=hyperparameters&col=validation.loss");
+  const summary = await table();
+  await summary.findByRole("button", { name: "loss best" });
+  expect(screen.getByText("Shows 0 of 1 hyperparameters.")).toBeInTheDocument();
+  expect(summary.queryByRole("button", { name: "rate" })).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Columns of the summary" }));
+  expect(await screen.findByRole("checkbox", { name: "loss" })).toBeDisabled();
+  await user.click(screen.getByRole("checkbox", { name: "rate" }));
+  expect(summary.getByRole("button", { name: "rate" })).toBeInTheDocument();
+  expect(address()).toBe("/?experiments=1%2C2&tab=hyperparameters&col=validation.loss&col=hp.rate");
+  expect(screen.queryByText(/^Shows/)).toBeNull();
+});
+
 it("has its tab in the address", async () => {
   const { address } = compare("/?experiments=1,2&tab=hyperparameters");
   expect(await screen.findByRole("button", { name: "Hyperparameters" })).toHaveAttribute("aria-pressed", "true");
@@ -92,7 +117,7 @@ it("adds a run that is found by its id or name, and takes one away", async () =>
   const { address } = compare("/?experiments=1,2&tab=hyperparameters");
   await table();
   await user.click(screen.getByRole("button", { name: "Add run" }));
-  await user.type(screen.getByRole("searchbox", { name: "Find a run by id or name" }), "3{Enter}");
+  await user.type(screen.getByRole("searchbox", { name: "Find a run by ID or name" }), "3{Enter}");
   await user.click(await screen.findByRole("button", { name: /run 3/ }));
   expect(address()).toBe("/?experiments=1%2C2%2C3&tab=hyperparameters");
   expect(await screen.findByRole("heading", { name: "Compare 3 runs" })).toBeInTheDocument();

@@ -1,5 +1,5 @@
-import { useQueries, useQuery } from "@tanstack/react-query";
-import { type ReactNode, useMemo, useState } from "react";
+import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
@@ -8,28 +8,25 @@ import { Loading } from "@/components/base/Loading";
 import { MetricBoard } from "@/components/board/MetricBoard";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { experimentQuery } from "@/services/experiments";
-import { experimentMetricNamesQuery, summariesQuery } from "@/services/trials";
+import { experimentMetricNamesQuery } from "@/services/trials";
 import { AddRun } from "./compare/AddRun";
+import { chosenRuns } from "./compare/chosen";
 import { DifferenceTable } from "./compare/DifferenceTable";
 import { type Compared, comparedRuns } from "./compare/runs";
-import { summaryColumns, summaryMetrics } from "./compare/summary";
+import { SummaryColumns } from "./compare/SummaryColumns";
 import { SummaryTable } from "./compare/SummaryTable";
 import { useCompared } from "./compare/useCompared";
+import { useSummary } from "./compare/useSummary";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
 const DISPLAY_LIMIT = 100;
 
-function numbers(text: string | null): number[] {
-  return [...new Set((text ?? "").split(",").map(Number))].filter((each) => Number.isInteger(each) && each > 0);
-}
-
 /** Two to a hundred runs beside each other: curves, hyperparameters, configurations. */
 export function Component() {
   usePageTitle("Compare");
   const [params, setParams] = useSearchParams();
-  const experiments = useMemo(() => numbers(params.get("experiments")), [params]);
-  const trials = useMemo(() => numbers(params.get("trials")), [params]);
+  const { experiments, trials } = useMemo(() => chosenRuns(params), [params]);
   const { compared, missing, error, isPending } = useCompared(experiments, trials);
   const add = (id: number) =>
     setParams((now) => {
@@ -37,6 +34,19 @@ export function Component() {
       next.set("experiments", [...experiments, id].join(","));
       return next;
     });
+  const drop = useCallback(
+    (run: Compared) =>
+      setParams((now) => {
+        const next = new URLSearchParams(now);
+        next.set(
+          "experiments",
+          experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","),
+        );
+        next.set("trials", trials.filter((id) => id !== run.trialId).join(","));
+        return next;
+      }),
+    [experiments, trials, setParams],
+  );
   const adding = <AddRun chosen={experiments} add={add} />;
   if (experiments.length + trials.length === 0) {
     return (
@@ -48,16 +58,6 @@ export function Component() {
       </main>
     );
   }
-  const drop = (run: Compared) =>
-    setParams((now) => {
-      const next = new URLSearchParams(now);
-      next.set(
-        "experiments",
-        experiments.filter((id) => id !== run.experimentId || run.chosenAs === "trial").join(","),
-      );
-      next.set("trials", trials.filter((id) => id !== run.trialId).join(","));
-      return next;
-    });
   return (
     <main>
       <Head title={`Compare ${compared.length} ${compared.length === 1 ? "run" : "runs"}`}>{adding}</Head>
@@ -114,21 +114,23 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const experiments = useMemo(() => [...new Set(compared.map((run) => run.experimentId))], [compared]);
   // Names of a few stand for all: runs that are compared report the same things.
   const asked = experiments.slice(0, 8);
-  const names = useQueries({ queries: asked.map((id) => experimentMetricNamesQuery(id)), combine: dataOf });
+  const queries = useQueryClient();
+  // They are asked while the table is still being drawn.
+  for (const query of asked.map((id) => experimentMetricNamesQuery(id)))
+    if (!queries.getQueryState(query.queryKey)) void queries.prefetchQuery(query);
+  const { names, isPending } = useQueries({
+    queries: asked.map((id) => experimentMetricNamesQuery(id)),
+    combine: namesOf,
+  });
   const known = useMemo(() => {
     const seen = new Map<string, { group: string; name: string; type: string }>();
     for (const data of names)
       for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
     return [...seen.values()];
   }, [names]);
+  const isLoading = isPending && known.length === 0;
   const searcherMetric = names[0]?.searcherMetric ?? "";
-  const metrics = useMemo(() => summaryMetrics(known, searcherMetric), [known, searcherMetric]);
-  const trialIds = useMemo(() => compared.map((run) => run.trialId), [compared]);
-  const { data: summaries } = useQuery({
-    ...summariesQuery("many", trialIds, metrics),
-    enabled: trialIds.length > 0 && metrics.length > 0,
-  });
-  const columns = useMemo(() => summaryColumns(compared, metrics, summaries ?? []), [compared, metrics, summaries]);
+  const summary = useSummary(compared, known, searcherMetric);
   const canBand = new Set(runs.map((run) => run.group)).size < runs.length;
   const hyperparameters = useMemo(() => compared.map((run) => run.hparams), [compared]);
   return (
@@ -136,7 +138,9 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
       <SummaryTable
         compared={compared}
         runs={runs}
-        columns={columns}
+        columns={summary.columns}
+        isLoading={isLoading || summary.isLoading}
+        choice={<SummaryColumns choices={summary.choices} shown={summary.shown} onChange={summary.choose} />}
         isBanded={canBand && isBanded && tab === "curves"}
         drop={drop}
       />
@@ -147,7 +151,8 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
           </Button>
         ))}
       </div>
-      {tab === "curves" && (
+      {tab === "curves" && isLoading && <Loading what="the metrics" />}
+      {tab === "curves" && !isLoading && (
         <MetricBoard
           experimentId="many"
           runs={runs}
@@ -175,4 +180,8 @@ function Configurations({ compared, drop }: { compared: readonly Compared[]; dro
 /** The same list as before where no answer changed. */
 function dataOf<T>(results: readonly { data: T }[]): T[] {
   return results.map(({ data }) => data);
+}
+
+function namesOf<T>(results: readonly { data: T; isPending: boolean }[]): { names: T[]; isPending: boolean } {
+  return { names: dataOf(results), isPending: results.some((each) => each.isPending) };
 }

@@ -23,7 +23,8 @@ async function events(all: ListedEvent[], size: number, at = "/events") {
   const master = fakeMaster({
     [EVENTS]: ({ query }: Asked) => {
       const before = Number(query.get("before") ?? Infinity);
-      const rest = all.filter(({ id }) => id < before);
+      const search = query.get("search") ?? "";
+      const rest = all.filter(({ id, text }) => id < before && text.includes(search));
       return { events: rest.slice(0, size), next: rest.length > size ? rest[size - 1]!.id : null };
     },
     "GET /api/v1/users": { users: [{ id: 1, username: "ana" }] },
@@ -56,13 +57,23 @@ describe("events", () => {
     expect(screen.getByLabelText("What")).toHaveValue("slot_3_disabled");
   });
 
-  it("are found by words of their sentences, also in pages that were not shown", async () => {
-    await events(ALL, 10);
+  it("are searched by the master, among all that it has", async () => {
+    const { master } = await events(ALL, 10);
     expect(sentences()).toHaveLength(10);
-    fireEvent.change(screen.getByLabelText("Search the events"), { target: { value: "PAUSED kim" } });
+    fireEvent.change(screen.getByLabelText("Find events"), { target: { value: "kim paused" } });
     await pass(400);
     await pass(100);
     expect(sentences()).toEqual(["kim paused it"]);
-    expect(screen.getByText("1 of the 30 events")).toBeVisible();
+    expect(screen.getByText("1 match")).toBeVisible();
+    expect(master.of(EVENTS).map(({ query }) => query.get("search"))).toEqual([null, "kim paused"]);
+  });
+
+  it("of a search come page after page while the master finds few", async () => {
+    const { master } = await events(ALL, 10, "/events?text=step");
+    await pass(100);
+    await pass(100);
+    expect(sentences()).toHaveLength(29);
+    expect(screen.getByText("29 matches")).toBeVisible();
+    expect(master.of(EVENTS)).toHaveLength(3);
   });
 });

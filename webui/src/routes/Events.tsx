@@ -18,8 +18,8 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
 const PAUSE_MS = 300;
-/** A text is searched in so many events by itself; older ones on demand. */
-const MAX_SEARCHED = 5_000;
+/** Pages of a search that are fetched until there are enough events; older ones on demand. */
+const MAX_PAGES = 20;
 const ENOUGH = 50;
 
 /** Everything that happened, newest first. */
@@ -27,8 +27,15 @@ export function Component() {
   usePageTitle("Events");
   const [params, setParams] = useSearchParams();
   const of = (name: string) => params.get(name) ?? undefined;
+  const text = params.get("text") ?? "";
   const list = useInfiniteQuery(
-    eventsQuery({ actor: of("actor"), kind: of("kind"), targetType: of("targetType"), targetId: of("targetId") }),
+    eventsQuery({
+      actor: of("actor"),
+      kind: of("kind"),
+      targetType: of("targetType"),
+      targetId: of("targetId"),
+      search: text.trim() || undefined,
+    }),
   );
   const { data: users } = useQuery(usersQuery);
   const { data, error, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = list;
@@ -45,20 +52,20 @@ export function Component() {
       ),
     [setParams],
   );
-  const text = params.get("text") ?? "";
-  const all = data?.pages.flatMap((page) => page.events) ?? [];
-  const events = all.filter((event) => matches(event, text));
+  const events = data?.pages.flatMap((page) => page.events) ?? [];
+  const pageCount = data?.pages.length ?? 0;
+  // The master answers with fewer events than a page holds after it has looked through many in vain.
   const goesOn =
     text.trim() !== "" &&
     hasNextPage &&
     !isFetchingNextPage &&
     !isFetchNextPageError &&
     events.length < ENOUGH &&
-    all.length < MAX_SEARCHED;
+    pageCount < MAX_PAGES;
   useEffect(() => {
     if (goesOn) void fetchNextPage();
-    // Each page that came in vain asks for the next.
-  }, [goesOn, all.length, fetchNextPage]);
+    // A page without matches fetches the next one.
+  }, [goesOn, pageCount, fetchNextPage]);
   const names = ["system", ...(users ?? []).map(({ username }) => username)];
   return (
     <main>
@@ -93,7 +100,7 @@ export function Component() {
       ) : !data || (events.length === 0 && goesOn) ? (
         <Loading what="the events" />
       ) : events.length === 0 ? (
-        <EmptyState title="No matching events" />
+        <EmptyState title={hasNextPage ? "No match among the newest events" : "No matching events"} />
       ) : (
         <div className={layout.scrollX}>
           <table className={clsx(layout.table, layout.cardTable)}>
@@ -131,10 +138,9 @@ export function Component() {
           </table>
         </div>
       )}
-      {text !== "" && data && (
+      {text !== "" && data && events.length > 0 && (
         <p className={typography.hint} role="status">
-          {grouped(events.length)} of the {hasNextPage ? "newest " : ""}
-          {grouped(all.length)} events
+          {hasNextPage ? `The newest ${grouped(events.length)} matches` : countOf(events.length)}
         </p>
       )}
       <OlderOnes list={list} />
@@ -142,14 +148,8 @@ export function Component() {
   );
 }
 
-/** Whether all words of the text are in the sentence or the names of an event. */
-function matches(event: ListedEvent, text: string): boolean {
-  const said = `${event.text} ${event.actor} ${event.kind} ${event.targetType} ${event.targetId}`.toLowerCase();
-  return text
-    .trim()
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => said.includes(word));
+function countOf(matches: number): string {
+  return matches === 1 ? "1 match" : `${grouped(matches)} matches`;
 }
 
 function Search({ text, onChange }: { text: string; onChange: (name: string, value: string) => void }) {
@@ -162,8 +162,8 @@ function Search({ text, onChange }: { text: string; onChange: (name: string, val
       value={typed}
       onChange={(event) => setTyped(event.target.value)}
       onBlur={send}
-      placeholder="Search the events"
-      aria-label="Search the events"
+      placeholder="Find events"
+      aria-label="Find events"
       spellCheck={false}
     />
   );

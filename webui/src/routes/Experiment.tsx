@@ -13,7 +13,7 @@ import { Overview } from "./experiment/Overview";
 import type { TabProps } from "./experiment/tabProps";
 
 /** By what stands in the address. */
-const PARTS = new Map<string, Lazy<TabProps>>([
+export const parts = new Map<string, Lazy<TabProps>>([
   ["trials", lazy(() => import("./experiment/Trials"))],
   ["metrics", lazy(() => import("./experiment/Metrics"))],
   ["hyperparameters", lazy(() => import("./experiment/Hyperparameters"))],
@@ -32,14 +32,14 @@ const TABS = [
   { to: "logs", title: "Logs" },
   { to: "checkpoints", title: "Checkpoints" },
   { to: "code", title: "Code" },
-  { to: "config", title: "Config" },
+  { to: "config", title: "Configuration" },
   { to: "notes", title: "Notes" },
 ];
 
 export function Component() {
   const { experimentId = "", "*": tab = "" } = useParams();
   const id = Number(experimentId);
-  useFetched(PARTS, tab);
+  useFetched(parts, tab);
   return Number.isInteger(id) && id > 0 ? <ExperimentPage key={id} id={id} /> : <NotFound />;
 }
 
@@ -72,7 +72,7 @@ function ExperimentPage({ id }: { id: number }) {
       <Routes>
         <Route index element={<Navigate replace to="overview" />} />
         <Route path="overview" element={<Overview experiment={experiment} status={status} />} />
-        {[...PARTS].map(([path, Part]) => (
+        {[...parts].map(([path, Part]) => (
           <Route key={path} path={path} element={<Part {...tab} />} />
         ))}
         {/* Tabs of the older page. */}

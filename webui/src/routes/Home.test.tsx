@@ -89,15 +89,19 @@ describe("what is done to what is selected", () => {
   it("when archived is brought back by Undo: those that were done and no others", async () => {
     const { master } = await home();
     master.answers[verb("archive")] = {
-      results: [8, 5, 3].map((id) => ({ id, error: id === 5 ? "it has not ended" : "" })),
+      results: [8, 5, 3].map((id) => ({
+        id,
+        error: id === 5 ? "experiment 5 is running" : id === 3 ? "no such user" : "",
+      })),
     };
     select(8, 5, 3);
     await press("More");
     await press("Archive");
-    expect(screen.getByText("Experiment 5: it has not ended")).toBeVisible();
+    expect(screen.getByText("Experiment 5 is running")).toBeVisible();
+    expect(screen.getByText("Experiment 3: no such user")).toBeVisible();
     await press("Undo");
     expect(master.of(verb("unarchive")).map(({ body }) => body)).toEqual([
-      { experimentIds: [8, 3], projectId: 0, expectedCount: 2 },
+      { experimentIds: [8], projectId: 0, expectedCount: 1 },
     ]);
   });
 

@@ -12,7 +12,7 @@ import { FailureNote } from "@/components/FailureNote";
 import { StateBadge } from "@/components/StateBadge";
 import { duration } from "@/format/duration";
 import { figure } from "@/format/number";
-import { stateLook } from "@/format/states";
+import { withoutState } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { useActions } from "@/keyboard/actions";
@@ -31,7 +31,7 @@ const ForkDialog = lazy(
 );
 
 /** By what stands in the address. */
-const PARTS = new Map<string, Lazy<TrialTabProps>>([
+export const parts = new Map<string, Lazy<TrialTabProps>>([
   ["curves", lazy(() => import("./trial/Curves"))],
   ["attempts", lazy(() => import("./trial/Attempts"))],
   ["hyperparameters", lazy(() => import("./trial/Hyperparameters"))],
@@ -50,7 +50,7 @@ const TABS = [
 export function Component() {
   const { trialId = "", "*": tab = "" } = useParams();
   const id = Number(trialId);
-  useFetched(PARTS, tab || "curves");
+  useFetched(parts, tab || "curves");
   return Number.isInteger(id) && id > 0 ? <Found key={id} id={id} /> : <NotFound />;
 }
 
@@ -79,6 +79,7 @@ function TrialPage({ first }: { first: Trial }) {
   const [forking, setForking] = useState(false);
   usePageTitle(`Trial ${id}`);
   const own = status?.trials.find((each) => each.trialId === id);
+  const text = own ? withoutState(own.text, own.state, own.failure?.text ?? own.waiting) : "";
   const base = `/experiments/${experimentId}/trials/${id}`;
   const why = (verb: "pause" | "activate") =>
     status
@@ -147,8 +148,7 @@ function TrialPage({ first }: { first: Trial }) {
           <StateBadge state={own?.state ?? trial.state} />
           {own && (
             <span className={typography.soft} role="status">
-              {own.text === stateLook(own.state).word ? "for" : `${escapeControl(own.text)},`}{" "}
-              {duration(Math.max(0, now - Date.parse(own.since)))}
+              {text === "" ? "for" : `${escapeControl(text)},`} {duration(Math.max(0, now - Date.parse(own.since)))}
             </span>
           )}
           <span className={typography.soft}>
@@ -165,7 +165,7 @@ function TrialPage({ first }: { first: Trial }) {
       <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>
         <Route index element={<Navigate replace to={`${base}/curves`} />} />
-        {[...PARTS].map(([path, Part]) => (
+        {[...parts].map(([path, Part]) => (
           <Route key={path} path={path} element={<Part trial={trial} />} />
         ))}
         {/* Tabs of the older page. */}

@@ -84,7 +84,7 @@ export function Component() {
                     <Link to={`/?q=${encodeURIComponent(`user = "${user.username}"`)}`}>
                       {escapeControl(user.username)}
                     </Link>{" "}
-                    <span className={typography.soft}>{escapeControl(user.displayName ?? "")}</span>
+                    {user.displayName && <span className={typography.soft}>{escapeControl(user.displayName)}</span>}
                   </td>
                   <td data-label="Role">{user.admin ? "Admin" : "User"}</td>
                   <td data-label="State">

@@ -9,6 +9,8 @@ export interface EventFilter {
   actor?: string | undefined;
   targetType?: string | undefined;
   targetId?: string | undefined;
+  /** Words of the sentence, the actor, the kind or the target. */
+  search?: string | undefined;
 }
 
 export const eventsQuery = (filter: EventFilter) =>

@@ -1,3 +1,4 @@
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
 import { masterUrl } from "@/app/base";
@@ -40,6 +41,25 @@ export async function fetchLogPage(
       signal: signal ?? null,
     }),
   );
+}
+
+export const logPageQuery = (trialId: number, filter: LogFilter, place: LogPlace) =>
+  queryOptions({
+    queryKey: ["log page", trialId, filter, place],
+    queryFn: () => fetchLogPage(trialId, filter, place),
+    staleTime: 5_000,
+    gcTime: 5_000,
+    retry: false,
+  });
+
+/** A page of a log as it is now, or as it was asked for a moment ago while the code of the page was on its way. */
+export async function takeLogPage(queries: QueryClient, ...of: Parameters<typeof logPageQuery>): Promise<LogPage> {
+  const query = logPageQuery(...of);
+  try {
+    return await queries.fetchQuery(query);
+  } finally {
+    queries.removeQueries({ queryKey: query.queryKey, exact: true });
+  }
 }
 
 export async function fetchFirstError(trialId: number): Promise<LogLine | null> {

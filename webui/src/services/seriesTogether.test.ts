@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { fetchSeries, type SeriesBody } from "./seriesTogether";
 
@@ -36,11 +36,20 @@ describe("series of several panels", () => {
   it("stay apart where they are of other trials, of another stretch, or of too many curves", async () => {
     const { of } = master();
     const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
-    const many = ["a", "b", "c", "d", "e"].map((name) => body(name, { trialIds: hundred, maxPoints: 200 }));
+    const many = ["a", "b", "c", "d", "e"].map((name) => body(name, { trialIds: hundred, maxPoints: 100 }));
     await Promise.all(
       [body("loss"), body("loss", { trialIds: [3] }), body("loss", { start: 5 }), ...many].map(fetchSeries),
     );
     expect(of(SERIES).map((asked) => (asked.body as SeriesBody).metrics.length)).toEqual([1, 1, 1, 2, 2, 1]);
+  });
+
+  it("of many curves are asked for at once, before what else the page draws", async () => {
+    const { of } = master();
+    const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
+    vi.useFakeTimers();
+    await fetchSeries(body("loss", { trialIds: hundred, maxPoints: 200 }));
+    vi.useRealTimers();
+    expect(of(SERIES)).toHaveLength(1);
   });
 
   it("fail together, and not those that were asked for otherwise", async () => {

@@ -13,16 +13,18 @@ interface Waiting {
 }
 
 const MAX_METRICS = 50;
-/** Points in one answer: panels of few curves come together, of many they come one after the other. */
-const MAX_POINTS = 50_000;
+/** Points in one answer: panels of few curves come together. A panel of so many does not wait for another. */
+const MAX_POINTS = 20_000;
 
 let waiting: Waiting[] = [];
 
 /** Panels that are drawn or renewed at the same moment ask the same for different metrics: the master hears one question. */
 export function fetchSeries(body: SeriesBody): Promise<WireSeries[]> {
   return new Promise((resolve, reject) => {
+    const asked = { body, metrics: body.metrics, resolve, reject };
+    if (pointsOf(body, body.metrics.length) >= MAX_POINTS) return void answer([asked]);
     if (waiting.length === 0) setTimeout(ask, 0);
-    waiting.push({ body, metrics: body.metrics, resolve, reject });
+    waiting.push(asked);
   });
 }
 
@@ -41,15 +43,18 @@ function bundles(members: readonly Waiting[]): Waiting[][] {
   const found: Waiting[][] = [];
   let metrics = Infinity;
   for (const member of members) {
-    const { trialIds, maxPoints } = member.body;
     metrics += member.metrics.length;
-    if (metrics > MAX_METRICS || metrics * trialIds.length * maxPoints > MAX_POINTS) {
+    if (metrics > MAX_METRICS || pointsOf(member.body, metrics) > MAX_POINTS) {
       found.push([]);
       metrics = member.metrics.length;
     }
     found.at(-1)!.push(member);
   }
   return found;
+}
+
+function pointsOf({ trialIds, maxPoints }: SeriesBody, metrics: number): number {
+  return trialIds.length * maxPoints * metrics;
 }
 
 async function answer(bundle: readonly Waiting[]): Promise<void> {

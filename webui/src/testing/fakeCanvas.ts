@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 
-/** A canvas takes all that is drawn; jsdom has none. */
+/** Records canvas calls; jsdom has no canvas. */
 export function fakeCanvas(): void {
   const ctx: unknown = new Proxy({}, { get: () => () => ({ width: 10 }), set: () => true });
   vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(ctx as RenderingContext);

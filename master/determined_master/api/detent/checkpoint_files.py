@@ -21,11 +21,20 @@ from determined_master.metrics import repository as metric_rows
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
-ShownState = Literal["STATE_ACTIVE", "STATE_COMPLETED", "STATE_ERROR", "STATE_PARTIALLY_DELETED", "STATE_DELETED"]
+ShownState = Literal[
+    "STATE_ACTIVE",
+    "STATE_COMPLETED",
+    "STATE_ERROR",
+    "STATE_PARTIALLY_DELETED",
+    "STATE_DELETING",
+    "STATE_DELETE_FAILED",
+    "STATE_DELETED",
+]
 
 
 class ListedCheckpoint(Wire):
-    """``is_best``: best of its experiment by the searcher's metric. ``is_latest``: its trial resumes from it."""
+    """``is_best``: best of its experiment by the searcher's metric. ``is_latest``: its trial resumes from it.
+    ``delete_error``: why its files could not be removed."""
 
     uuid: str
     trial_id: int
@@ -39,6 +48,7 @@ class ListedCheckpoint(Wire):
     is_best: bool
     is_latest: bool
     validation: Number | None
+    delete_error: str | None
 
 
 class CheckpointList(Wire):
@@ -119,6 +129,7 @@ def _listed(each: Listed, validation: MetricRow | None, *, is_best: bool) -> Lis
         is_best=is_best and row.state is CheckpointState.COMPLETED,
         is_latest=each.trial.latest_checkpoint == row.uuid,
         validation=number(validation.metrics.get(each.metric)) if validation else None,
+        delete_error=row.delete_error,
     )
 
 
@@ -136,5 +147,7 @@ _STATES: dict[CheckpointState, ShownState] = {
     CheckpointState.COMPLETED: "STATE_COMPLETED",
     CheckpointState.ERROR: "STATE_ERROR",
     CheckpointState.PARTIALLY_DELETED: "STATE_PARTIALLY_DELETED",
+    CheckpointState.DELETING: "STATE_DELETING",
+    CheckpointState.DELETE_FAILED: "STATE_DELETE_FAILED",
     CheckpointState.DELETED: "STATE_DELETED",
 }

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
@@ -16,29 +16,39 @@ from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
 from determined_master.db.session import ReadSession
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
-from determined_master.trials.repository import Named
 
 router = APIRouter(prefix="/detent/cluster", tags=["detent"])
 
 QueueState = Literal["STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING", "STATE_STOPPING"]
 
 
-class SlotHolder(Wire):
+class Holder(Wire):
+    """What an allocation belongs to: a trial, with the name of its experiment, or another task with its own name."""
+
+    task_id: str
+    trial_id: int | None
+    experiment_id: int | None
+    name: str
+
+
+class SlotHolder(Holder):
     allocation_id: str
-    trial_id: int
-    experiment_id: int
-    experiment_name: str
     rank: int
     since: Time
 
 
 class OverviewSlot(Wire):
+    """``status``: ``free``, ``occupied`` or ``unhealthy`` as its agent sees it, with the ``reason`` in a sentence."""
+
     id: int
     type: str
     brand: str
     enabled: bool
     draining: bool
+    status: str
+    reason: str
     held: SlotHolder | None
 
 
@@ -53,13 +63,10 @@ class OverviewAgent(Wire):
     slots: list[OverviewSlot]
 
 
-class QueueEntry(Wire):
+class QueueEntry(Holder):
     """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
 
     allocation_id: str
-    trial_id: int
-    experiment_id: int
-    experiment_name: str
     username: str
     slots: int
     priority: int
@@ -76,12 +83,9 @@ class ClusterOverview(Wire):
     queue: list[QueueEntry]
 
 
-class SlotHold(Wire):
+class SlotHold(Holder):
     agent_id: str
     slot_id: int
-    trial_id: int
-    experiment_id: int
-    experiment_name: str
     from_: Annotated[Time, Field(alias="from")]
     to: Time | None
     exit_reason: str | None
@@ -140,7 +144,7 @@ async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDe
         )
         for row in await agent_rows.present(session)
     ]
-    names = await trial_rows.names_of_tasks(session, {row.task_id for row in live})
+    names = await _named(session, {row.task_id for row in live})
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
     return ClusterOverview(now=clock.now(), agents=agents, queue=queue)
@@ -153,12 +157,12 @@ async def list_slot_holds(
     """Returns assignments of slots in a period, by default the last day; only the newest if there are very many."""
     now = clock.now()
     found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
-    names = await trial_rows.names_of_tasks(session, {each.task_id for each in found})
+    names = await _named(session, {each.task_id for each in found})
     holds = [
         SlotHold(
             agent_id=each.agent_id,
             slot_id=each.slot_id,
-            **names[each.task_id]._asdict(),
+            **names[each.task_id],
             from_=each.held_at,
             to=each.released_at,
             exit_reason=each.exit_reason.value if each.exit_reason else None,
@@ -195,15 +199,31 @@ async def get_slot_usage(
     )
 
 
+async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str, Any]]:
+    """Returns the fields of ``Holder`` by task."""
+    found: dict[str, dict[str, Any]] = {
+        task_id: {
+            "task_id": task_id,
+            "trial_id": trial.trial_id,
+            "experiment_id": trial.experiment_id,
+            "name": trial.experiment_name,
+        }
+        for task_id, trial in (await trial_rows.names_of_tasks(session, task_ids)).items()
+    }
+    for task_id, task in (await tasks.names(session, task_ids - found.keys())).items():
+        found[task_id] = {"task_id": task_id, "trial_id": None, "experiment_id": None, "name": task.description}
+    return found
+
+
 async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
     """Returns the current holders by agent and slot."""
     held = await allocation_rows.live_holds(session)
     task = {hold.allocation_id: hold.allocation_id.rpartition(".")[0] for hold, _ in held}
-    names = await trial_rows.names_of_tasks(session, set(task.values()))
+    names = await _named(session, set(task.values()))
     return {
         (hold.agent_id, hold.slot_id): SlotHolder(
             allocation_id=hold.allocation_id,
-            **names[task[hold.allocation_id]]._asdict(),
+            **names[task[hold.allocation_id]],
             rank=container.rank,
             since=hold.held_at,
         )
@@ -214,15 +234,22 @@ async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:
 
 def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
     return OverviewSlot(
-        id=row.slot_id, type=row.type, brand=row.brand, enabled=row.enabled, draining=row.draining, held=held
+        id=row.slot_id,
+        type=row.type,
+        brand=row.brand,
+        enabled=row.enabled,
+        draining=row.draining,
+        status=row.status,
+        reason=row.status_reason,
+        held=held,
     )
 
 
-def _entry(row: AllocationRow, named: Named) -> QueueEntry:
+def _entry(row: AllocationRow, named: dict[str, Any]) -> QueueEntry:
     is_leaving = row.preempt_requested_at is not None
     return QueueEntry(
         allocation_id=row.id,
-        **named._asdict(),
+        **named,
         username=row.owner,
         slots=row.slots,
         priority=row.priority,

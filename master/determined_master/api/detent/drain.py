@@ -51,7 +51,7 @@ async def _end(database: Database, allocations: Allocations, allocation_id: str,
         if row.state is AllocationState.PENDING:
             return
         end = allocations.kill if kill else allocations.terminate
-        await end(session, row, why="the cluster is shutting down; the trial resumes at the next start")
+        await end(session, row, why="the cluster is shutting down; this task resumes at the next start")
 
 
 @router.get("/drain", dependencies=[Depends(admin_or_operator)])

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Query
 
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import BoundedInt, Json, Time, Wire
-from determined_master.events import repository
+from determined_master.events import search_queries
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import sentence
 
 router = APIRouter(prefix="/detent", tags=["detent"])
+MAX_SEARCH_LENGTH = 1000
 
 
 class ListedEvent(Wire):
@@ -25,7 +26,7 @@ class ListedEvent(Wire):
 
 
 class EventList(Wire):
-    """``next``: value of ``before`` for the next page; None on the last page."""
+    """``next``: value of ``before`` for the next page; None on the last page. With a search, a page may be short."""
 
     events: list[ListedEvent]
     next: int | None
@@ -41,9 +42,10 @@ async def list_events(
     actor: str = "",
     target_type: Annotated[str, Query(alias="targetType")] = "",
     target_id: Annotated[str, Query(alias="targetId")] = "",
+    search: Annotated[str, Query(max_length=MAX_SEARCH_LENGTH)] = "",
 ) -> EventList:
     wanted = Selection(kind, actor, target_type, target_id)
-    rows = await repository.page(session, wanted, before=before, most=limit + 1)
+    found = await search_queries.search(session, wanted, search, before=before, limit=limit)
     shown = [
         ListedEvent(
             id=row.id,
@@ -55,6 +57,6 @@ async def list_events(
             payload=row.payload,
             text=sentence(row.kind, row.actor, row.target_type, row.target_id, row.payload),
         )
-        for row in rows[:limit]
+        for row in found.rows
     ]
-    return EventList(events=shown, next=shown[-1].id if len(rows) > limit else None)
+    return EventList(events=shown, next=found.next)

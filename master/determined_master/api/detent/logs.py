@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, DatabaseDep, LineCountsDep, MatchersDep, Read
+from determined_master.api.dependencies import DatabaseDep, LineCountsDep, MatchersDep, Read, Reader
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
@@ -61,7 +61,7 @@ class PageQuery(Wire):
 
 @router.get("/trials/{trial_id}/logs")
 async def log_page(
-    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Anyone, session: Read, matchers: MatchersDep
+    trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Reader, session: Read, matchers: MatchersDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
     found = await page(session, matchers, row.task_id, asked.asked())
@@ -76,7 +76,7 @@ async def log_page(
 
 
 @router.get("/trials/{trial_id}/logs/first-error")
-async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) -> FirstError:
+async def log_first_error(trial_id: RowId, _principal: Reader, session: Read) -> FirstError:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.first_error(session, row.task_id)
     return FirstError(line=line_of(found) if found is not None else None)
@@ -84,7 +84,7 @@ async def log_first_error(trial_id: RowId, _principal: Anyone, session: Read) ->
 
 @router.get("/trials/{trial_id}/logs/extent")
 async def log_extent(
-    trial_id: RowId, _principal: Anyone, session: Read, log_counts: LineCountsDep, line: LineId | None = None
+    trial_id: RowId, _principal: Reader, session: Read, log_counts: LineCountsDep, line: LineId | None = None
 ) -> LogExtent:
     row = await trial_rows.get(session, trial_id)
     found = await log_queries.extent(session, row.task_id)
@@ -94,7 +94,7 @@ async def log_extent(
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: RowId, _principal: Anyone, session: Read, database: DatabaseDep) -> StreamingResponse:
+async def log_download(trial_id: RowId, _principal: Reader, session: Read, database: DatabaseDep) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
         _texts(database, row.task_id),
@@ -104,7 +104,7 @@ async def log_download(trial_id: RowId, _principal: Anyone, session: Read, datab
 
 
 @router.get("/logs/lines/{line_id}")
-async def log_line(line_id: RowId, _principal: Anyone, session: Read) -> WholeLine:
+async def log_line(line_id: RowId, _principal: Reader, session: Read) -> WholeLine:
     found = await log_queries.one(session, line_id)
     if found is None:
         raise NotFound(f"line {line_id} not found")

@@ -91,11 +91,15 @@ async def trial_summaries(body: SummariesBody, _principal: Anyone, session: Read
     trials, _ = known_and_missing(body.trial_ids, await repository.cursors(session, body.trial_ids))
     rows = {row.id: row for row in await trial_rows.by_ids(session, [trial.trial_id for trial in trials])}
     words = await trial_queries.states(session, list(rows.values()))
+    of = await experiment_rows.names_and_searchers(session, {row.experiment_id for row in rows.values()})
     return SummariesAnswer(
         trials=[
             TrialSummary(
                 trial_id=row.id,
                 experiment_id=row.experiment_id,
+                experiment_name=of[row.experiment_id].name,
+                searcher_metric=of[row.experiment_id].searcher_metric,
+                smaller_is_better=of[row.experiment_id].smaller_is_better,
                 hparams=row.hparams,
                 state=words[row.id],
                 metrics=summarised(row.summary_metrics, wanted),

@@ -23,7 +23,6 @@ from determined_master.logs.store import Line, Lines, LogStore
 from determined_master.metrics.report import Report
 from determined_master.metrics.store import MetricStore
 from determined_master.principal import Principal
-from determined_master.trials import repository as trial_rows
 from determined_master.trials.access import TrialAccess
 
 T = TypeVar("T")
@@ -165,7 +164,7 @@ class FastRoutes:
                 await self._access.check_trial(session, principal, trial_id)
 
     async def _may_log(self, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
-        """Raises Forbidden unless a task logs for its own allocation, or a user for trials that they may change."""
+        """Raises Forbidden unless a task logs for its own allocation, or a user for tasks that they may change."""
         if principal.is_task:
             if by_task.keys() - {principal.task_id}:
                 raise Forbidden("this task token may not write the log of another task")
@@ -175,7 +174,7 @@ class FastRoutes:
             return
         async with self._database.read() as session:
             for task_id in by_task:
-                await self._access.check_trial(session, principal, (await trial_rows.get_by_task(session, task_id)).id)
+                await self._access.check_log(session, principal, task_id)
 
 
 def _trial_id(digits: str) -> int:

@@ -1,12 +1,16 @@
 """Attempts of a trial: where each ran, how it ended, which rank failed first."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from determined.link.messages import ContainerExit
+from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas.base import Time, Wire
 from determined_master.db.models import AllocationRow, ContainerRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.experiments import repository as experiment_rows
+from determined_master.tasks.container_settings import by_device
 
 
 class RankShown(Wire):
@@ -24,6 +28,10 @@ class ContainerShown(Wire):
     agent_id: str
     address: str
     slots: list[int]
+    runtime: str
+    """How its agent runs tasks: ``process``, ``docker`` or ``podman``; empty if the agent is unknown."""
+    image: str
+    """Image of the configuration for its type of slot; empty for the agent's default image and for a process."""
     state: str
     exit: str
     """``exited``, ``killed``, ``failed_to_start`` or ``system``; empty while it is live."""
@@ -52,16 +60,38 @@ class Attempts(Wire):
     attempts: list[Attempt]
 
 
+class _Place(NamedTuple):
+    runtime: str
+    image: str
+
+
 async def attempts_of(session: ReadSession, trial: TrialRow) -> list[Attempt]:
     """Returns the attempts, oldest first."""
     rows = await allocation_rows.of_task(session, trial.task_id)
-    by_allocation: dict[str, list[ContainerRow]] = {}
-    for container in await allocation_rows.containers_of_tasks(session, [trial.task_id]):
-        by_allocation.setdefault(container.allocation_id, []).append(container)
+    containers = await allocation_rows.containers_of_tasks(session, [trial.task_id])
+    places = await _places(session, trial, containers)
+    by_allocation: dict[str, list[ContainerShown]] = {}
+    for row in sorted(containers, key=lambda each: each.rank):
+        by_allocation.setdefault(row.allocation_id, []).append(_container(row, places[row.id]))
     return [_attempt(row, by_allocation.get(row.id, [])) for row in rows]
 
 
-def _attempt(row: AllocationRow, containers: Sequence[ContainerRow]) -> Attempt:
+async def _places(session: ReadSession, trial: TrialRow, containers: Sequence[ContainerRow]) -> dict[str, _Place]:
+    """Returns by container what it ran in, as its agent and the configuration say now."""
+    config = (await experiment_rows.get(session, trial.experiment_id)).config
+    images = by_device((config.get("environment") or {}).get("image"))
+    agents = {row.agent_id for row in containers}
+    runtimes = {name: agent.container_runtime for name in agents if (agent := await agent_rows.find(session, name))}
+    kinds = {(slot.agent_id, slot.slot_id): slot.type for slot in await agent_rows.slots(session, agent_ids=agents)}
+    found = {}
+    for row in containers:
+        runtime = runtimes.get(row.agent_id, "")
+        kind = kinds.get((row.agent_id, row.slot_ids[0]), "cpu") if row.slot_ids else "cpu"
+        found[row.id] = _Place(runtime, "" if runtime in ("", "process") else str(images.get(kind) or ""))
+    return found
+
+
+def _attempt(row: AllocationRow, containers: list[ContainerShown]) -> Attempt:
     return Attempt(
         run_id=row.run_id,
         allocation_id=row.id,
@@ -72,11 +102,11 @@ def _attempt(row: AllocationRow, containers: Sequence[ContainerRow]) -> Attempt:
         code=row.exit_code,
         message=row.message,
         failure=row.failure,
-        containers=[_container(c) for c in sorted(containers, key=lambda c: c.rank)],
+        containers=containers,
     )
 
 
-def _container(row: ContainerRow) -> ContainerShown:
+def _container(row: ContainerRow, place: _Place) -> ContainerShown:
     ended = ContainerExit.model_validate(row.exit) if row.exit else None
     return ContainerShown(
         container_id=row.id,
@@ -84,6 +114,8 @@ def _container(row: ContainerRow) -> ContainerShown:
         agent_id=row.agent_id,
         address=row.address,
         slots=row.slot_ids,
+        runtime=place.runtime,
+        image=place.image,
         state=row.state.value,
         exit=ended.kind if ended else "",
         code=ended.code if ended else None,

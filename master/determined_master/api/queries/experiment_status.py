@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import get_args
 
-from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
+from determined.states import AllocationState, ExitReason, ExperimentState, TrialState, state_phrase
 from determined_master.api.schemas.experiment_status import (
     AllowedVerbs,
     AttemptFailure,
@@ -22,16 +22,6 @@ Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
 """Below this progress no remaining time is estimated."""
 _WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
-_STOPPING: Mapping[ExperimentState | TrialState, str] = {
-    ExperimentState.STOPPING_COMPLETED: "completing",
-    ExperimentState.STOPPING_CANCELED: "canceling",
-    ExperimentState.STOPPING_KILLED: "killing",
-    ExperimentState.STOPPING_ERROR: "failing",
-    TrialState.STOPPING_COMPLETED: "completing",
-    TrialState.STOPPING_CANCELED: "canceling",
-    TrialState.STOPPING_KILLED: "killing",
-    TrialState.STOPPING_ERROR: "failing",
-}
 
 
 def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) -> FinerState:
@@ -56,11 +46,11 @@ def text_of(
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
     if row.state.is_stopping:
-        word = _STOPPING[row.state]
+        word = state_phrase(row.state)
         return f"{word}: {leaving(live)}" if live else word
     if row.state is ExperimentState.ERROR:
         failed = [trial for trial in trials if trial.state == "STATE_ERROR"]
-        return f"failed: trial {failed[0].trial_id}: {failed[0].text}" if failed else "failed"
+        return _with_reason("failed", f"trial {failed[0].trial_id}", failed[0].text) if failed else "failed"
     if row.state is ExperimentState.DELETE_FAILED and message:
         return f"delete failed: {message}"
     if shown == "STATE_QUEUED":
@@ -70,6 +60,12 @@ def text_of(
         running = sum(trial.state == "STATE_RUNNING" for trial in trials)
         return f"running: {running} of {total} trials"
     return shown.removeprefix("STATE_").lower().replace("_", " ")
+
+
+def _with_reason(word: str, what: str, text: str) -> str:
+    """Joins them without saying ``word`` twice: the trial's own text may begin with it."""
+    rest = text.removeprefix(word).removeprefix(": ")
+    return f"{word}: {what}: {rest}" if rest else f"{word}: {what}"
 
 
 def trial_status(
@@ -124,7 +120,7 @@ def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str 
 def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None, failure: str) -> str:
     shown = finer(row.state, [] if live is None else [live])
     if live is not None and (shown == "STATE_PAUSING" or row.state.is_stopping):
-        word = "pausing" if shown == "STATE_PAUSING" else _STOPPING[row.state]
+        word = "pausing" if shown == "STATE_PAUSING" else state_phrase(row.state)
         return f"{word}: {leaving([live])}"
     if row.state.is_terminal and row.exit_reason not in (None, ExitReason.COMPLETED):
         return _end_text(row, row.exit_reason or ExitReason.ERRORED, failure)
@@ -201,9 +197,9 @@ def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tu
     ``undeletable`` why they may not delete it; empty if they may."""
     state = row.state
     is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
-    ended = f"it has ended ({state.value})" if state.is_terminal else None
+    ended = f"it has ended ({state_phrase(state)})" if state.is_terminal else None
     stopping = "it is being stopped" if state.is_stopping else None
-    lives = None if state.is_terminal else f"it is {state.value}; only an experiment that has ended can be"
+    lives = None if state.is_terminal else f"it is {state_phrase(state)}; only an experiment that has ended can be"
     why = RefusedVerbs(
         pause=foreign or ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
         activate=foreign or ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),

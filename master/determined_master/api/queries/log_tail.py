@@ -10,6 +10,7 @@ from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository
 from determined_master.logs.matching import Matchers, OutOfTime
 from determined_master.logs.repository import Selection
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 
 PAGE = 500
@@ -82,9 +83,11 @@ async def _matching(matchers: Matchers, expression: str, rows: Sequence[LogRow])
 
 
 async def _ended(session: ReadSession, task_id: str) -> tuple[bool, bool]:
-    """Returns whether the trial has ended, and whether all output of its containers has arrived."""
+    """Returns whether the task has ended, and whether all output of its containers has arrived."""
+    task = await tasks.find(session, task_id)
     trial = await trial_rows.find_by_task(session, task_id)
-    if trial is None:
+    state = trial.state if trial is not None else task.state if task is not None else None
+    if state is None:
         return True, True
     containers = await allocation_rows.containers_of_tasks(session, [task_id])
-    return trial.state.is_terminal, all(c.output_done for c in containers)
+    return state.is_terminal, all(c.output_done for c in containers)

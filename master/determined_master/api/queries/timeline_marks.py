@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from determined.states import TrialState
+from determined.states import TrialState, state_phrase
 from determined_master.api.schemas.base import Time, Wire
 from determined_master.trials.timeline import History
 
@@ -54,8 +54,8 @@ def moments_of(history: History) -> list[Moment]:
         for each in history.saved
     ]
     if history.state.is_terminal and history.ended is not None:
-        state = history.state.value.lower()
-        why = f": {history.reason.phrase}" if history.reason and history.reason.value != state else ""
+        state = state_phrase(history.state)
+        why = f": {history.reason.phrase}" if history.reason and history.reason.phrase != state else ""
         found.append(Moment("ended", history.ended, f"{state}{why}"))
     return sorted(found, key=lambda each: each.time)
 

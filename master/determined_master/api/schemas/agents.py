@@ -28,6 +28,9 @@ class Slot(Wire):
     device: Device
     enabled: bool
     draining: bool
+    status: str = "free"
+    """Of this product: ``free``, ``occupied`` by a program outside the cluster, or ``unhealthy``."""
+    reason: str = ""
     container: Container | None = None
 
 
@@ -89,6 +92,8 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
             device=devices[s.slot_id],
             enabled=s.enabled and row.enabled,
             draining=s.draining or row.draining,
+            status=s.status,
+            reason=s.status_reason,
             container=holder.get(s.slot_id),
         )
         for s in slots

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field
 
+from determined.states import CheckpointState
 from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
-from determined_master.api.schemas.enums import state
+from determined_master.api.schemas.enums import state, states
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.trials.checkpoints import MAX_CHECKPOINT_BYTES
@@ -48,6 +49,7 @@ class Checkpoint(Wire):
     report_time: Time | None = None
     storage_id: int | None = None
     task_id: str | None = None
+    delete_error: str | None = None
 
 
 class CheckpointAnswer(Wire):
@@ -85,6 +87,27 @@ class PatchCheckpointsBody(Wire):
     checkpoints: list[PatchOne] = []
 
 
+def wire_state(value: CheckpointState) -> str:
+    """Returns a checkpoint's state as older clients know it: they know no deletion that lasts or fails.
+
+    >>> wire_state(CheckpointState.DELETING), wire_state(CheckpointState.DELETE_FAILED)
+    ('STATE_DELETED', 'STATE_PARTIALLY_DELETED')
+    """
+    return state(_OF_OLDER_CLIENTS.get(value, value))
+
+
+_OF_OLDER_CLIENTS = {
+    CheckpointState.DELETING: CheckpointState.DELETED,
+    CheckpointState.DELETE_FAILED: CheckpointState.PARTIALLY_DELETED,
+}
+
+
+def asked_states(names: list[str]) -> list[CheckpointState]:
+    """Parses a filter of older clients. Raises BadRequest for an unknown state."""
+    asked = states(names, CheckpointState)
+    return [*asked, *(own for own, known in _OF_OLDER_CLIENTS.items() if known in asked and own not in asked)]
+
+
 def checkpoint(
     row: CheckpointRow,
     trial: TrialRow | None,
@@ -98,12 +121,13 @@ def checkpoint(
     metric = validation.metrics.get(experiment.searcher_metric) if validation and experiment else None
     return Checkpoint(
         uuid=row.uuid,
-        state=state(row.state),
+        state=wire_state(row.state),
         metadata=row.meta,
         resources=row.resources,
         allocation_id=row.allocation_id,
         report_time=row.report_time,
         task_id=row.task_id,
+        delete_error=row.delete_error,
         training=Training(
             experiment_config=config,
             experiment_id=experiment.id if experiment else None,

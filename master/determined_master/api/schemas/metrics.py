@@ -101,6 +101,9 @@ class MetricSummary(Wire):
 class TrialSummary(Wire):
     trial_id: int
     experiment_id: int
+    experiment_name: str
+    searcher_metric: str
+    smaller_is_better: bool
     hparams: Json
     state: str
     metrics: list[MetricSummary]

@@ -7,7 +7,8 @@ from pydantic import Field
 from determined_master.api.schemas.base import Pagination, Time, Wire
 from determined_master.db.models import ProjectRow, UserRow, WorkspaceRow
 
-SystemId = Annotated[int, Field(ge=0, lt=2**32)]
+# The kernel reads the highest number as "unchanged".
+SystemId = Annotated[int, Field(strict=True, ge=0, lt=2**32 - 1)]
 DisplayName = Annotated[str, Field(max_length=255)]
 
 

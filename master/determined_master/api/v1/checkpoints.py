@@ -1,8 +1,6 @@
 """Checkpoints: report, list, get, delete, download as one archive."""
 
-import logging
 from functools import partial
-from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -10,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import ColumnElement
 
 from determined.errors import ApiError, BadRequest, NotFound
-from determined.states import CheckpointState
+from determined.states import CheckpointState, state_phrase
 from determined.storage.base import is_checkpoint_id
 from determined_master.api.dependencies import (
     Anyone,
@@ -19,6 +17,7 @@ from determined_master.api.dependencies import (
     DatabaseDep,
     Owner,
     Read,
+    Reader,
     SettingsDep,
     Task,
     TaskOrOwner,
@@ -29,9 +28,12 @@ from determined_master.api.pagination import Window
 from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty, RowId
-from determined_master.api.schemas.enums import is_descending, states
+from determined_master.api.schemas.enums import is_descending
 from determined_master.checkpoints import archive, repository, storage
+from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.repository import Order
+from determined_master.checkpoints.retention_repository import Doomed
+from determined_master.db.batches import batched
 from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
@@ -41,7 +43,6 @@ from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 from determined_master.users.authorization import Authorization
 
-logger = logging.getLogger(__name__)
 router = APIRouter(route_class=JsonRoute, tags=["checkpoints"])
 States = Annotated[list[str], Query(alias="states")]
 OrderBy = Annotated[str, Query(alias="orderBy")]
@@ -117,7 +118,7 @@ async def delete(
     database: DatabaseDep,
     settings: SettingsDep,
 ) -> Empty:
-    """Marks all or none as deleted; their files are removed after the commit. Can be repeated if files remained."""
+    """Marks all or none; their files are removed after the commit. Can be repeated if files remained."""
     roots = storage.allowed_roots(settings)
     places = await _places(database, authorization, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
@@ -127,10 +128,13 @@ async def delete(
         for uuid in places:
             row = await repository.get(session, uuid)
             await trial_checkpoints.check_delete(session, authorization, row, user)
-            await trial_checkpoints.mark_deleted(session, clock, row)
-    failures = [await _remove(where, uuid, roots) for uuid, where in places.items() if where is not None]
-    if any(failures):
-        raise ApiError("; ".join(filter(None, failures)))
+            await trial_checkpoints.mark_deleting(session, clock, row)
+    failed: dict[str, str] = {}
+    for some in batched([Doomed(uuid, where) for uuid, where in places.items()], BATCH_CHECKPOINTS):
+        failed |= await remove_files(database, clock, roots, some)
+    if failed:
+        said = [f"checkpoint {uuid} is not deleted: {why}; delete it again to retry" for uuid, why in failed.items()]
+        raise ApiError("; ".join(said))
     return Empty()
 
 
@@ -153,13 +157,13 @@ async def patch(
 
 @router.get("/checkpoints/{uuid}")
 async def download(
-    uuid: CheckpointId, request: Request, _principal: Anyone, database: DatabaseDep, settings: SettingsDep
+    uuid: CheckpointId, request: Request, _principal: Reader, database: DatabaseDep, settings: SettingsDep
 ) -> StreamingResponse:
     # No session is open while the storage is accessed: hanging storage must not hold a connection.
     async with database.read() as session:
         row = await repository.get(session, uuid)
         if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
-            raise BadRequest(f"checkpoint {uuid} is {row.state.value}")
+            raise BadRequest(f"checkpoint {uuid} has no files to download: it is {state_phrase(row.state)}")
         trial = await trial_rows.get_by_task(session, row.task_id)
         where = await trial_rows.storage_of(session, trial)
     opened = partial(storage.open_folder, where, uuid, storage.allowed_roots(settings))
@@ -180,16 +184,6 @@ async def _places(
     return found
 
 
-async def _remove(where: dict[str, Any], uuid: str, roots: tuple[FilePath, ...]) -> str | None:
-    """Removes the files of a checkpoint that is marked as deleted. Returns the error, or None."""
-    try:
-        why = await storage.in_thread(storage.remove, where, uuid, roots)
-    except OSError as error:
-        why = f"its files could not be removed ({error.strerror}); delete the checkpoint again to retry"
-        logger.warning("cannot remove the files of checkpoint %s", uuid, exc_info=error)
-    return why and f"checkpoint {uuid} is marked as deleted, but {why}"
-
-
 async def _list(
     session: ReadSession,
     experiment: ExperimentRow,
@@ -199,7 +193,7 @@ async def _list(
     offset: int,
     limit: int,
 ) -> schemas.CheckpointsAnswer:
-    wanted = states(state_names, CheckpointState)
+    wanted = schemas.asked_states(state_names)
     total = await repository.count(session, whose, wanted)
     window = Window.of(offset, limit, total)
     most = None if window.limit is None else min(window.limit, total)

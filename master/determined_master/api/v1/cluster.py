@@ -16,6 +16,7 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import (
     Admin,
     Anyone,
+    DatabaseDep,
     IdentityDep,
     LogReader,
     NoLogin,
@@ -29,6 +30,7 @@ from determined_master.api.pagination import page
 from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
+from determined_master.errors import StorageUnavailable
 from determined_master.logging import OwnLog
 from determined_master.notifications import Notifications
 
@@ -79,14 +81,21 @@ async def info(identity: IdentityDep, settings: SettingsDep) -> dict[str, Any]:
 
 
 @router.get("/health", dependencies=[NoLogin])
-async def health(session: Read, storage: StorageHealthDep, response: Response) -> dict[str, Any]:
-    """Answers 503 while the master cannot write. Sizes and paths of storages are in ``/detent/storage``, for users."""
-    await repository.ask(session)
-    if not storage.is_writable:
+async def health(database: DatabaseDep, storage: StorageHealthDep, response: Response) -> dict[str, Any]:
+    """Answers 503 while the master cannot write or has lost its database. Sizes and paths of storages are in
+    ``/detent/storage``, for users."""
+    has_database = True
+    try:
+        async with database.read() as session:
+            await repository.ask(session)
+    except StorageUnavailable:
+        has_database = False
+    is_up = has_database and storage.is_writable
+    if not is_up:
         response.status_code = 503
     return {
-        "status": "up" if storage.is_writable else "down",
-        "database": "up",
+        "status": "up" if is_up else "down",
+        "database": "up" if has_database else "down",
         "resource_managers": [{"cluster_name": "", "status": "up"}],
         "storage": [{"name": each.name, "status": each.status} for each in storage.states],
     }

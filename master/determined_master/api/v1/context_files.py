@@ -13,7 +13,7 @@ from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
 from determined.context.path_safety import TooManyMembers
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import Anyone, BlobsDep, Read, UnpackerDep
+from determined_master.api.dependencies import BlobsDep, Read, Reader, UnpackerDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import RowId, Time, Wire
 from determined_master.blobs import Blobs
@@ -64,7 +64,7 @@ class ContextFile(Wire):
 
 @router.get("/api/v1/experiments/{experiment_id}/file_tree", response_model=FileTree)
 async def file_tree(
-    experiment_id: RowId, _principal: Anyone, session: Read, blobs: BlobsDep, unpacker: UnpackerDep
+    experiment_id: RowId, _principal: Reader, session: Read, blobs: BlobsDep, unpacker: UnpackerDep
 ) -> FileTree | Response:
     archive = await _archive(session, blobs, experiment_id)
     if archive is None:
@@ -82,7 +82,7 @@ async def file_tree(
 
 @router.post("/api/v1/experiments/{experiment_id}/file")
 async def model_def_file(
-    experiment_id: RowId, body: FileBody, _principal: Anyone, session: Read, blobs: BlobsDep
+    experiment_id: RowId, body: FileBody, _principal: Reader, session: Read, blobs: BlobsDep
 ) -> FileAnswer:
     archive = await _archive(session, blobs, experiment_id)
     data, _size = await asyncio.to_thread(_content, archive, body.path, None)
@@ -91,7 +91,7 @@ async def model_def_file(
 
 @router.get("/detent/experiments/{experiment_id}/file")
 async def context_file(
-    experiment_id: RowId, path: Annotated[str, Query()], _principal: Anyone, session: Read, blobs: BlobsDep
+    experiment_id: RowId, path: Annotated[str, Query()], _principal: Reader, session: Read, blobs: BlobsDep
 ) -> ContextFile:
     archive = await _archive(session, blobs, experiment_id)
     data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)

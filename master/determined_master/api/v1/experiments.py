@@ -15,6 +15,7 @@ from determined_master.api.dependencies import (
     ModelDefsDep,
     Owner,
     Read,
+    Reader,
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import experiment_list
@@ -134,7 +135,7 @@ async def remove_label(
 
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(
-    experiment_id: RowId, _principal: Anyone, database: DatabaseDep, model_defs: ModelDefsDep
+    experiment_id: RowId, _principal: Reader, database: DatabaseDep, model_defs: ModelDefsDep
 ) -> schemas.ModelDefAnswer:
     # No session is open while the context is read: many readers would take all connections from others.
     async with database.read() as session:

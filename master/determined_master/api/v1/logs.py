@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import Anyone, DatabaseDep, MatchersDep, Read
+from determined_master.api.dependencies import DatabaseDep, MatchersDep, Read, Reader
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
 from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
@@ -18,6 +18,7 @@ from determined_master.api.sorting import refuse_given
 from determined_master.db.models import LogRow
 from determined_master.logs import repository
 from determined_master.logs.repository import Selection
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/api/v1", tags=["logs"])
@@ -64,7 +65,7 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: RowId, asked: Asked, _principal: Anyone, session: Read, database: DatabaseDep, matchers: MatchersDep
+    trial_id: RowId, asked: Asked, _principal: Reader, session: Read, database: DatabaseDep, matchers: MatchersDep
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return json_lines(_shown(database, matchers, row.task_id, asked, trial_id))
@@ -72,23 +73,23 @@ async def trial_logs(
 
 @router.get("/tasks/{task_id}/logs")
 async def task_logs(
-    task_id: str, asked: Asked, _principal: Anyone, session: Read, database: DatabaseDep, matchers: MatchersDep
+    task_id: str, asked: Asked, _principal: Reader, session: Read, database: DatabaseDep, matchers: MatchersDep
 ) -> StreamingResponse:
-    await trial_rows.get_by_task(session, task_id)
+    await tasks.get(session, task_id)
     return json_lines(_shown(database, matchers, task_id, asked, None))
 
 
 @router.get("/trials/{trial_id}/logs/fields")
-async def trial_fields(trial_id: RowId, _principal: Anyone, session: Read, follow: bool = False) -> StreamingResponse:
+async def trial_fields(trial_id: RowId, _principal: Reader, session: Read, follow: bool = False) -> StreamingResponse:
     refuse_given(follow=follow)
     row = await trial_rows.get(session, trial_id)
     return json_lines(_once(await repository.distinct(session, row.task_id)))
 
 
 @router.get("/tasks/{task_id}/logs/fields")
-async def task_fields(task_id: str, _principal: Anyone, session: Read, follow: bool = False) -> StreamingResponse:
+async def task_fields(task_id: str, _principal: Reader, session: Read, follow: bool = False) -> StreamingResponse:
     refuse_given(follow=follow)
-    await trial_rows.get_by_task(session, task_id)
+    await tasks.get(session, task_id)
     return json_lines(_once(await repository.distinct(session, task_id)))
 
 

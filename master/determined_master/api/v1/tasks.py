@@ -1,4 +1,4 @@
-"""Tasks: every trial is the task of its allocations."""
+"""Tasks: trials, commands and other work that runs in allocations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +15,7 @@ from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
+from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
 
 router = APIRouter(tags=["tasks"])
@@ -34,7 +35,7 @@ class Allocation(Wire):
 
 class Task(Wire):
     task_id: str
-    task_type: str = "TASK_TYPE_TRIAL"
+    task_type: str
     start_time: Time
     end_time: Time | None = None
     allocations: list[Allocation]
@@ -69,13 +70,15 @@ async def list_tasks_plain(_principal: Anyone, session: Read) -> dict[str, Any]:
 
 @router.get("/api/v1/tasks/{task_id}")
 async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswer:
-    trial = await repository.get_by_task(session, task_id)
+    row = await tasks.get(session, task_id)
+    trial = await repository.find_by_task(session, task_id)
     rows = await allocation_rows.of_task(session, task_id)
     return TaskAnswer(
         task=Task(
             task_id=task_id,
-            start_time=trial.start_time,
-            end_time=trial.end_time,
+            task_type=f"TASK_TYPE_{row.kind.value}",
+            start_time=row.created_at,
+            end_time=trial.end_time if trial else row.ended_at,
             allocations=[_allocation(row) for row in reversed(rows)],
         )
     )
@@ -89,9 +92,11 @@ async def context_directory(
         raise Forbidden("this task token may not read the context of another task")
     # No session is open while the context is read, as in model_def.
     async with database.read() as session:
-        trial = await repository.get_by_task(session, task_id)
-        experiment = await experiment_rows.get(session, trial.experiment_id)
-    return ContextAnswer(b64_tgz=await model_defs.as_tgz(experiment.context_hash))
+        row = await tasks.get(session, task_id)
+        context_hash = row.context_hash
+        if row.experiment_id is not None:
+            context_hash = (await experiment_rows.get(session, row.experiment_id)).context_hash
+    return ContextAnswer(b64_tgz=await model_defs.as_tgz(context_hash))
 
 
 def _allocation(row: AllocationRow) -> Allocation:
@@ -109,26 +114,36 @@ def _allocation(row: AllocationRow) -> Allocation:
 
 
 async def _summaries(session: ReadSession) -> dict[str, Any]:
-    """Returns the live allocations by id; all are read in four statements."""
+    """Returns the live allocations by id; all are read in five statements."""
     rows = await allocation_rows.live_without_spec(session)
     containers = await allocation_rows.containers_of_live(session)
-    names = await repository.names_of_tasks(session, {row.task_id for row in rows})
+    task_ids = {row.task_id for row in rows}
+    names = {
+        task_id: _trial_name(trial) for task_id, trial in (await repository.names_of_tasks(session, task_ids)).items()
+    }
+    names |= {task_id: named.description for task_id, named in (await tasks.names(session, task_ids)).items()}
     agent_ids = {container.agent_id for found in containers.values() for container in found}
     slots = await agent_rows.slots(session, agent_ids=agent_ids)
     devices = {(slot.agent_id, slot.slot_id): device(slot).model_dump() for slot in slots}
-    return {row.id: _summary(row, names.get(row.task_id), containers.get(row.id, []), devices) for row in rows}
+    return {
+        row.id: _summary(row, names.get(row.task_id, row.task_id), containers.get(row.id, []), devices) for row in rows
+    }
+
+
+def _trial_name(trial: repository.Named) -> str:
+    return f"Trial {trial.trial_id} (Experiment {trial.experiment_id})"
 
 
 def _summary(
     row: AllocationRow,
-    trial: repository.Named | None,
+    name: str,
     containers: Sequence[ContainerRow],
     devices: dict[tuple[str, int], Any],
 ) -> dict[str, Any]:
     return {
         "task_id": row.task_id,
         "allocation_id": row.id,
-        "name": f"Trial {trial.trial_id} (Experiment {trial.experiment_id})" if trial else row.task_id,
+        "name": name,
         "registered_time": rfc3339(row.created_at),
         "resource_pool": row.pool,
         "slots_needed": row.slots,

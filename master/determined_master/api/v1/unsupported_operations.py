@@ -54,11 +54,6 @@ CheckpointsRemoveFiles POST /checkpoints/rm
 GetTrialMetricsByCheckpoint GET /checkpoints/{checkpointUuid}/metrics
 PostCheckpointMetadata POST /checkpoints/{checkpoint_uuid}/metadata
 CleanupLogs POST /cleanup_logs
-GetCommands GET /commands
-LaunchCommand POST /commands
-GetCommand GET /commands/{commandId}
-KillCommand POST /commands/{commandId}/kill
-SetCommandPriority POST /commands/{commandId}/set_priority
 DeleteGlobalConfigPolicies DELETE /config-policies/global/{workloadType}
 GetGlobalConfigPolicies GET /config-policies/global/{workloadType}
 PutGlobalConfigPolicies PUT /config-policies/global/{workloadType}

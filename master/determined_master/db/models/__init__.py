@@ -15,6 +15,7 @@ from determined_master.db.models.experiments import ExperimentRow, SearchEventRo
 from determined_master.db.models.logs import LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
+from determined_master.db.models.tasks import JobRow, TaskRow
 from determined_master.db.models.trials import TrialRow
 from determined_master.db.models.users import (
     ProjectRow,
@@ -40,6 +41,7 @@ __all__ = [
     "ExperimentLabelRow",
     "ExperimentRow",
     "ExperimentSummaryRow",
+    "JobRow",
     "LogRow",
     "MetricRow",
     "ProjectRow",
@@ -49,6 +51,7 @@ __all__ = [
     "SessionRow",
     "SignInLinkRow",
     "SlotHoldRow",
+    "TaskRow",
     "TrialRow",
     "UserRow",
     "UserSettingRow",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined_master.db.base import Base
@@ -15,6 +15,8 @@ class AgentRow(Base):
     pool: Mapped[str] = mapped_column(String(255))
     hostname: Mapped[str] = mapped_column(String(255), default="")
     version: Mapped[str] = mapped_column(String(64), default="")
+    container_runtime: Mapped[str] = mapped_column(String(16), default="process", server_default="process")
+    """``process``, or the engine whose containers it starts."""
     enabled: Mapped[bool] = mapped_column(default=True)
     draining: Mapped[bool] = mapped_column(default=False)
     registered_at: Mapped[datetime]
@@ -34,3 +36,7 @@ class AgentSlotRow(Base):
     uuid: Mapped[str] = mapped_column(String(255), default="")
     enabled: Mapped[bool] = mapped_column(default=True)
     draining: Mapped[bool] = mapped_column(default=False)
+    status: Mapped[str] = mapped_column(String(16), default="free", server_default="free")
+    """As its agent sees it: ``free``, ``occupied`` by a program outside the cluster, ``idle`` under its task, or
+    ``unhealthy``."""
+    status_reason: Mapped[str] = mapped_column(Text, default="", server_default="")

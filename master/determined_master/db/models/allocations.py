@@ -11,8 +11,8 @@ from determined_master.db.base import Base, BigId, StateText
 
 
 class AllocationRow(Base):
-    """An allocation. It does not depend on trials: only ``task_id`` links them, and the trials loop reads these
-    columns."""
+    """An allocation: one attempt of a task. It does not depend on the kind of its task: the loops of trials and of
+    other tasks read these columns."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -27,7 +27,7 @@ class AllocationRow(Base):
     )
 
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
-    task_id: Mapped[str] = mapped_column(String(64), index=True)
+    task_id: Mapped[str] = mapped_column(ForeignKey("tasks.id"), index=True)
     run_id: Mapped[int]
     state: Mapped[AllocationState] = mapped_column(StateText(AllocationState))
     slots: Mapped[int]
@@ -60,7 +60,7 @@ class AllocationRow(Base):
     failure: Mapped[str | None] = mapped_column(Text)
     """One sentence about the cause of a failure; written at settlement."""
     settled: Mapped[bool] = mapped_column(default=False)
-    """True once the trials loop has settled its end."""
+    """True once the loop of its task has settled its end."""
 
 
 class ContainerRow(Base):

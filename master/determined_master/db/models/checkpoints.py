@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, String
+from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import CheckpointState
@@ -15,6 +15,12 @@ class CheckpointRow(Base):
     __table_args__ = (
         Index("ix_checkpoints_task", "task_id", "steps_completed"),
         Index("ix_checkpoints_time", "report_time", "uuid"),
+        Index(
+            "ix_checkpoints_deleting",
+            "uuid",
+            sqlite_where=text("state = 'DELETING'"),
+            postgresql_where=text("state = 'DELETING'"),
+        ),
     )
 
     uuid: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -26,3 +32,5 @@ class CheckpointRow(Base):
     resources: Mapped[dict[str, Any]]
     meta: Mapped[dict[str, Any]]
     size: Mapped[int]
+    delete_error: Mapped[str | None] = mapped_column(Text)
+    """Why its files could not be removed, in state DELETE_FAILED."""

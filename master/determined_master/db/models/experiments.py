@@ -32,7 +32,7 @@ class ExperimentRow(Base):
     start_time: Mapped[datetime]
     end_time: Mapped[datetime | None]
     pool: Mapped[str] = mapped_column(String(255))
-    priority: Mapped[int] = mapped_column(default=42)
+    """Copy of its job's, by which lists filter and sort; written with the job."""
     searcher_type: Mapped[str] = mapped_column(String(32))
     searcher_metric: Mapped[str] = mapped_column(String(255))
     smaller_is_better: Mapped[bool] = mapped_column(default=True)
@@ -42,6 +42,8 @@ class ExperimentRow(Base):
     best_metric: Mapped[float | None]
     values_stale: Mapped[bool] = mapped_column(default=True)
     """True if its configuration or project changed and the experiment index has to be updated."""
+    retention_due: Mapped[bool] = mapped_column(default=False)
+    """True from its end, or a change of its policy, until the policy has been applied to its checkpoints."""
 
     __table_args__ = (
         Index("ix_experiments_state", "state"),
@@ -57,6 +59,12 @@ class ExperimentRow(Base):
             "values_stale",
             sqlite_where=text("values_stale = 1"),
             postgresql_where=text("values_stale"),
+        ),
+        Index(
+            "ix_experiments_retention_due",
+            "id",
+            sqlite_where=text("retention_due = 1"),
+            postgresql_where=text("retention_due"),
         ),
     )
 

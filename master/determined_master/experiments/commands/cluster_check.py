@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from determined.config.findings import Finding
-from determined.states import CheckpointState
+from determined.states import CheckpointState, state_phrase
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
 from determined_master.settings import Settings
@@ -44,5 +44,5 @@ async def _checkpoint(session: ReadSession, uuid: str) -> list[Finding]:
     if row is None:
         return [Finding(CODE, path, f"checkpoint {uuid} does not exist")]
     if row.state is not CheckpointState.COMPLETED:
-        return [Finding(CODE, path, f"checkpoint {uuid} has no files any more (state {row.state.value})")]
+        return [Finding(CODE, path, f"checkpoint {uuid} has no files any more ({state_phrase(row.state)})")]
     return []

@@ -17,9 +17,11 @@ class CheckedConfig:
     config: dict[str, Any] | None
 
 
-def check_config(text: str, name: str, defaults: Sequence[Mapping[str, Any]]) -> CheckedConfig:
+def check_config(
+    text: str, name: str, defaults: Sequence[Mapping[str, Any]], has_containers: bool = False
+) -> CheckedConfig:
     """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
-    checked = check(text, name=name, defaults=defaults)
+    checked = check(text, name=name, defaults=defaults, has_containers=has_containers)
     config = checked.config.to_json() if checked.config is not None else None
     return CheckedConfig(replace(checked, config=None), config)
 

@@ -9,6 +9,7 @@ from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
+from determined_master.agents import repository as agents
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
@@ -75,7 +76,9 @@ class Creator:
 
     async def check(self, text: str, name: str = "config.yaml") -> CheckedConfig:
         """Checks a configuration, also what it names of this cluster; a large one outside the event loop."""
-        found = await self._offloader.run_sized(len(text), check_config, text, name, self.defaults())
+        async with self._database.read() as session:
+            has_containers = await agents.have_containers(session)
+        found = await self._offloader.run_sized(len(text), check_config, text, name, self.defaults(), has_containers)
         if found.config is None:
             return found
         async with self._database.read() as session:
@@ -107,7 +110,8 @@ class Creator:
             if project.archived:
                 raise PreconditionFailed(f"project {project.name!r} is archived")
             row = self._row(submission, config, principal, context_hash, size)
-            await repository.add(session, row)
+            resources = config["resources"]
+            await repository.add(session, row, priority=resources["priority"], weight=resources["weight"])
             await self._start_search(session, row)
             await events.record(
                 session,
@@ -210,7 +214,6 @@ class Creator:
             progress=0.0,
             start_time=self._clock.now(),
             pool=config["resources"]["resource_pool"],
-            priority=config["resources"]["priority"],
             searcher_type=searcher["name"],
             searcher_metric=searcher["metric"],
             smaller_is_better=searcher.get("smaller_is_better", True),

@@ -9,6 +9,7 @@ from determined_master.clock import Clock
 from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.jobs import repository as jobs
 from determined_master.principal import Principal
 from determined_master.users.authorization import Authorization
 
@@ -53,24 +54,36 @@ async def patch(
         if labels is not None:
             values["labels"] = sorted(set(labels))
         config = dict(row.config)
+        job: dict[str, Any] = {}
         resources = changes.get("resources")
         if resources is not None:
             config["resources"] = config["resources"] | resources
-            priority = resources.get("priority")
-            if priority is not None:
-                if not 1 <= priority <= 99:
-                    raise BadRequest("a priority must be between 1 and 99")
-                values["priority"] = priority
+            job = _job_values(resources)
+            if job:
+                await jobs.change(session, row.job_id, **job)
         storage = changes.get("checkpoint_storage")
         if storage is not None:
             kept = {key: value for key, value in storage.items() if value is not None}
             config["checkpoint_storage"] = config["checkpoint_storage"] | kept
+            if row.state.is_ended:
+                values["retention_due"] = True
+                notify(session, notifications.RETENTION)
         if config != row.config:
             values |= {"config": config, "values_stale": True}
         if values:
             await repository.change(session, row, **values)
-            await _record(session, clock, principal, experiment_id, sorted(values.keys() - {"values_stale"}))
+            changed = (values.keys() | job.keys()) - {"values_stale"}
+            await _record(session, clock, principal, experiment_id, sorted(changed))
             notify(session, notifications.SCHEDULE, notifications.COLUMNS)
+
+
+def _job_values(resources: dict[str, Any]) -> dict[str, Any]:
+    """Returns the changed columns of the experiment's job. Raises BadRequest for a bad value."""
+    priority, weight = resources.get("priority"), resources.get("weight")
+    if priority is not None and not jobs.MIN_PRIORITY <= priority <= jobs.MAX_PRIORITY:
+        raise BadRequest(f"a priority must be between {jobs.MIN_PRIORITY} and {jobs.MAX_PRIORITY}")
+    given = {"priority": priority, "weight": weight}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 async def relabel(

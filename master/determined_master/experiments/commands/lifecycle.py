@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from determined.errors import PreconditionFailed
-from determined.states import ExperimentState, TrialState
+from determined.states import ExperimentState, TrialState, state_clause, state_phrase
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
@@ -46,7 +46,9 @@ class Lifecycle:
     async def activate_row(self, session: WriteSession, row: ExperimentRow, actor: str) -> None:
         """Raises PreconditionFailed if the experiment is stopping or terminal."""
         if row.state.is_terminal:
-            raise PreconditionFailed(f"experiment {row.id} has ended ({row.state.value}); fork it to run it again")
+            raise PreconditionFailed(
+                f"experiment {row.id} has ended ({state_phrase(row.state)}); fork it to run it again"
+            )
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
         await self._trials.activate_all(session, row.id, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
@@ -55,7 +57,7 @@ class Lifecycle:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
             if row.state.is_terminal or row.state.is_stopping:
-                raise PreconditionFailed(f"experiment {row.id} is {row.state.value} and cannot be paused")
+                raise PreconditionFailed(f"experiment {row.id} {state_clause(row.state)} and cannot be paused")
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
             await self._trials.pause_all(session, row.id, principal.username)
 
@@ -72,7 +74,7 @@ class Lifecycle:
             row = await self._changeable(session, experiment_id, principal)
             if not row.state.is_terminal:
                 raise PreconditionFailed(
-                    f"experiment {row.id} is {row.state.value}; only an experiment that has ended can be archived"
+                    f"experiment {row.id} {state_clause(row.state)}; only an experiment that has ended can be archived"
                 )
             if row.archived != archived:
                 await repository.change(session, row, archived=archived)
@@ -123,7 +125,7 @@ class Lifecycle:
             await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
             if not row.state.is_terminal:
                 raise PreconditionFailed(
-                    f"experiment {row.id} is {row.state.value}; cancel or kill it before deleting it"
+                    f"experiment {row.id} {state_clause(row.state)}; cancel or kill it before deleting it"
                 )
             await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
             notify(session, notifications.DELETE)

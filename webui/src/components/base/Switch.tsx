@@ -1,17 +1,17 @@
 import styles from "./Switch.module.css";
 
 interface Props {
-  /** The words beside it. */
+  /** Text beside the switch. */
   label: string;
-  /** What is switched, with the words: read out. */
+  /** Accessible name. */
   name: string;
   on: boolean;
-  /** Why it cannot be switched. */
+  /** Reason why the switch is disabled. */
   why?: string | undefined;
   onChange: () => void;
 }
 
-/** Turns something on or off at once. */
+/** A switch that takes effect immediately. */
 export function Switch({ label, name, on, why, onChange }: Props) {
   return (
     <button

@@ -13,7 +13,7 @@ export function TabLinks({ label, tabs }: { label: string; tabs: readonly TabLin
   const bar = useRef<HTMLElement>(null);
   const { pathname } = useLocation();
   useEffect(() => {
-    // A phone shows a few of them at a time, and may be turned.
+    // A phone shows only some tabs; rotating it changes which.
     const show = () => {
       const tab = bar.current?.querySelector<HTMLElement>("[aria-current=page]");
       if (bar.current && tab) bar.current.scrollLeft = tab.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;

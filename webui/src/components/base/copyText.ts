@@ -1,15 +1,15 @@
-/** Puts a text into the clipboard. Returns false where the browser refuses. */
+/** Copies a text to the clipboard. Returns false if the browser refuses. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Browsers offer that clipboard to pages of https and localhost only.
+    // navigator.clipboard exists only on https and localhost.
     return copySelected(text);
   }
 }
 
-/** The older way, which plain http has too: what is selected is copied. */
+/** Copies a selection with execCommand, which also works over plain http. */
 function copySelected(text: string): boolean {
   const focused = document.activeElement;
   const field = document.createElement("textarea");
@@ -18,7 +18,7 @@ function copySelected(text: string): boolean {
   field.setAttribute("aria-hidden", "true");
   field.style.position = "fixed";
   field.style.opacity = "0";
-  // Within a dialog the focus may not leave it.
+  // A dialog traps the focus, so the field has to be inside it.
   (focused?.closest("[role=dialog]") ?? document.body).append(field);
   try {
     field.focus({ preventScroll: true });

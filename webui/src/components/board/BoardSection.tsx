@@ -13,7 +13,7 @@ const DISPLAY_LIMIT = 60;
 
 interface Props {
   section: Section;
-  /** The only one has no heading. */
+  /** A single section has no heading. */
   isOnly: boolean;
   children: (panel: PanelOf) => ReactNode;
 }

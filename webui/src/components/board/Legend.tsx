@@ -8,14 +8,14 @@ const DISPLAY_LIMIT = 40;
 
 interface Props {
   lines: readonly ChartLine[];
-  /** Keys of the lines that are not drawn. */
+  /** Keys of hidden lines. */
   hidden: ReadonlySet<string>;
   onToggle: (key: string) => void;
-  /** The line to be highlighted, or none. */
+  /** Key of the highlighted line, or null. */
   onHighlight: (key: string | null) => void;
 }
 
-/** Which line is whose: colour and dash beside the name. Pointing at a name highlights its line, pressing it hides the line. */
+/** Legend: colour and dash beside each name. Hovering over a name highlights its line; a click hides it. */
 export function Legend({ lines, hidden, onToggle, onHighlight }: Props) {
   return (
     <ul className={styles.legend} aria-label="Lines">

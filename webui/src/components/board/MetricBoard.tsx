@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { seriesQuery } from "@/services/series";
 import type { MetricId, TrialMark } from "@/services/trials";
@@ -22,7 +22,7 @@ interface Props {
   searcherMetric: string;
   /** What happened to the one run that is drawn. */
   marks?: readonly TrialMark[];
-  /** Runs are in groups that may be drawn as bands: whether they are, and what changes it. */
+  /** Set if runs are grouped: whether groups are drawn as bands, and the setter. */
   bands?: { isOn: boolean; set: (isOn: boolean) => void } | undefined;
 }
 
@@ -49,11 +49,13 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   );
   const isChosen = wanted !== "" || state.metrics.length > 0;
   const sections = isChosen ? [{ title: "Found", panels: matching, isOpen: true }] : sectionsOf(matching);
-  // What the first panel asks for too: all panels of a board have the axes of its runs.
-  const sample = useQuery({
-    ...seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, runs, state)),
-    enabled: panels.length > 0 && runs.length > 0,
-  });
+  // The first panel's own query: all panels of a board share the axes of its runs.
+  const first = seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, runs, state));
+  const enabled = panels.length > 0 && runs.length > 0;
+  const queries = useQueryClient();
+  // It is asked while the page around it is still being drawn.
+  if (enabled && !queries.getQueryState(first.queryKey)) void queries.prefetchQuery(first);
+  const sample = useQuery({ ...first, enabled });
   const axes = useMemo(() => [...new Set([...axesOf(sample.data ?? []), state.x])], [sample.data, state.x]);
   if (panels.length === 0)
     return <EmptyState title="No metrics yet">They appear here as soon as the training code reports some.</EmptyState>;

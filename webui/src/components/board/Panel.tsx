@@ -32,7 +32,7 @@ interface Props {
   syncKey: string;
 }
 
-/** What a panel asks the master for. */
+/** Query of a panel. */
 export function panelQuestion(
   metrics: readonly MetricId[],
   experimentId: number | "many",

@@ -1,4 +1,4 @@
-/** What an experiment's searcher looks at, and which way. */
+/** The searcher's metric, and whether smaller is better. */
 export interface Searcher {
   metric: string;
   smallerIsBetter: boolean;
@@ -6,7 +6,7 @@ export interface Searcher {
 
 const GREATER_IS_BETTER = /acc|f1|auc|reward|score|precision|recall|bleu|map$/i;
 
-/** True if smaller values of the metric are better: as the searcher says of its own, else by what the name is usually used for. */
+/** True if smaller values of the metric are better: by the searcher for its own metric, else guessed from the name. */
 export function isSmallerBetter(metric: string, searcher: Searcher | null): boolean {
   return searcher?.metric === metric ? searcher.smallerIsBetter : !GREATER_IS_BETTER.test(metric);
 }

@@ -6,7 +6,7 @@ export interface PanelOf {
   metrics: MetricId[];
 }
 
-/** Counts of steps are reported beside the figures and say nothing of them. */
+/** Metrics that only count steps; they are not drawn by default. */
 const COUNTERS = new Set(["batches", "epochs", "epoch", "records", "steps"]);
 
 export function isCounter(name: string): boolean {
@@ -17,7 +17,7 @@ export function isCounter(name: string): boolean {
 export interface Section {
   title: string;
   panels: PanelOf[];
-  /** Drawn without being asked for. */
+  /** True if the section is open at first. */
   isOpen: boolean;
 }
 

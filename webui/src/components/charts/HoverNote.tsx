@@ -13,9 +13,9 @@ import styles from "./HoverNote.module.css";
 
 export interface Hover {
   index: number;
-  /** In the window. */
+  /** Coordinates in the viewport. */
   pointer: { x: number; y: number };
-  /** How far a value is from the pointer, in pixels. */
+  /** Distance of the value from the pointer, in pixels. */
   down: (value: number) => number;
 }
 
@@ -28,7 +28,7 @@ interface Props {
   x: XAxis;
 }
 
-/** The values of the nearest lines where the pointer is, of the last points before it where one has none just there. */
+/** Values of the nearest lines at the pointer; a line without a point there has its last one before. */
 export function HoverNote({ hover, lines, hidden, columns, data, x }: Props) {
   const timeZone = zone(usePreferences());
   const note = useRef<HTMLDivElement>(null);

@@ -25,22 +25,22 @@ interface Props {
   logX?: boolean;
   logY?: boolean;
   height?: number;
-  /** Charts of one name show the line under the pointer together. */
+  /** Charts with the same key share the cursor. */
   syncKey?: string;
-  /** Keys of lines that are not drawn. */
+  /** Keys of hidden lines. */
   hidden?: ReadonlySet<string>;
-  /** The key of the line that stands out. */
+  /** Key of the highlighted line. */
   highlighted?: string | null;
-  /** The stretch of x that is shown; null: all. */
+  /** Visible range of x; null shows everything. */
   zoom?: readonly [number, number] | null;
-  /** A stretch was drawn, in units of x; null: all again. */
+  /** Called with the selected range, in units of x; null resets the zoom. */
   onZoom?: (range: [number, number] | null) => void;
   ref?: Ref<ChartHandle>;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Lines over a common x. Drag to zoom, double click for all of it. */
+/** Line chart. Drag to zoom, double click to reset. */
 export function LineChart({
   title,
   lines,
@@ -141,7 +141,7 @@ export function LineChart({
 
 type Wanted = Omit<Parameters<typeof options>[0], "width" | "syncKey" | "onHover">;
 
-/** The same plot beside the page, so many times as large. */
+/** Renders the plot off screen at a multiple of its size. */
 async function offScreen(width: number, wanted: Wanted, factor: number): Promise<uPlot> {
   const size = { width: width * factor, height: wanted.height * factor };
   const made = new uPlot(

@@ -2,7 +2,7 @@ import type uPlot from "uplot";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
 
-/** More lines than this are counted and not named. */
+/** Maximum of lines that the note names; the others are counted. */
 export const MAX_NEAREST = 6;
 
 export interface HoverValue {
@@ -10,7 +10,7 @@ export interface HoverValue {
   value: number;
 }
 
-/** The lines that are nearest to the pointer, the greatest value first, and how many more have one. Pure. */
+/** Returns the lines nearest to the pointer, greatest value first, and how many others have a value. Pure. */
 export function nearestValues(
   lines: readonly ChartLine[],
   hidden: ReadonlySet<string>,
@@ -50,7 +50,7 @@ interface Size {
   height: number;
 }
 
-/** Where a note beside the pointer is wholly inside the window: right of it, else left of it. Pure. */
+/** Returns a position for the note that is inside the viewport: right of the pointer, else left of it. Pure. */
 export function notePlace(pointer: { x: number; y: number }, note: Size, window: Size): { left: number; top: number } {
   const right = pointer.x + GAP;
   const left = right + note.width + EDGE <= window.width ? right : pointer.x - GAP - note.width;

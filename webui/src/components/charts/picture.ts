@@ -3,7 +3,7 @@ import type { ChartLine } from "./line";
 
 const PIXELS = 2;
 
-/** How much larger than on this screen a picture is drawn: two pixels for each of the page's, or as many as the screen has. */
+/** Scale of a picture: two pixels for each CSS pixel, or the screen's ratio if it is higher. */
 export function pictureFactor(ratio: number): number {
   return Math.max(1, PIXELS / ratio);
 }
@@ -13,7 +13,7 @@ interface Drawn {
   hidden: ReadonlySet<string>;
 }
 
-/** The plot on its ground at double resolution, with its title above and the names of its lines below. */
+/** Draws the plot with background, title and legend at double resolution. */
 export async function picture(
   draw: (factor: number) => Promise<uPlot>,
   title: string,

@@ -10,9 +10,9 @@ interface Current {
   lines: readonly ChartLine[];
   marks: readonly ChartMark[];
   aligned: Aligned;
-  /** Keys of lines that are not drawn. */
+  /** Keys of hidden lines. */
   hidden: ReadonlySet<string>;
-  /** The stretch of x that every chart of a board shows. */
+  /** Visible range of x, shared by all charts of a board. */
   zoom: readonly [number, number] | null;
   onZoom?: ((range: [number, number] | null) => void) | undefined;
 }
@@ -27,7 +27,7 @@ interface Wanted {
   timeZone: string | undefined;
   current: () => Current;
   onHover: (hover: Hover | null) => void;
-  /** How much larger than on the screen all of it is drawn: for pictures. */
+  /** Scale factor, for pictures. */
   factor?: number;
 }
 
@@ -123,7 +123,7 @@ export function options(wanted: Wanted): uPlot.Options {
               key: wanted.syncKey,
               scales: ["x", null],
               setSeries: false,
-              // A stretch is drawn on one chart.
+              // Only the chart under the pointer selects a range.
               filters: { pub: (type: string) => type === "mousemove" || type === "mouseleave" },
             },
           }
@@ -138,7 +138,7 @@ export function options(wanted: Wanted): uPlot.Options {
   };
 }
 
-/** The stretch that is chosen, else from the first to the last point. */
+/** Returns the zoomed range, else the range of all points. */
 function rangeOf(
   zoom: readonly [number, number] | null,
   least: number | null,

@@ -17,7 +17,7 @@ interface Line {
 export function DiffView({ before, after, label }: { before: string; after: string; label: string }) {
   const lines = useMemo(() => linesOf(before, after), [before, after]);
   if (lines.every((line) => line.kind === "same" || line.kind === "gap"))
-    return <p className={typography.hint}>Nothing differs.</p>;
+    return <p className={typography.hint}>No differences.</p>;
   return (
     <div
       className={clsx(sourceStyles.source, layout.card, layout.scrollX)}

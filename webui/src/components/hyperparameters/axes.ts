@@ -65,7 +65,7 @@ export function axisOf(name: string, values: readonly unknown[], space?: SearchS
   if (space?.type === "categorical") return wordAxis(name, present, space.values);
   const numbers = present.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   if (numbers.length < present.length || numbers.length === 0) return wordAxis(name, present);
-  // A value beside the space, of a fork or a rounding, still has a place.
+  // Values outside of the space (a fork, rounding) are drawn too.
   const least = Math.min(...numbers, space?.least ?? Infinity);
   const greatest = Math.max(...numbers, space?.greatest ?? -Infinity);
   const log = least > 0 && (space ? space.log !== null : greatest / least >= 100);
@@ -90,7 +90,7 @@ export function axisOf(name: string, values: readonly unknown[], space?: SearchS
   };
 }
 
-/** The values that have a step of their own, in order; null: the scale is divided evenly. */
+/** Returns the values that get a colour step each, in order; null for a continuous scale. */
 function fewOf(numbers: readonly number[], space: Exclude<SearchSpace, { type: "categorical" }> | undefined) {
   const distinct = [...new Set(numbers)].sort((a, b) => a - b);
   if (!space || space.count !== null) return distinct.length <= FEW ? distinct : null;
@@ -100,7 +100,7 @@ function fewOf(numbers: readonly number[], space: Exclude<SearchSpace, { type: "
   return [...new Set([...possible, ...distinct])].sort((a, b) => a - b);
 }
 
-/** Whole powers of the base from the least to the greatest value, or none where they are too many. */
+/** Returns the whole powers of the base between minimum and maximum; empty if there are too many. */
 function powersOf(least: number, greatest: number, base: number): number[] {
   const exponent = (value: number) => Math.log(value) / Math.log(base);
   const first = Math.ceil(exponent(least) - 1e-9);
@@ -109,7 +109,7 @@ function powersOf(least: number, greatest: number, base: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => base ** (first + index));
 }
 
-/** Choices in the order of the space, then what else occurs. */
+/** Returns the choices in the order of the search space, then other values that occur. */
 function wordAxis(name: string, present: readonly unknown[], choices: readonly unknown[] = []): Axis {
   const others = [...new Set(present.map(word))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const words = [...new Set([...choices.map(word), ...others])];

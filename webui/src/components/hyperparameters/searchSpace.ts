@@ -1,7 +1,7 @@
-/** What a search may choose a hyperparameter from, as the configuration says. */
+/** Search space of a hyperparameter, from the configuration. */
 export type SearchSpace =
   | { type: "categorical"; values: unknown[] }
-  /** From the least to the greatest value; `log` is the base of the scale, `count` the steps of a grid. */
+  /** A range; `log` is the base of a logarithmic scale, `count` the number of grid values. */
   | { type: "range"; least: number; greatest: number; isInteger: boolean; log: number | null; count: number | null };
 
 type Dictionary = Record<string, unknown>;

@@ -42,7 +42,7 @@ export function luminance(color: readonly number[]): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }
 
-/** Ink that can be read on a shade: black or white, whichever stands out more. */
+/** Returns black or white text, whichever has more contrast on the shade. */
 export function inkOn(fraction: number, dark = isDark()): string {
   const light = luminance(mixed(fraction, dark)) + 0.05;
   return light / 0.05 > 1.05 / light ? "#000" : "#fff";

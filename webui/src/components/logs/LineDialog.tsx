@@ -12,7 +12,7 @@ const DISPLAY_LIMIT = 200_000;
 
 interface Props {
   line: LogLine;
-  /** Its number within the log; null where it is not known. */
+  /** Line number within the log; null if unknown. */
   number: number | null;
   onClose: () => void;
 }
@@ -35,7 +35,7 @@ export function LineDialog({ line, number, onClose }: Props) {
         <dd>
           <ExactTime at={line.time} />
         </dd>
-        <dt>By</dt>
+        <dt>Source</dt>
         <dd>
           {line.source}
           {line.rank !== null && `, rank ${line.rank}`}, attempt {line.runId}

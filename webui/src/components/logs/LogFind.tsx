@@ -12,7 +12,7 @@ interface Props {
   search: LogSearch;
   change: (change: Partial<LogSearch>) => void;
   matches: LogMatches;
-  /** Index of the match that is looked at; -1 for none. */
+  /** Index of the current match; -1 for none. */
   at: number;
   go: (by: 1 | -1) => void;
   inputRef: Ref<HTMLInputElement>;
@@ -20,7 +20,7 @@ interface Props {
 
 const PAUSE_MS = 350;
 
-/** The search in a log: its text, how many lines match, and the way from one to the next. */
+/** Search field of a log: text, number of matches, previous and next. */
 export function LogFind({ search, change, matches, at, go, inputRef }: Props) {
   const find = useCallback((text: string) => change({ search: text }), [change]);
   const [typed, setTyped, send] = useLateText(search.search, find, PAUSE_MS);

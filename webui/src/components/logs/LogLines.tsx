@@ -15,13 +15,13 @@ interface Props {
   search: string;
   /** The line that was jumped to. */
   target: number | null;
-  /** Lines of the error that was jumped to. */
+  /** Lines of the highlighted error. */
   block: ReadonlySet<number>;
-  /** Of the first line within the log; null where numbers are not known. */
+  /** Number of the first line within the log; null if unknown. */
   firstNumber: number | null;
-  /** How often the start of the log was asked for. */
+  /** Number of requests for the start of the log. */
   starts: number;
-  /** Whether long lines are broken; else they reach beyond the window. */
+  /** True if long lines wrap; else the view scrolls sideways. */
   wrap: boolean;
   follow: boolean;
   onScrolledUp: () => void;

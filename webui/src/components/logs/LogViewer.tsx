@@ -11,7 +11,7 @@ import { EmptyState } from "../base/EmptyState";
 import { useSay } from "../base/Toasts";
 import { errorBlock } from "./errorBlock";
 import { LineDialog } from "./LineDialog";
-import { type LogSearch, readSearch, windowFilter, writeSearch } from "./logAddress";
+import { type LogSearch, readSearch, startOf, windowFilter, writeSearch } from "./logAddress";
 import { LogControls } from "./LogControls";
 import { LogFind } from "./LogFind";
 import { LogLines } from "./LogLines";
@@ -52,7 +52,10 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
       setParams((now) => writeSearch(now, next), { replace: true, preventScrollReset: true }),
     [setParams],
   );
-  const [startAt] = useState(() => (params.get("line") ? Number(params.get("line")) : null));
+  const [startAt] = useState(() => {
+    const place = startOf(params);
+    return "around" in place ? place.around : null;
+  });
   const [target, setTarget] = useState<number | null>(startAt);
   const [errorAt, setErrorAt] = useState<number | null>(null);
   const [follow, setFollow] = useState(startAt === null && isLive);
@@ -105,7 +108,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
         return;
       }
       const isHidden = !isUnfiltered(shown);
-      // Another window is asked for where lines are hidden; it starts at the target.
+      // If lines are hidden, a new window that starts at the target is fetched.
       if (isHidden || filter.search) change(EVERYTHING);
       if (isHidden) {
         setFollow(false);

@@ -1,23 +1,23 @@
 import type { LogLine } from "@/services/logs";
 import { spansOf } from "./ansi";
 
-/** The lines that tell of one error. */
+/** Lines that belong to one error. */
 export interface ErrorBlock {
   ids: ReadonlySet<number>;
-  /** The line that says what was raised; the error's own line where there is no traceback. */
+  /** Line with the exception; the error's own line if there is no traceback. */
   exceptionId: number;
 }
 
 const TRACEBACK = /^Traceback \(most recent call last\)/;
 const CHAINED = /^(During handling of the above exception|The above exception was the direct cause)/;
-/** What torchrun and deepspeed put before each line of a worker. */
+/** Prefix that torchrun and deepspeed put before each line of a worker. */
 const RANK = /^(\[rank=?\d+\]:? ?)?(\[default\d+\]:)?/;
 
 /** The traceback to which the first error belongs, with the exceptions that followed from it. Pure; null where the line is not there. */
 export function errorBlock(lines: readonly LogLine[], errorId: number): ErrorBlock | null {
   const error = lines.find(({ id }) => id === errorId);
   if (!error) return null;
-  // Workers write at the same time: the lines of the others lie between.
+  // Workers write concurrently, so lines of other ranks are interleaved.
   const own = lines.filter(
     (line) =>
       line.id >= errorId &&
@@ -28,7 +28,7 @@ export function errorBlock(lines: readonly LogLine[], errorId: number): ErrorBlo
   const textAt = (at: number) => textOf(own[at]);
   let last = pastIndented(textAt, 1) - 1;
   let exception = 0;
-  // The message of a logger comes before the traceback of what it tells of.
+  // A logger writes its message before the traceback.
   let start = TRACEBACK.test(textAt(0)) ? 0 : last + 1;
   while (TRACEBACK.test(textAt(start))) {
     const raised = pastIndented(textAt, start + 1);

@@ -1,8 +1,8 @@
-import type { LogFilter } from "@/services/logs";
+import type { LogFilter, LogPlace } from "@/services/logs";
 
-/** What of a log is looked at, as its address has it. */
+/** View of a log, as encoded in the address. */
 export interface LogSearch extends LogFilter {
-  /** Whether only the lines that match are shown; else all are, and the matches are visited one by one. */
+  /** True if only matching lines are shown; else the search moves between matches. */
   onlyMatches: boolean;
 }
 
@@ -32,7 +32,13 @@ export function writeSearch(params: URLSearchParams, change: Partial<LogSearch>)
   return next;
 }
 
-/** Which lines the window holds. */
+/** Range of lines in the window. */
 export function windowFilter({ onlyMatches, ...filter }: LogSearch): LogFilter {
   return onlyMatches ? filter : { ...filter, search: "", regex: false };
+}
+
+/** Where an address opens a log: at a line, or at its end. */
+export function startOf(params: URLSearchParams): LogPlace {
+  const line = params.get("line");
+  return line ? { around: Number(line) } : {};
 }

@@ -2,14 +2,14 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { fetchLogPage, type LogFilter } from "@/services/logs";
 
-/** More are not counted. */
+/** Maximum of counted matches. */
 export const MAX_MATCHES = 10_000;
 const PAGE = 1_000;
 
 interface Found {
-  /** Lines that match, ascending. */
+  /** Ids of matching lines, ascending. */
   ids: readonly number[];
-  /** Up to which line was searched. */
+  /** Last searched line. */
   upTo: number;
   isComplete: boolean;
 }
@@ -69,7 +69,7 @@ export function useLogMatches(
   return { ...found, isSearching, problem, stop };
 }
 
-/** With the next page of matches. A search that has looked at many lines in vain says where to go on. */
+/** Adds the next page of matches. The answer says where to continue if it stopped early. */
 async function more(
   trialId: number,
   filter: LogFilter,

@@ -1,7 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
-import { fetchExtent, fetchLogPage, type LogFilter, type LogPage, type LogPlace } from "@/services/logs";
+import { fetchExtent, type LogFilter, type LogPage, type LogPlace, takeLogPage } from "@/services/logs";
 import { EMPTY, type LogWindow, windowOf, withAfter, withBefore } from "./window";
 
 /** The part of a trial's log that is looked at; grows at both ends, follows its end, jumps anywhere. */
@@ -13,6 +13,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
   const [busy, setBusy] = useState(true);
   const loading = useRef(false);
   const turn = useRef(0);
+  const queries = useQueryClient();
   const { data: extent } = useQuery({ queryKey: ["logs", taskId, "extent"], queryFn: () => fetchExtent(trialId) });
 
   /** A search may look at many lines in vain; it goes on from there until something is found or a newer question is put. */
@@ -20,7 +21,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
     async (place: LogPlace, mine: number, fresh: boolean): Promise<LogPage | null> => {
       let from = place;
       for (;;) {
-        const answer = await fetchLogPage(trialId, filter, from);
+        const answer = await takeLogPage(queries, trialId, filter, from);
         if (turn.current !== mine) return null;
         if (answer.lines.length > 0 || answer.scannedTo === null || answer.scannedTo === undefined) {
           setSearching(null);
@@ -32,7 +33,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
         from = "after" in from || "around" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
       }
     },
-    [trialId, filter],
+    [queries, trialId, filter],
   );
 
   const run = useCallback(

@@ -14,7 +14,8 @@ const holder = {
   allocationId: "7.3.1",
   trialId: 3,
   experimentId: 7,
-  experimentName: "digits",
+  taskId: "7.3",
+  name: "digits",
   rank: 0,
   since: CREATED,
 };
@@ -28,8 +29,17 @@ const AGENT: OverviewAgent = {
   enabled: true,
   draining: false,
   slots: [
-    { id: 0, type: "cuda", brand: "", enabled: true, draining: false, held: holder },
-    { id: 1, type: "cuda", brand: "", enabled: true, draining: false, held: { ...holder, rank: 1 } },
+    { id: 0, type: "cuda", brand: "", enabled: true, draining: false, status: "free", reason: "", held: holder },
+    {
+      id: 1,
+      type: "cuda",
+      brand: "",
+      enabled: true,
+      draining: false,
+      status: "free",
+      reason: "",
+      held: { ...holder, rank: 1 },
+    },
   ],
 };
 
@@ -59,6 +69,26 @@ const flip = async (name: string) => {
 
 describe("a machine", () => {
   beforeEach(() => stopClock());
+
+  it("says which slots cannot be used, and why", async () => {
+    const reason = "process 4711 of alice uses it, outside the cluster";
+    const free = { id: 0, type: "cuda", brand: "", enabled: true, draining: false, held: null };
+    await card({
+      slots: [
+        { ...free, status: "occupied", reason },
+        { ...free, id: 1, status: "unhealthy", reason: "the driver lost it", held: holder },
+        { ...free, id: 2, status: "occupied", reason, enabled: false },
+      ],
+    });
+    const slots = [...document.querySelectorAll("[data-slot]")];
+    expect(slots.map((slot) => slot.querySelector("[data-testid=state]")?.textContent.trim())).toEqual([
+      "used by others",
+      "unhealthy",
+      "disabled",
+    ]);
+    expect(screen.getAllByText(reason)).toHaveLength(2);
+    expect(screen.getByText("the driver lost it")).toBeVisible();
+  });
 
   it("is drained at the first click", async () => {
     const master = await card();
@@ -117,6 +147,25 @@ describe("a machine", () => {
       "false",
       "false",
     ]);
+  });
+
+  it("shows a slot that a command holds, and names the command before it is killed", async () => {
+    const command = {
+      ...holder,
+      allocationId: "c.1",
+      taskId: "c",
+      trialId: null,
+      experimentId: null,
+      name: "Command (owl)",
+    };
+    await card({ slots: [{ ...AGENT.slots[0]!, held: command }] });
+    expect(screen.getByText("Command (owl)")).toBeVisible();
+    expect(screen.queryByRole("link")).toBeNull();
+    expect(screen.queryByText(/trial/)).toBeNull();
+    await press("Disable…");
+    const dialog = within(screen.getByRole("dialog"));
+    expect(within(dialog.getByRole("list", { name: "Other tasks" })).getByText("Command (owl)")).toBeVisible();
+    expect(dialog.getByText("No trial uses a slot here.")).toBeVisible();
   });
 
   it("switches a free slot off at the first click", async () => {

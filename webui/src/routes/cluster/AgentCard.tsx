@@ -112,13 +112,17 @@ const SLOT_CLASSES = {
   FREE: styles.free,
   DRAINING: styles.off,
   DISABLED: styles.off,
+  OCCUPIED: styles.off,
+  UNHEALTHY: styles.gone,
 };
 
 function slotState(agent: OverviewAgent, slot: OverviewSlot): keyof typeof SLOT_CLASSES {
   if (!agent.connected) return "NOT_CONNECTED";
   const isEnabled = slot.enabled && agent.enabled;
+  if (slot.status === "unhealthy") return "UNHEALTHY";
   if (slot.held) return isEnabled ? "IN_USE" : "DRAINING";
-  return isEnabled ? "FREE" : "DISABLED";
+  if (!isEnabled) return "DISABLED";
+  return slot.status === "occupied" ? "OCCUPIED" : "FREE";
 }
 
 interface SlotProps {
@@ -146,14 +150,18 @@ function SlotBox({ agent, slot, why, change }: SlotProps) {
       </div>
       {held ? (
         <>
-          <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>
-            {escapeControl(held.experimentName)}
-          </Link>
+          {held.trialId === null ? (
+            <span>{escapeControl(held.name)}</span>
+          ) : (
+            <Link to={`/experiments/${held.experimentId}/trials/${held.trialId}`}>{escapeControl(held.name)}</Link>
+          )}
           <span className={clsx(typography.small, typography.soft)}>
-            trial {held.trialId}, rank {held.rank}, {duration(now - Date.parse(held.since))}
+            {held.trialId === null ? null : `trial ${held.trialId}, rank ${held.rank}, `}
+            {duration(now - Date.parse(held.since))}
           </span>
         </>
       ) : null}
+      {slot.reason && <span className={typography.small}>{escapeControl(slot.reason)}</span>}
       <Switch
         label="Enabled"
         name={`Slot ${slot.id} of ${agent.id}, enabled`}

@@ -12,10 +12,12 @@ interface Props {
   drain: () => void;
 }
 
-/** Names the trials that are killed when a machine or one slot is disabled, and offers to drain it instead. */
+/** Names the trials and other tasks that are killed when a machine or one slot is disabled, and offers to drain it instead. */
 export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
   const held = slots.flatMap((slot) => slot.held ?? []);
-  const trials = [...new Map(held.map((holder) => [holder.trialId, holder])).values()];
+  const tasks = [...new Map(held.map((holder) => [holder.taskId, holder])).values()];
+  const trials = tasks.filter(({ trialId }) => trialId !== null);
+  const others = tasks.filter(({ trialId }) => trialId === null);
   return (
     <Confirmation
       open
@@ -26,7 +28,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
       alternative={{ title: "Drain instead", run: drain }}
     >
       {trials.length === 0 ? (
-        <p>No trial uses a slot here. Tasks without slots are killed.</p>
+        <p>No trial uses a slot here. {others.length === 0 && "Tasks without slots are killed."}</p>
       ) : (
         <>
           <p>
@@ -34,10 +36,20 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
             checkpoint. The work since the last checkpoint is lost:
           </p>
           <ul className={experimentNamesStyles.names} aria-label="Trials">
-            {trials.map(({ trialId, experimentId, experimentName }) => (
+            {trials.map(({ trialId, experimentId, name }) => (
               <li key={trialId}>
-                Trial {trialId} of experiment {experimentId}, {escapeControl(experimentName)}
+                Trial {trialId} of experiment {experimentId}, {escapeControl(name)}
               </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {others.length > 0 && (
+        <>
+          <p>{others.length === 1 ? "This task is" : "These tasks are"} killed and start again on another agent:</p>
+          <ul className={experimentNamesStyles.names} aria-label="Other tasks">
+            {others.map(({ taskId, name }) => (
+              <li key={taskId}>{escapeControl(name)}</li>
             ))}
           </ul>
         </>

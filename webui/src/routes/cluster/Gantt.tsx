@@ -79,24 +79,7 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
             </span>
             <div className={styles.lane}>
               {barsOf(data?.holds ?? [], agentId, slotId, from, now, now).map((bar) => (
-                <Link
-                  key={`${bar.hold.trialId}/${bar.hold.from}`}
-                  to={`/experiments/${bar.hold.experimentId}/trials/${bar.hold.trialId}`}
-                  className={styles.bar}
-                  style={{
-                    left: `${bar.left * 100}%`,
-                    width: `max(3px, ${bar.width * 100}%)`,
-                    borderColor: strokeOf(bar.hold.experimentId).color,
-                    backgroundColor: `color-mix(in srgb, ${strokeOf(bar.hold.experimentId).color} 30%, var(--surface))`,
-                  }}
-                  title={`${bar.hold.experimentName}, trial ${bar.hold.trialId}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${bar.hold.exitReason ? `, ${exitPhrase(bar.hold.exitReason)}` : ""}`}
-                >
-                  {bar.width > 0.06 ? (
-                    escapeControl(`${bar.hold.experimentName} (${bar.hold.trialId})`)
-                  ) : (
-                    <span className={typography.visuallyHidden}>{escapeControl(bar.hold.experimentName)}</span>
-                  )}
-                </Link>
+                <HoldBar key={`${bar.hold.taskId}/${bar.hold.from}`} bar={bar} timeZone={timeZone} />
               ))}
             </div>
           </div>
@@ -107,5 +90,42 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
         <span>now</span>
       </div>
     </section>
+  );
+}
+
+interface HoldBarProps {
+  bar: Bar;
+  timeZone: string | undefined;
+}
+
+/** One hold: a link to its trial, or the name of another task. */
+function HoldBar({ bar, timeZone }: HoldBarProps) {
+  const { hold } = bar;
+  const { color } = strokeOf(hold.experimentId ?? 0);
+  const name = hold.trialId === null ? hold.name : `${hold.name} (${hold.trialId})`;
+  const what = hold.trialId === null ? hold.name : `${hold.name}, trial ${hold.trialId}`;
+  const reason = hold.exitReason ? `, ${exitPhrase(hold.exitReason)}` : "";
+  const shared = {
+    className: styles.bar,
+    style: {
+      left: `${bar.left * 100}%`,
+      width: `max(3px, ${bar.width * 100}%)`,
+      borderColor: color,
+      backgroundColor: `color-mix(in srgb, ${color} 30%, var(--surface))`,
+    },
+    title: `${what}: ${exact(bar.from, timeZone)} for ${duration(bar.to - bar.from)}${reason}`,
+  };
+  const text =
+    bar.width > 0.06 ? (
+      escapeControl(name)
+    ) : (
+      <span className={typography.visuallyHidden}>{escapeControl(hold.name)}</span>
+    );
+  return hold.trialId === null ? (
+    <span {...shared}>{text}</span>
+  ) : (
+    <Link {...shared} to={`/experiments/${hold.experimentId}/trials/${hold.trialId}`}>
+      {text}
+    </Link>
   );
 }

@@ -19,7 +19,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
           <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
-                <th>Experiment</th>
+                <th>Experiment or task</th>
                 <th>Trial</th>
                 <th>State</th>
                 <th className={layout.numberCell}>Slots</th>
@@ -32,11 +32,17 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
             <tbody>
               {entries.map((entry) => (
                 <tr key={entry.allocationId}>
-                  <td data-label="Experiment">
-                    <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.experimentName)}</Link>
+                  <td data-label="Experiment or task">
+                    {entry.experimentId === null ? (
+                      escapeControl(entry.name)
+                    ) : (
+                      <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.name)}</Link>
+                    )}
                   </td>
                   <td data-label="Trial">
-                    <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
+                    {entry.trialId === null ? null : (
+                      <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
+                    )}
                   </td>
                   <td data-label="State">
                     <StateBadge state={entry.state} />

@@ -42,8 +42,8 @@ function Finder({ chosen, add }: Props) {
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
         onKeyDown={(event) => event.key === "Enter" && send()}
-        placeholder="Id or part of the name"
-        aria-label="Find a run by id or name"
+        placeholder="ID or part of the name"
+        aria-label="Find a run by ID or name"
         autoFocus
       />
       <ul className={styles.found} aria-label="Runs found">
@@ -64,7 +64,7 @@ function Finder({ chosen, add }: Props) {
   );
 }
 
-/** By part of the name; digits also by id. */
+/** Matches part of the name; digits also match the id. */
 function filterOf(text: string): string {
   if (text === "") return wireFilter(null, false);
   const children: Filter[] = [{ kind: "field", column: "name", operator: "contains", value: text }];

@@ -11,7 +11,7 @@ const run = (trialId: number, hparams: Record<string, unknown> = {}, change: Par
   state: "STATE_COMPLETED",
   chosenAs: "experiment",
   hparams,
-  searcher: null,
+  searcher: { metric: "loss", smallerIsBetter: true },
   ...change,
 });
 

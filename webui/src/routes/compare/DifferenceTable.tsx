@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
 import { Button } from "@/components/base/Button";
@@ -43,7 +44,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
         </span>
       </div>
       <div className={layout.scrollX}>
-        <table className={layout.table}>
+        <table className={clsx(layout.table, layout.cardTable)}>
           <thead>
             <tr>
               <th>Name</th>
@@ -65,12 +66,12 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
           <tbody>
             {shown.map((line) => (
               <tr key={line.name} data-differs={line.differs || undefined}>
-                <td>
+                <td data-label="Name">
                   <code>{escapeControl(line.name)}</code>
                   {line.differs && all && <span className={typography.tag}>differs</span>}
                 </td>
                 {line.cells.map((cell, index) => (
-                  <td key={index} className={layout.numberCell}>
+                  <td key={index} data-label={escapeControl(runs[index]!.name)} className={layout.numberCell}>
                     {cell ?? <span className={typography.soft}>none</span>}
                   </td>
                 ))}

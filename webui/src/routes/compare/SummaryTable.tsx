@@ -1,4 +1,5 @@
-import { useMemo, useState } from "react";
+import { clsx } from "clsx";
+import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 import { Link } from "react-router";
 import { useShownTheme } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
@@ -19,13 +20,35 @@ interface Props {
   /** The same runs as the curves have them. */
   runs: readonly Run[];
   columns: readonly SummaryColumn[];
-  /** The curves are drawn as one band for each group. */
+  /** True while the columns have no values yet: then only the rows that are in sight at first are drawn. */
+  isLoading: boolean;
+  /** Chooses the columns. */
+  choice: ReactNode;
+  /** True if the curves are drawn as one band per group. */
   isBanded: boolean;
   drop: (run: Compared) => void;
 }
 
+/** More than are in sight at first. */
+const FIRST_ROWS = 30;
+
 /** The runs, one row each: the colour of its curves, its figures, and the hyperparameters that differ. */
-export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props) {
+export function SummaryTable({ compared, runs, columns, isLoading, choice, ...rest }: Props) {
+  const wanted = useMemo(() => {
+    const count = isLoading ? FIRST_ROWS : compared.length;
+    return { compared: compared.slice(0, count), runs: runs.slice(0, count), columns };
+  }, [compared, runs, columns, isLoading]);
+  // Many rows take long: the curves below, and whatever is pressed, do not wait for them.
+  const drawn = useDeferredValue(wanted);
+  return (
+    <section className={layout.card} aria-label="Summary">
+      <Rows {...drawn} {...rest} />
+      {choice}
+    </section>
+  );
+}
+
+const Rows = memo(function Rows({ compared, runs, columns, isBanded, drop }: Omit<Props, "choice" | "isLoading">) {
   useShownTheme();
   const [sort, setSort] = useState<{ key: string; descending: boolean } | null>(null);
   const sorted = columns.find(({ key }) => key === sort?.key);
@@ -40,67 +63,69 @@ export function SummaryTable({ compared, runs, columns, isBanded, drop }: Props)
       now?.key !== key ? { key, descending: false } : now.descending ? null : { key, descending: true },
     );
   return (
-    <section className={layout.card} aria-label="Summary">
-      <div className={styles.scroll} role="region" aria-label="Summary of the runs" tabIndex={0}>
-        <table className={layout.table}>
-          <thead>
-            <tr>
-              <th className={styles.first}>Run</th>
-              {columns.map((column) => {
-                const isSorted = column.key === sort?.key;
-                const order = sort?.descending ? "descending" : "ascending";
-                return (
-                  <th key={column.key} className={layout.numberCell} aria-sort={isSorted ? order : "none"}>
-                    <button type="button" className={layout.sortButton} onClick={() => press(column.key)}>
-                      <span className={styles.title}>
-                        {escapeControl(column.title)}
-                        {column.part && " "}
-                        {column.part && <span>{column.part}</span>}
-                      </span>
-                      {isSorted && <Icon name={sort?.descending ? "arrowDown" : "arrowUp"} />}
-                    </button>
-                  </th>
-                );
-              })}
-              <th>State</th>
-            </tr>
-          </thead>
-          <tbody>
-            {places.map((index) => {
-              const run = compared[index]!;
+    <div className={styles.scroll} role="region" aria-label="Summary of the runs" tabIndex={0}>
+      <table className={clsx(layout.table, layout.cardTable)}>
+        <thead>
+          <tr>
+            <th className={styles.first}>Run</th>
+            {columns.map((column) => {
+              const isSorted = column.key === sort?.key;
+              const order = sort?.descending ? "descending" : "ascending";
               return (
-                <tr key={run.trialId} data-run={run.trialId}>
-                  <td className={styles.first}>
-                    <span className={styles.run}>
-                      <Swatch stroke={strokeOf(colorOf(index))} />
-                      <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>
-                        {escapeControl(runs[index]!.label)}
-                      </Link>
-                      <Button
-                        kind="quiet"
-                        aria-label={`Remove ${run.name}, trial ${run.trialId}, from the comparison`}
-                        onClick={() => drop(run)}
-                      >
-                        <Icon name="close" />
-                      </Button>
+                <th key={column.key} className={layout.numberCell} aria-sort={isSorted ? order : "none"}>
+                  <button type="button" className={layout.sortButton} onClick={() => press(column.key)}>
+                    <span className={styles.title}>
+                      {escapeControl(column.title)}
+                      {column.part && " "}
+                      {column.part && <span>{column.part}</span>}
                     </span>
-                  </td>
-                  {columns.map((column) => (
-                    <td key={column.key} className={layout.numberCell}>
-                      {cellText(column.values[index])}
-                    </td>
-                  ))}
-                  <td>
-                    <StateBadge state={run.state} />
-                  </td>
-                </tr>
+                    {isSorted && <Icon name={sort?.descending ? "arrowDown" : "arrowUp"} />}
+                  </button>
+                </th>
               );
             })}
-          </tbody>
-        </table>
-      </div>
-    </section>
+            <th>State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {places.map((index) => {
+            const run = compared[index]!;
+            return (
+              <tr key={run.trialId} data-run={run.trialId}>
+                <td data-label="Run" className={styles.first}>
+                  <span className={styles.run}>
+                    <Swatch stroke={strokeOf(colorOf(index))} />
+                    <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>
+                      {escapeControl(runs[index]!.label)}
+                    </Link>
+                    <Button
+                      kind="quiet"
+                      aria-label={`Remove ${run.name}, trial ${run.trialId}, from the comparison`}
+                      onClick={() => drop(run)}
+                    >
+                      <Icon name="close" />
+                    </Button>
+                  </span>
+                </td>
+                {columns.map((column) => (
+                  <td key={column.key} data-label={labelOf(column)} className={layout.numberCell}>
+                    {cellText(column.values[index])}
+                  </td>
+                ))}
+                <td data-label="State">
+                  <StateBadge state={run.state} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
   );
+});
+
+function labelOf({ title, part }: SummaryColumn): string {
+  return escapeControl(part ? `${title} ${part}` : title);
 }
 
 function cellText(value: unknown): string {

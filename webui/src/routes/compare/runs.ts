@@ -10,8 +10,7 @@ export interface Compared {
   state: string;
   chosenAs: "experiment" | "trial";
   hparams: Record<string, unknown>;
-  /** What its experiment looks at; null while that is not known. */
-  searcher: Searcher | null;
+  searcher: Searcher;
 }
 
 const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;

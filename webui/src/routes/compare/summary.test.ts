@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { isSmallerBetter } from "@/components/board/direction";
 import type { TrialSummary } from "@/services/trials";
 import type { Compared } from "./runs";
-import { sortedPlaces, summaryColumns, summaryMetrics } from "./summary";
+import { partShown, shownChoices, sortedPlaces, summaryChoices, summaryColumns, summaryMetrics } from "./summary";
 
 const run = (trialId: number, hparams: Record<string, unknown>, smallerIsBetter = true): Compared => ({
   trialId,
@@ -18,6 +18,9 @@ const run = (trialId: number, hparams: Record<string, unknown>, smallerIsBetter 
 const summary = (trialId: number, name: string): TrialSummary => ({
   trialId,
   experimentId: trialId,
+  experimentName: `run ${trialId}`,
+  searcherMetric: "figure",
+  smallerIsBetter: true,
   hparams: {},
   state: "STATE_COMPLETED",
   metrics: [{ group: "validation", name, last: 2, min: 1, max: 3, mean: 2, count: 5 }],
@@ -26,11 +29,8 @@ const summary = (trialId: number, name: string): TrialSummary => ({
 describe("columns of the summary", () => {
   it("are best and last of each metric, the way each searcher looks, then what differs of the hyperparameters", () => {
     const runs = [run(1, { lr: 0.1, same: 1 }), run(2, { lr: 0.2, same: 1 }, false), run(3, { same: 1 })];
-    const columns = summaryColumns(
-      runs,
-      [{ group: "validation", name: "figure" }],
-      [summary(1, "figure"), summary(2, "figure")],
-    );
+    const choices = summaryChoices(runs, [{ group: "validation", name: "figure" }], "figure");
+    const columns = summaryColumns(runs, choices, [summary(1, "figure"), summary(2, "figure")]);
     expect(columns.map(({ title, part, values }) => [part ? `${title} ${part}` : title, values])).toEqual([
       ["figure best", [1, 3, undefined]],
       ["figure last", [2, 2, undefined]],
@@ -40,7 +40,8 @@ describe("columns of the summary", () => {
 
   it("name the group where two metrics have one name", () => {
     const metrics = ["training", "validation"].map((group) => ({ group, name: "loss" }));
-    expect(summaryColumns([run(1, {})], metrics, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
+    const choices = summaryChoices([run(1, {})], metrics, "");
+    expect(summaryColumns([run(1, {})], choices, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
       "training loss best",
       "training loss last",
       "validation loss best",
@@ -57,6 +58,32 @@ describe("columns of the summary", () => {
       { group: "training", name: "notes", type: "string" },
     ];
     expect(summaryMetrics(names, "val_loss").map(({ name }) => name)).toEqual(["val_loss", "loss"]);
+  });
+});
+
+describe("a choice of the columns", () => {
+  const names = Array.from({ length: 6 }, (_, index) => ({ group: "validation", name: `m${index}` }));
+  const values = (add: number) =>
+    Object.fromEntries(Array.from({ length: 22 }, (_, index) => [`h${index}`, index + add]));
+  const choices = summaryChoices([run(1, values(0)), run(2, values(1))], names, "m3");
+
+  it("shows the searcher's metric and few others at first, and says of how many", () => {
+    const shown = shownChoices(choices, []);
+    expect(shown.slice(0, 5).map(({ key }) => key)).toEqual([
+      "validation.m3",
+      "validation.m0",
+      "validation.m1",
+      "validation.m2",
+      "hp.h0",
+    ]);
+    expect(partShown(choices, shown)).toBe("4 of 6 metrics, 20 of 22 hyperparameters");
+    expect(partShown(choices, choices)).toBe("");
+  });
+
+  it("shows what the address names, in the order of the choices, and ignores what is not there", () => {
+    const shown = shownChoices(choices, ["hp.h21", "validation.m5", "hp.gone"]);
+    expect(shown.map(({ key }) => key)).toEqual(["validation.m5", "hp.h21"]);
+    expect(shownChoices(choices, ["hp.gone"])).toEqual(shownChoices(choices, []));
   });
 });
 

@@ -6,8 +6,17 @@ import { flatten } from "@/format/nested";
 import type { MetricId, TrialSummary } from "@/services/trials";
 import type { Compared } from "./runs";
 
-const MAX_METRICS = 4;
-const MAX_HYPERPARAMETERS = 20;
+const DEFAULT_METRICS = 4;
+const DEFAULT_HYPERPARAMETERS = 20;
+
+/** A metric (its best and its last value), or a hyperparameter that differs: what the summary can show. */
+export interface SummaryChoice {
+  /** As in the address. */
+  key: string;
+  title: string;
+  kind: "metric" | "hyperparameter";
+  metric?: MetricId;
+}
 
 /** One column of the summary, with a value for each run. */
 export interface SummaryColumn {
@@ -26,53 +35,81 @@ export function summaryMetrics(names: readonly MetricName[], searcherMetric: str
   const model = names.filter(({ group, name }) => !isProfile(group) && !isCounter(name));
   const metrics = panelsOf(model, searcherMetric).flatMap((panel) => panel.metrics);
   const isSearchers = ({ group, name }: MetricId) => group === "validation" && name === searcherMetric;
-  return [...metrics.filter(isSearchers), ...metrics.filter((each) => !isSearchers(each))].slice(0, MAX_METRICS);
+  return [...metrics.filter(isSearchers), ...metrics.filter((each) => !isSearchers(each))];
 }
 
-/** Best and last of each metric, then what differs of the hyperparameters. Pure. */
+/** Everything that the summary can show: the metrics, then the hyperparameters that differ. Pure. */
+export function summaryChoices(
+  runs: readonly Compared[],
+  names: readonly MetricName[],
+  searcherMetric: string,
+): SummaryChoice[] {
+  const metrics = summaryMetrics(names, searcherMetric);
+  return [
+    ...metrics.map((metric) => ({
+      key: `${metric.group}.${metric.name}`,
+      title: titleOf(metric, metrics),
+      kind: "metric" as const,
+      metric,
+    })),
+    ...differing(runs).map((name) => ({ key: `hp.${name}`, title: name, kind: "hyperparameter" as const })),
+  ];
+}
+
+/** The choices that are shown: those of the address, else the first few of each kind. Pure. */
+export function shownChoices(choices: readonly SummaryChoice[], wanted: readonly string[]): SummaryChoice[] {
+  const chosen = choices.filter(({ key }) => wanted.includes(key));
+  if (chosen.length > 0) return chosen;
+  const first = (kind: SummaryChoice["kind"], count: number) =>
+    choices.filter((choice) => choice.kind === kind).slice(0, count);
+  return [...first("metric", DEFAULT_METRICS), ...first("hyperparameter", DEFAULT_HYPERPARAMETERS)];
+}
+
+/** Says how many of each kind are shown if some are not: "4 of 6 metrics, 20 of 31 hyperparameters". Pure. */
+export function partShown(choices: readonly SummaryChoice[], shown: readonly SummaryChoice[]): string {
+  return (["metric", "hyperparameter"] as const)
+    .map((kind) => {
+      const [part, whole] = [shown, choices].map((each) => each.filter((choice) => choice.kind === kind).length);
+      return part === whole ? "" : `${part} of ${whole} ${kind}s`;
+    })
+    .filter(Boolean)
+    .join(", ");
+}
+
+function titleOf({ group, name }: MetricId, metrics: readonly MetricId[]): string {
+  return metrics.filter((each) => each.name === name).length > 1 ? `${group} ${name}` : name;
+}
+
+/** Best and last of each metric, then the hyperparameters. Pure. */
 export function summaryColumns(
   runs: readonly Compared[],
-  metrics: readonly MetricId[],
+  choices: readonly SummaryChoice[],
   summaries: readonly TrialSummary[],
 ): SummaryColumn[] {
   const byTrial = new Map(summaries.map((summary) => [summary.trialId, summary]));
-  const names = metrics.map(({ name }) => name);
-  const found: SummaryColumn[] = [];
-  for (const { group, name } of metrics) {
-    const title = names.filter((each) => each === name).length > 1 ? `${group} ${name}` : name;
+  const flat = runs.map((run) => flatten(run.hparams));
+  return choices.flatMap(({ key, title, kind, metric }): SummaryColumn[] => {
+    if (!metric) return [{ key, title, kind, values: flat.map((each) => each[title]) }];
+    const { group, name } = metric;
     const of = runs.map((run) =>
       byTrial.get(run.trialId)?.metrics.find((each) => each.group === group && each.name === name),
     );
     const best = of.map((each, index) => (isSmallerBetter(name, runs[index]!.searcher) ? each?.min : each?.max));
-    const key = `${group}\u0000${name}`;
-    found.push({ key: `${key}\u0000best`, title, part: "best", kind: "metric", values: best });
-    found.push({
-      key: `${key}\u0000last`,
-      title,
-      part: "last",
-      kind: "metric",
-      values: of.map((each) => each?.last),
-    });
-  }
-  return [...found, ...differingHyperparameters(runs)];
+    return [
+      { key: `${key}\u0000best`, title, part: "best", kind, values: best },
+      { key: `${key}\u0000last`, title, part: "last", kind, values: of.map((each) => each?.last) },
+    ];
+  });
 }
 
-function differingHyperparameters(runs: readonly Compared[]): SummaryColumn[] {
+/** The hyperparameters that are not the same in all runs. */
+function differing(runs: readonly Compared[]): string[] {
   const flat = runs.map((run) => flatten(run.hparams));
   const names = [...new Set(flat.flatMap((each) => Object.keys(each)))];
-  const differs = (name: string) => new Set(flat.map((each) => JSON.stringify(each[name]))).size > 1;
-  return names
-    .filter(differs)
-    .slice(0, MAX_HYPERPARAMETERS)
-    .map((name) => ({
-      key: `hp\u0000${name}`,
-      title: name,
-      kind: "hyperparameter",
-      values: flat.map((each) => each[name]),
-    }));
+  return names.filter((name) => new Set(flat.map((each) => JSON.stringify(each[name]))).size > 1);
 }
 
-/** The places of the values in order: numbers, then words, then what has none, whichever way. Pure. */
+/** Returns the sorted indices: numbers, then text; missing values are last in both directions. Pure. */
 export function sortedPlaces(values: readonly unknown[], descending: boolean): number[] {
   const rank = (value: unknown) => (value === null || value === undefined ? 2 : Number.isNaN(toNumber(value)) ? 1 : 0);
   const order = (a: unknown, b: unknown) =>

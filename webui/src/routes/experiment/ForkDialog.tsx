@@ -69,7 +69,7 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
       wide
       kept={edited}
       title={trial ? `Fork trial ${trial.id}` : `Fork experiment ${parentId}`}
-      description="The code stays the parent's; change what you want to try."
+      description="The fork uses the parent's code. Change the configuration as you like."
     >
       {error ? (
         <Failure error={error} />
@@ -108,6 +108,6 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
 
 function refusalOf(error: Error): string {
   return error instanceof Problem && error.diagnostics.length > 0
-    ? "The master found these when it was submitted:\n" + error.message
+    ? "The master refused the configuration:\n" + error.message
     : messageOf(error);
 }

@@ -224,10 +224,31 @@ describe("the state", () => {
     stopClock("2026-11-21T13:00:00Z");
     heardTime(Date.parse(CREATED));
     await page({ state: "STATE_PAUSING", text: "pausing: waiting for checkpoint", now: "2026-11-21T12:00:12Z" });
-    expect(state()).toContain("pausing: waiting for checkpoint, 12 s");
+    expect(state()).toContain("waiting for checkpoint, 12 s");
     await pass(3_000);
     expect(state()).toContain("15 s");
   });
+});
+
+it("the state is said once, with its reason", async () => {
+  stopClock();
+  const { unmount } = drawn(
+    <Header
+      experiment={experimentOf()}
+      status={statusOf({ state: "STATE_ERROR", text: "failed: trial 4: out of memory", since: CREATED })}
+    />,
+  );
+  await pass();
+  expect(state()).toMatch(/^ failedtrial 4: out of memory, 0 s/);
+  unmount();
+  drawn(
+    <Header
+      experiment={experimentOf()}
+      status={statusOf({ state: "STATE_STOPPING_CANCELED", text: "canceling", since: CREATED })}
+    />,
+  );
+  await pass();
+  expect(state()).toMatch(/^ cancelingfor 0 s/);
 });
 
 describe("a fork", () => {

@@ -9,7 +9,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { StateBadge } from "@/components/StateBadge";
 import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { duration } from "@/format/duration";
-import { hasEnded, isLive, stateLook } from "@/format/states";
+import { hasEnded, isLive, withoutState } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
 import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
@@ -169,15 +169,16 @@ export function Header({ experiment, status }: Props) {
   );
 }
 
-/** The state, in words, and since when: "pausing: waiting for checkpoint, 12 s". */
+/** The state, its reason, and since when: "pausing", "waiting for checkpoint, 12 s". */
 function Now({ status }: { status: ExperimentStatus }) {
   const now = useNow();
+  const text = withoutState(status.text, status.state);
   return (
     <span className={layout.row} role="status" aria-live="polite">
       <StateBadge state={status.state} />
       {status.archived && <span className={typography.tag}>archived</span>}
       <span className={typography.soft}>
-        {status.text === stateLook(status.state).word ? "for" : `${escapeControl(status.text)},`}{" "}
+        {text === "" ? "for" : `${escapeControl(text)},`}{" "}
         <span aria-hidden="true">{duration(Math.max(0, now - Date.parse(status.since)))}</span>
       </span>
     </span>

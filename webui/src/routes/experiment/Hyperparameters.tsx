@@ -21,7 +21,7 @@ import typography from "@/styles/typography.module.css";
 import styles from "./Hyperparameters.module.css";
 
 const DISPLAY_LIMIT = 500;
-/** Fewer trials than this prove little. */
+/** Below this number of trials the page shows a caveat. */
 const FEW_TRIALS = 20;
 
 /** What the hyperparameters have to do with what was reached. */

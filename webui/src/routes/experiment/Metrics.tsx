@@ -24,7 +24,7 @@ export default function Metrics({ experiment }: TabProps) {
   const { data: marks } = useQuery({ ...marksQuery(experiment.id, only?.trialId ?? 0), enabled: only !== null });
   const failure = names.error ?? trials.error;
   if (failure) return <Failure error={failure} />;
-  if (!names.data || !trials.data) return <Loading what="the figures" />;
+  if (!names.data || !trials.data) return <Loading what="the metrics" />;
   return (
     <>
       {trials.data.length > DISPLAY_LIMIT && (

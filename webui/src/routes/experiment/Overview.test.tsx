@@ -104,5 +104,5 @@ it("begins with what was reached, with what values, and the end of the log; the 
   expect(screen.getByRole("region", { name: "Hyperparameters" })).toHaveTextContent("net.width8");
   expect(screen.getByRole("region", { name: "Last log lines" })).toHaveTextContent("the last words");
   const order = [...container.querySelectorAll("section")].map((each) => each.getAttribute("aria-label"));
-  expect(order.slice(1)).toEqual(["Values", "Hyperparameters", "Last log lines", "Time line", "About", "Trials"]);
+  expect(order.slice(1)).toEqual(["Values", "Hyperparameters", "Last log lines", "Timeline", "About", "Trials"]);
 });

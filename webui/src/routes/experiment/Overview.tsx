@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { lazy } from "@/app/lazy";
@@ -12,7 +13,7 @@ import { runTimes } from "@/format/runTimes";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import { type Experiment, type ExperimentStatus, timelineQuery } from "@/services/experiments";
-import { isLive } from "@/format/states";
+import { isLive, withoutState } from "@/format/states";
 import { LastLines } from "./overview/LastLines";
 import { Results } from "./overview/Results";
 import type { TabProps } from "./tabProps";
@@ -25,12 +26,12 @@ const SearcherCurve = lazy<TabProps>(
   () => <section className={layout.card} aria-busy="true" />,
 );
 
-/** What was reached and with what values; the end of the log; what happened when, and why; what it is. */
+/** Overview: results and hyperparameters, last log lines, time line, details. */
 export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
   const { data: timeline } = useQuery(timelineQuery(experiment.id));
   const waiting = status.trials.filter((trial) => trial.waiting);
   const failed = status.failure && status.trials.find((trial) => trial.trialId === status.failure?.trialId);
-  // The best trial stands for a search, the only one for a run.
+  // A search is represented by its best trial.
   const standing = experiment.bestTrialId ?? status.trials[0]?.trialId ?? null;
   const logged = status.failure?.trialId ?? status.trials.find(({ state }) => isLive(state))?.trialId ?? standing;
   return (
@@ -38,7 +39,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
       {status.failure && failed && <FailureNote experimentId={experiment.id} trial={failed} failure={status.failure} />}
       {waiting.length > 0 && (
         <p className={typography.warning} role="status">
-          Trial {waiting[0]!.trialId} waits: {waiting[0]!.waiting}
+          Trial {waiting[0]!.trialId} is waiting: {waiting[0]!.waiting}
           {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
         </p>
       )}
@@ -47,8 +48,8 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
         {standing !== null && <Results experiment={experiment} trialId={standing} />}
       </div>
       {logged !== null && <LastLines experimentId={experiment.id} trialId={logged} />}
-      <section className={layout.card} aria-label="Time line">
-        <h2>Time line</h2>
+      <section className={layout.card} aria-label="Timeline">
+        <h2>Timeline</h2>
         {timeline && <TimeLine timeline={timeline} />}
       </section>
       <div className={layout.cards}>
@@ -70,7 +71,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
             </dd>
             <dt>Searcher</dt>
             <dd>{experiment.searcherType}</dd>
-            <dt>By</dt>
+            <dt>User</dt>
             <dd>{escapeControl(experiment.username)}</dd>
             <dt>Submitted</dt>
             <dd>
@@ -103,7 +104,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
         <section className={layout.card} aria-label="Trials">
           <h2>Trials</h2>
           <div className={layout.scrollX}>
-            <table className={layout.table}>
+            <table className={clsx(layout.table, layout.cardTable)}>
               <thead>
                 <tr>
                   <th>Trial</th>
@@ -116,15 +117,21 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
               <tbody>
                 {status.trials.slice(0, 12).map((trial) => (
                   <tr key={trial.trialId}>
-                    <td>
+                    <td data-label="Trial">
                       <Link to={`/experiments/${experiment.id}/trials/${trial.trialId}`}>trial {trial.trialId}</Link>
                     </td>
-                    <td>
+                    <td data-label="State">
                       <StateBadge state={trial.state} />
                     </td>
-                    <td className={layout.numberCell}>{trial.steps}</td>
-                    <td className={layout.numberCell}>{trial.restarts}</td>
-                    <td className={typography.soft}>{escapeControl(trial.text)}</td>
+                    <td data-label="Steps" className={layout.numberCell}>
+                      {trial.steps}
+                    </td>
+                    <td data-label="Restarts" className={layout.numberCell}>
+                      {trial.restarts}
+                    </td>
+                    <td data-label="Activity" className={typography.soft}>
+                      {escapeControl(withoutState(trial.text, trial.state))}
+                    </td>
                   </tr>
                 ))}
               </tbody>

@@ -7,7 +7,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import styles from "./RunGrid.module.css";
 
-/** How many of the experiments that the list finds are selected. */
+/** How many of the listed experiments are selected. */
 export type SelectedPart = "none" | "some" | "all";
 
 interface Props {
@@ -16,11 +16,11 @@ interface Props {
   sort: readonly Sort[];
   onSort: (column: string, add: boolean) => void;
   selected: SelectedPart;
-  /** Selects all that the list finds, or none of them. */
+  /** Selects all listed experiments, or clears the selection. */
   onSelectAll: () => void;
 }
 
-/** The line of column names. */
+/** Header row. */
 export function RunGridHead({ headers, columns, sort, onSort, selected, onSelectAll }: Props) {
   return (
     <div className={styles.head} role="row">
@@ -54,7 +54,7 @@ export function RunGridHead({ headers, columns, sort, onSort, selected, onSelect
 interface CellProps {
   header: Header<Row, unknown>;
   column: GridColumn;
-  /** Among the columns that the list is sorted by; -1 for none. */
+  /** Index among the sort columns; -1 for none. */
   place: number;
   count: number;
   onSort: (column: string, add: boolean) => void;

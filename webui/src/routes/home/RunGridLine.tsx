@@ -8,7 +8,7 @@ import styles from "./RunGrid.module.css";
 
 interface Props {
   line: number;
-  /** Undefined while it is on its way. */
+  /** Undefined while loading. */
   row: Row | undefined;
   columns: readonly GridColumn[];
   top: number;
@@ -20,7 +20,7 @@ interface Props {
   addFilter: (column: string, value: string) => void;
 }
 
-/** One experiment. Drawn again only where something on it is another: most lines stay as the list moves by. */
+/** A row. Memoized, so that scrolling renders only new rows. */
 export const RunGridLine = memo(function RunGridLine(props: Props) {
   const { line, row, columns, top, isCursor, isSelected, pick, moveCursor, open, addFilter } = props;
   const press = (event: MouseEvent) => {
@@ -38,7 +38,7 @@ export const RunGridLine = memo(function RunGridLine(props: Props) {
       aria-selected={row ? isSelected : undefined}
       style={{ top }}
       onClick={press}
-      // With Shift the browser would mark the texts between.
+      // Shift-click would select the text between the rows.
       onMouseDown={(event) => event.shiftKey && event.preventDefault()}
     >
       <div className={clsx(styles.cell, styles.pinned)} role="gridcell" style={cellStyle(CHECK, 0)}>
@@ -67,7 +67,7 @@ export const RunGridLine = memo(function RunGridLine(props: Props) {
           </div>
         ))
       ) : (
-        // One cell for all: hundreds of these are flown past.
+        // A single cell: fast scrolling renders hundreds of these.
         <div className={clsx(styles.cell, typography.soft)} role="gridcell">
           …
         </div>
@@ -76,7 +76,7 @@ export const RunGridLine = memo(function RunGridLine(props: Props) {
   );
 });
 
-/** Whether the click is for something in the line and not for the line: a link, a button, a box, or text being marked. */
+/** True if the click targets a link, button or check box in the row, or ends a text selection. */
 function hasOwnAction({ target, defaultPrevented }: MouseEvent): boolean {
   if (defaultPrevented) return true;
   if (target instanceof Element && target.closest("a, button, input, label")) return true;

@@ -1,7 +1,7 @@
 import type { ColumnSizingState } from "@tanstack/react-table";
 import { useSyncExternalStore } from "react";
 
-/** Widths of columns that somebody changed, in pixels. Kept in this browser: a phone is not a desk. */
+/** Column widths that the user changed, in pixels. Stored per browser, as screens differ. */
 const KEY = "detent.columnWidths";
 const MAX_COLUMNS = 200;
 const listeners = new Set<() => void>();
@@ -28,12 +28,12 @@ export function setColumnSizes(sizes: ColumnSizingState): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(current));
   } catch {
-    // A browser that stores nothing keeps the widths until the page is closed.
+    // Without storage the widths last until the page is closed.
   }
   for (const listener of listeners) listener();
 }
 
-/** Reads the widths again, as a page does that is opened anew. */
+/** Reads the widths again, as after a reload. */
 export function reloadColumnSizes(): void {
   current = null;
   for (const listener of listeners) listener();

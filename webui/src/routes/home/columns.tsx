@@ -17,7 +17,7 @@ import styles from "./columns.module.css";
 export interface ColumnLook {
   title: string;
   width: number;
-  /** Right-aligned, as figures are; of a column of cells undefined: its values say. */
+  /** True for right-aligned numbers; undefined if the values decide. */
   number?: boolean;
   /** Computed for the rows in sight: asked for by name, and no order or filter of the list knows it. */
   computed?: boolean;
@@ -93,7 +93,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "Progress",
     width: 124,
     draw: (row) =>
-      // Of what has ended the state says it, and of what has not begun there is none.
+      // Experiments that wait or have ended show only their state.
       isUnderWay(row.state) && <ProgressBar fraction={row.progress} label={`Progress of experiment ${row.id}`} />,
   },
   searcherMetricsVal: {
@@ -193,7 +193,7 @@ export function cellColumn(column: string): ColumnLook {
   return {
     title,
     width: Math.min(260, Math.max(110, title.length * 8 + 40)),
-    // Metrics are figures; a hyperparameter may be a word.
+    // Metrics are numbers; a hyperparameter may be text.
     ...(/^(hp|config)\./.test(column) ? {} : { number: true }),
     draw: (row) => {
       const value = Object.hasOwn(row.cells, column) ? row.cells[column] : null;
@@ -214,7 +214,7 @@ export function lookOf(column: string): ColumnLook {
   return Object.hasOwn(BUILT_IN, column) ? BUILT_IN[column]! : cellColumn(column);
 }
 
-/** Which of these columns show figures. A column of cells is one of figures where all values in sight are. */
+/** Returns the columns of numbers. A column without a fixed kind is one if all visible values are numbers. */
 export function figureColumns(columns: readonly string[], rows: Iterable<Row>): ReadonlySet<string> {
   const shown = [...rows];
   return new Set(

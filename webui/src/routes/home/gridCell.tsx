@@ -3,13 +3,13 @@ import type { CSSProperties } from "react";
 import type { ColumnLook } from "./columns";
 import styles from "./RunGrid.module.css";
 
-/** A column as the list shows it now. */
+/** A displayed column. */
 export interface GridColumn {
   id: string;
   look: ColumnLook;
   width: number;
   isNumber: boolean;
-  /** From where on it stays in sight, in pixels; undefined for columns that scroll away. */
+  /** Sticky offset in pixels; undefined for columns that scroll. */
   left: number | undefined;
 }
 

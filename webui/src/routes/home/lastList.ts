@@ -1,11 +1,11 @@
 const KEY = "detent.list";
 
-/** Remembers the query of the list's address: filter, order, columns and groups survive a look at a run. */
+/** Stores the query of the list's address, so that filter, order, columns and groups survive navigation. */
 export function rememberList(search: string): void {
   try {
     sessionStorage.setItem(KEY, search);
   } catch {
-    // A browser that stores nothing leads back to the whole list.
+    // Without storage the link leads to the unfiltered list.
   }
 }
 

@@ -73,7 +73,7 @@ export function useSections(state: ListState, filter: Filter | null) {
     () => findingOf(filter, state.sort, state.showArchived),
     [filter, state.sort, state.showArchived],
   );
-  // With groups it is asked as well, for the total: an experiment with two labels is in two groups.
+  // Grouped lists need the total too: an experiment with two labels is in two groups.
   const first = useQuery(rowsQuery(whole, asked, 0));
   const groups = useQuery({ ...groupsQuery(whole, state.group), enabled: state.group !== "" });
   const sections = useMemo<Section[]>(() => {

@@ -34,7 +34,7 @@ export function useBulk() {
     const done = results.filter((result) => !result.error).map((result) => result.id);
     if (done.length > 0)
       say({ text: `${what} ${named(done)}`, ...(undo ? { undo: { title: "Undo", run: () => undo(done) } } : {}) });
-    for (const { error, id } of failed.slice(0, 3)) say({ text: `Experiment ${id}: ${error}`, kind: "failed" });
+    for (const { error, id } of failed.slice(0, 3)) say({ text: refusalOf(id, error), kind: "failed" });
     if (failed.length > 3) say({ text: `${failed.length - 3} more failed`, kind: "failed" });
     return done;
   };
@@ -54,10 +54,15 @@ export function useBulk() {
   const { mutate: label } = useApiMutation<BulkResult[], LabelChange>({
     ...options,
     mutationFn: ({ ids, add, remove }) => bulkLabel(ids, ids.length, add, remove),
-    onSuccess: (results) => void tell("Labelled", results),
+    onSuccess: (results) => void tell("Labeled", results),
   });
   const act = (verb: BulkVerb, ids: readonly number[], onDone?: Change["onDone"]) => mutate({ verb, ids, onDone });
   return { act, label };
+}
+
+/** The master's words, which mostly name the experiment themselves. */
+function refusalOf(id: number, error: string): string {
+  return error.startsWith(`experiment ${id} `) ? `E${error.slice(1)}` : `Experiment ${id}: ${error}`;
 }
 
 function named(ids: readonly number[]): string {

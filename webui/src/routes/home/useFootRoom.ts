@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect } from "react";
 
-/** While the element is drawn, messages appear above it: it is at the foot of the page. */
+/** Keeps toasts above the element, a bar at the bottom of the page, while it is mounted. */
 export function useFootRoom(element: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     document.documentElement.style.setProperty("--foot-room", `${element.current?.offsetHeight ?? 0}px`);

@@ -7,7 +7,7 @@ import { type Cursor, followed } from "./cursor";
 import type { ListShape } from "./sections";
 import type { Selection } from "./selection";
 
-/** What the list shows now. */
+/** The displayed list. */
 export interface ShownList {
   shape: ListShape;
   asked: readonly string[];
@@ -30,7 +30,7 @@ export function useRangePick(shown: RefObject<ShownList>, selection: Selection):
       change([at.id]);
       if (from === null) return;
       const { shape, asked, rows } = shown.current;
-      // Experiments that came above have moved the one that was picked before.
+      // New experiments above shift the row that was picked before.
       idsBetween(queries, shape, asked, followed(from, rows).line, at.line)
         .then(change)
         .catch((error: unknown) => say({ text: messageOf(error), kind: "failed" }));
@@ -39,7 +39,7 @@ export function useRangePick(shown: RefObject<ShownList>, selection: Selection):
   );
 }
 
-/** The experiments on these lines, both included. Those that were never on the screen are fetched. */
+/** Returns the experiments of a range of rows, both ends included. Rows that were not loaded are fetched. */
 async function idsBetween(
   queries: QueryClient,
   shape: ListShape,

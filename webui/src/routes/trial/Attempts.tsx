@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { EmptyState } from "@/components/base/EmptyState";
@@ -42,6 +43,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
   const now = useNow();
   const start = attempt.startedAt ? Date.parse(attempt.startedAt) : null;
   const end = attempt.endedAt ? Date.parse(attempt.endedAt) : now;
+  const inContainers = attempt.containers.some(({ runtime }) => runtime !== "" && runtime !== "process");
   const failed = attempt.containers.flatMap((container) => container.ranks.map((rank) => ({ rank, container })));
   return (
     <article className={layout.card}>
@@ -74,24 +76,30 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
       ) : (
         attempt.message && <p>{escapeControl(attempt.message)}</p>
       )}
-      <table className={layout.table}>
+      <table className={clsx(layout.table, layout.cardTable)}>
         <thead>
           <tr>
             <th>Rank</th>
             <th>Agent</th>
             <th>Slots</th>
+            {inContainers && <th>Image</th>}
             <th>End</th>
           </tr>
         </thead>
         <tbody>
           {attempt.containers.map((container) => (
             <tr key={container.containerId}>
-              <td>{container.rank}</td>
-              <td>
+              <td data-label="Rank">{container.rank}</td>
+              <td data-label="Agent">
                 {container.agentId} <span className={typography.soft}>{container.address}</span>
               </td>
-              <td>{container.slots.join(", ") || "none"}</td>
-              <td>
+              <td data-label="Slots">{container.slots.join(", ") || "none"}</td>
+              {inContainers && (
+                <td data-label="Image">
+                  {container.image || "default image"} <span className={typography.soft}>{container.runtime}</span>
+                </td>
+              )}
+              <td data-label="End">
                 {CONTAINER_ENDS[container.exit] ?? container.exit.replaceAll("_", " ")}{" "}
                 {container.code !== null && `code ${container.code}`}{" "}
                 {container.signal !== null && `signal ${container.signal}`}

@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link } from "react-router";
@@ -14,7 +15,7 @@ import styles from "./Results.module.css";
 
 const DISPLAY_LIMIT = 8;
 
-/** Best and last values of the trial that stands for the experiment, and its hyperparameters. */
+/** Best and last values of the experiment's representative trial, and its hyperparameters. */
 export function Results({ experiment, trialId }: { experiment: Experiment; trialId: number }) {
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const metrics = useMemo(
@@ -37,7 +38,7 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
         {rows.length === 0 ? (
           <p className={typography.hint}>No validation yet.</p>
         ) : (
-          <table className={layout.table}>
+          <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
                 <th>Metric</th>
@@ -48,11 +49,15 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
             <tbody>
               {rows.map(({ name, best, last }) => (
                 <tr key={name}>
-                  <td>
+                  <td data-label="Metric">
                     <code>{escapeControl(name)}</code>
                   </td>
-                  <td className={layout.numberCell}>{figure(best)}</td>
-                  <td className={layout.numberCell}>{figure(last)}</td>
+                  <td data-label="Best" className={layout.numberCell}>
+                    {figure(best)}
+                  </td>
+                  <td data-label="Last" className={layout.numberCell}>
+                    {figure(last)}
+                  </td>
                 </tr>
               ))}
             </tbody>

@@ -1,4 +1,4 @@
-"""Composes one sentence about the cause of an attempt's failure, and the log's line about what follows. Pure."""
+"""Composes one sentence about the cause of an attempt's failure. Pure."""
 
 import re
 import signal
@@ -10,7 +10,6 @@ from determined.link.messages import ContainerExit, RankExit
 from determined.states import ExitReason
 from determined_master.allocations.observe import first_failed, has_failed
 from determined_master.logs.error_lines import is_error
-from determined_master.trials.states import TrialOutcome
 
 MAX_CHARACTERS = 500
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -78,26 +77,6 @@ def last_error(lines: Sequence[str]) -> str:
     exceptions = [line for line in plain if _EXCEPTION.fullmatch(line)]
     errors = [line.strip() for line in plain if is_error("", line)]
     return (exceptions or errors or [""])[-1]
-
-
-def sequel(outcome: TrialOutcome, reason: ExitReason, cause: str, *, attempt: int, max_restarts: int) -> str:
-    """Returns the log's line about a failed attempt and what follows. ``attempt`` counts from 1 and leaves out pauses.
-
-    >>> sequel(TrialOutcome(None, None, 1), ExitReason.ERRORED, "exited with code 1", attempt=1, max_restarts=5)
-    'attempt 1 of 6 failed: exited with code 1; attempt 2 of 6 follows'
-    """
-    attempts = max(max_restarts + 1, attempt)
-    this = f"attempt {attempt} of {attempts}"
-    if outcome.reason is ExitReason.OUT_OF_RESTARTS:
-        return f"{this} failed: {cause}; no restart is left (max_restarts: {max_restarts})"
-    if reason is ExitReason.IMPOSSIBLE:
-        return f"{this} cannot start: {cause}"
-    if outcome.state is not None:
-        return f"{this} failed: {cause}"
-    if reason.is_system_failure:
-        when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
-        return f"{this} was lost: {cause}; it restarts{when}, which does not count against max_restarts"
-    return f"{this} failed: {cause}; attempt {attempt + 1} of {attempts} follows"
 
 
 def _of_worker(ends: Sequence[ContainerEnd]) -> str:

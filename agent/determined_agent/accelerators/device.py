@@ -1,0 +1,69 @@
+"""One accelerator as its vendor's program describes it at one moment, and how such programs are asked."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+PATIENCE_SECONDS = 10.0
+MAX_CHARACTERS = 16 << 20
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU, or an instance of one that is partitioned (MIG). None for a figure that the program does not give."""
+
+    uuid: str
+    type: Literal["cuda", "rocm"]
+    brand: str = ""
+    bus: str = ""
+    """PCI address, such as ``0000:3b:00.0``."""
+    problem: str = ""
+    """What the program says of a device that does not work."""
+    memory_used_mib: int | None = None
+    utilization: int | None = None
+    """Percent of the last moment in which it computed."""
+    uncorrected_errors: int = 0
+    """Uncorrected errors of its memory (ECC) since the driver was loaded."""
+    processes: tuple[int, ...] = ()
+    """Ids of the processes that compute on it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The output of a program, and why it failed if it did. Both are empty if there is no such program."""
+
+    text: str = ""
+    problem: str = ""
+
+
+Ask = Callable[[Sequence[str]], Answer]
+
+
+def ask(argv: Sequence[str], seconds: float = PATIENCE_SECONDS) -> Answer:
+    """Runs a program and returns what it prints. Blocking; raises nothing."""
+    name = argv[0]
+    if shutil.which(name) is None:
+        return Answer()
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return Answer(problem=f"{name} did not answer within {seconds:g} s")
+    except OSError as problem:
+        return Answer(problem=f"{name} cannot be run: {problem.strerror}")
+    if done.returncode == 0:
+        return Answer(done.stdout[:MAX_CHARACTERS])
+    said = next((line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()), "")
+    why = f"{name} failed with exit code {done.returncode}" + (f": {said[:300]}" if said else "")
+    return Answer(done.stdout[:MAX_CHARACTERS], why)
+
+
+def number(text: str | None) -> int | None:
+    """Returns the number at the beginning of a figure with its unit.
+
+    >>> number("512 MiB"), number("97 %"), number("[N/A]"), number(None)
+    (512, 97, None, None)
+    """
+    first = (text or "").split(maxsplit=1)[:1]
+    return int(first[0]) if first and first[0].isdecimal() and len(first[0]) < 16 else None

@@ -1,0 +1,130 @@
+"""Builds the driver and the hooks of an agent from its settings: processes of the machine, or containers."""
+
+import os
+from collections.abc import Callable, Sequence, Set
+from typing import Protocol
+
+from determined.errors import DeterminedError
+from determined.link.messages import SlotFacts
+from determined_agent.accelerators.slot_monitor import SlotMonitor
+from determined_agent.drivers.docker import DockerDriver
+from determined_agent.drivers.driver import Driver, OutputLimits, ProcessOptions
+from determined_agent.drivers.process import ProcessDriver
+from determined_agent.engine import Engine
+from determined_agent.harness_copy import keep_shim
+from determined_agent.hooks.container_environment import ContainerEnvironmentHook
+from determined_agent.hooks.container_mounts import ContainerMountsHook
+from determined_agent.hooks.container_network import ContainerNetworkHook
+from determined_agent.hooks.devices import DevicesHook
+from determined_agent.hooks.environment import EnvironmentHook
+from determined_agent.hooks.files import FilesHook
+from determined_agent.hooks.hook import Hook
+from determined_agent.hooks.identity import IdentityHook
+from determined_agent.hooks.mounts import MountsHook
+from determined_agent.hooks.proxy_ports import ProxyPortsHook
+from determined_agent.image_cleanup import ImageCleanup
+from determined_agent.images import DEFAULT_IMAGES, Images
+from determined_agent.mount_probe import can_mount
+from determined_agent.pulled_images import PulledImages
+from determined_agent.settings import Settings
+from determined_agent.task_python import PythonProbe
+
+
+class WarmHook(Hook, Protocol):
+    """A hook with steps that can be done before the first container."""
+
+    async def warm(self) -> None: ...
+
+
+class Runtime:
+    """How an agent runs tasks."""
+
+    driver: Driver
+    hooks: tuple[Hook, ...]
+    environment: WarmHook
+
+    def __init__(self, driver: Driver, first: Hook, environment: WarmHook, others: Sequence[Hook]) -> None:
+        self.driver = driver
+        self.environment = environment
+        self.hooks = (first, environment, *others)
+
+    async def start(self, known: Callable[[], Set[str]]) -> None:
+        """Removes what earlier agents left. ``known`` returns the ids of the containers that have run folders."""
+
+    async def clean_up(self) -> None:
+        """Removes what is no longer used, every few minutes until cancelled."""
+
+    async def close(self) -> None:
+        """Ends connections, and no container."""
+
+
+class ContainerRuntime(Runtime):
+    """Containers of an engine."""
+
+    def __init__(
+        self,
+        driver: DockerDriver,
+        first: Hook,
+        environment: WarmHook,
+        others: Sequence[Hook],
+        image_cleanup: ImageCleanup,
+    ) -> None:
+        super().__init__(driver, first, environment, others)
+        self._driver = driver
+        self._image_cleanup = image_cleanup
+
+    async def start(self, known: Callable[[], Set[str]]) -> None:
+        await self._driver.remove_others(known)
+
+    async def clean_up(self) -> None:
+        await self._image_cleanup.run()
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+
+def make_runtime(
+    settings: Settings,
+    agent_id: str,
+    slots: Sequence[SlotFacts],
+    token: str,
+    umask: int = 0o022,
+    monitor: SlotMonitor | None = None,
+) -> Runtime:
+    """Returns the runtime that the settings select. ``umask`` is for tasks. Raises DeterminedError."""
+    limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
+    devices = DevicesHook(slots, monitor.occupation, monitor.device_files) if monitor else DevicesHook(slots)
+    files, proxy_ports = FilesHook(settings, token), ProxyPortsHook()
+    identity = IdentityHook(settings)
+    if settings.container_runtime == "process":
+        has_pids = settings.isolation == "auto" and os.geteuid() == 0
+        environment = EnvironmentHook(settings, agent_id, len(slots), PythonProbe(settings.base_environment))
+        driver = ProcessDriver(ProcessOptions(has_pids, limits, umask))
+        return Runtime(driver, identity, environment, (files, devices, MountsHook(can_mount), proxy_ports))
+    _check_package()
+    engine = Engine(settings.engine_address)
+    pulled = PulledImages(settings.data)
+    defaults = {**DEFAULT_IMAGES, **settings.default_images}
+    images = Images(engine, settings.data, pulled=pulled, defaults=defaults, aliases=settings.image_aliases)
+    image_cleanup = ImageCleanup(engine, pulled, settings, defaults.values())
+    # The data folder tells two agents apart that share an engine.
+    labels = {"detent.agent": agent_id, "detent.data": str(settings.data)}
+    user = "" if os.geteuid() == 0 else f"{os.geteuid()}:{os.getegid()}"
+    containers = DockerDriver(engine, keep_shim(settings.data), labels=labels, limits=limits, umask=umask, user=user)
+    hooks = (
+        files,
+        devices,
+        ContainerMountsHook(settings.allowed_bind_mounts),
+        ContainerNetworkHook(is_master_local=settings.is_master_local, proxy_ports=proxy_ports),
+    )
+    environment_hook = ContainerEnvironmentHook(settings, agent_id, slots, images)
+    return ContainerRuntime(containers, identity, environment_hook, hooks, image_cleanup)
+
+
+def _check_package() -> None:
+    try:
+        import docker  # noqa: F401
+    except ImportError as problem:
+        raise DeterminedError(
+            "container_runtime needs the package docker; add it with: pip install 'detent-cluster[docker]'"
+        ) from problem

@@ -1,0 +1,104 @@
+"""``det command run``: launches a command, prints its log, and returns its exit code."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from determined.client import commands, submissions
+from determined.client.session import Session
+from determined.errors import BadRequest, ConfigError, NotImplementedYet
+from determined_cli import connection, logs
+from determined_cli.main import INTERRUPTED, say
+from determined_cli.reconnect import Reconnector
+
+FAILED = 1
+"""Exit code for a command that ended without one: it was killed, or could not start."""
+
+
+def run(args: Namespace) -> int:
+    """Launches a command. Returns its exit code, or 0 with ``--detach``."""
+    if args.template:
+        raise NotImplementedYet("templates are not supported yet; remove --template")
+    body = {"config": configuration(args)}
+    digest, data = _context(args)
+    session = connection.connect(args.options)
+    answer = submissions.create(session, body, digest, data, path=submissions.COMMANDS)
+    command = answer["command"]
+    if args.detach:
+        print(command["id"])
+        return 0
+    say(f"Launched command {command['id']} ({command['description']})")
+    return follow(session, str(command["id"]))
+
+
+def follow(session: Session, command_id: str) -> int:
+    """Prints the log until the command has ended. Returns its exit code. Ctrl-C only stops following."""
+    reconnector = Reconnector(session)
+    reconnector.connected()  # the command was just launched
+    try:
+        for line in logs.followed_command(reconnector, command_id, follow=True):
+            sys.stdout.write(logs.message(line))
+            sys.stdout.flush()
+        ended = reconnector.call(lambda: commands.get(session, command_id))
+    except KeyboardInterrupt:
+        say(f"detached; command {command_id} keeps running. To follow it again: det cmd logs -f {command_id}")
+        say(f"To stop it: det cmd kill {command_id}")
+        return INTERRUPTED
+    say(f"command {command_id} ended: {ended.get('exitStatus') or 'unknown'}")
+    code = ended.get("exitCode")
+    return FAILED if code is None else int(code)
+
+
+def configuration(args: Namespace) -> dict[str, Any]:
+    """Returns the configuration: the file, changed by ``--config``, ``--volume`` and the entrypoint."""
+    text = _text(args.config_file) if args.config_file else "{}\n"
+    if args.config:
+        from determined.config.overrides import override
+
+        text = override(text, args.config)
+    try:
+        config = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{args.config_file}: {' '.join(str(error).split())}") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{args.config_file}: the configuration is not a mapping")
+    if args.volume:
+        config["bind_mounts"] = [*(config.get("bind_mounts") or []), *map(_mount, args.volume)]
+    words = args.entrypoint[1:] if args.entrypoint[:1] == ["--"] else args.entrypoint
+    if words:
+        config["entrypoint"] = words
+    if not config.get("entrypoint"):
+        raise BadRequest("give the program to run: det command run PROGRAM [ARGUMENTS]")
+    return config
+
+
+def _text(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{name}: {str(reason).lower()}") from None
+
+
+def _mount(volume: str) -> dict[str, str]:
+    host, found, container = volume.partition(":")
+    if not found or not host or not container:
+        raise BadRequest(f'--volume "{volume}" is not of the form HOST:CONTAINER')
+    return {"host_path": host, "container_path": container}
+
+
+def _context(args: Namespace) -> tuple[str | None, bytes]:
+    """Returns hash and bytes of the packed context; None if there is nothing to send."""
+    if args.context is None and not args.include:
+        return None, b""
+    if args.context is None:
+        raise BadRequest("--include needs --context")
+    from determined.context import pack
+
+    packed = pack(Path(args.context), [Path(each) for each in args.include])
+    for reason in packed.skipped:
+        say(f"left out: {reason}")
+    return packed.hash, packed.data

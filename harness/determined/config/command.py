@@ -1,0 +1,78 @@
+"""The configuration of a command: a program with its own slots, outside of any experiment."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from determined.config import support
+from determined.config.config_merge import merge, without_nulls
+from determined.config.default_name import random_words
+from determined.config.environment import Environment
+from determined.config.experiment import BindMount
+from determined.config.findings import Finding
+from determined.config.model import Entrypoint, Model
+from determined.config.resources import DeviceFile, device_of, size_of
+from determined.config.schema_check import of_model
+
+MAX_DESCRIPTION_CHARACTERS = 1000
+
+
+class CommandResources(Model):
+    """The number of slots, and the pool that provides them. 0 slots: the command runs beside the slots of an agent."""
+
+    slots: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    weight: Annotated[float, Field(gt=0)] = 1
+    priority: Annotated[int, Field(ge=1, le=99)] | None = None
+    resource_pool: str = ""
+    shm_size: Annotated[int, BeforeValidator(size_of)] | None = None
+    devices: list[Annotated[DeviceFile, BeforeValidator(device_of)]] = []
+    is_single_node: bool | None = None
+    agent_label: str = ""
+    max_slots: int | None = None
+    native_parallel: bool = False
+
+
+class CommandConfig(Model):
+    """A checked configuration of a command with every default filled in."""
+
+    description: Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARACTERS)]
+    entrypoint: Entrypoint
+    environment: Environment = Environment()
+    resources: CommandResources = CommandResources()
+    bind_mounts: list[BindMount] = []
+    work_dir: str | None = None
+    debug: bool = False
+    idle_timeout: str | int | None = None
+    notebook_idle_type: str | None = None
+    tensorboard_args: list[str] | None = None
+    slurm: dict[str, Any] = {}
+    pbs: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class CheckedCommand:
+    """The result of a check. ``config`` is None if and only if there are errors."""
+
+    config: dict[str, Any] | None
+    errors: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = field(default=())
+
+
+def check_command(data: Mapping[str, Any], has_containers: bool = False, *, seed: int | None = None) -> CheckedCommand:
+    """Checks the configuration of a command and fills in what it leaves open. ``seed`` fixes the default description.
+
+    ``has_containers`` is True if the cluster has agents that run tasks in containers.
+
+    >>> check_command({"entrypoint": ["ls"], "resources": {"slot": 2}}).errors[0].message
+    'unknown field "slot" in resources'
+    """
+    own = without_nulls(dict(data))
+    merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})"})
+    findings = (*of_model(CommandConfig, merged, ()), *support.check_command(own, has_containers=has_containers))
+    errors = tuple(each for each in findings if each.severity == "error")
+    if errors:
+        return CheckedCommand(None, errors)
+    return CheckedCommand(CommandConfig.model_validate(merged).to_json(), warnings=findings)

@@ -1,0 +1,60 @@
+"""Removes the files of checkpoints in state DELETING, and records what came of it."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from determined.states import CheckpointState
+from determined_master.checkpoints import repository
+from determined_master.checkpoints.retention_repository import Doomed
+from determined_master.checkpoints.storage import in_thread, remove
+from determined_master.clock import Clock
+from determined_master.db.session import Database
+
+logger = logging.getLogger(__name__)
+
+BATCH_CHECKPOINTS = 50
+"""Checkpoints that are recorded in one transaction."""
+
+
+async def remove_files(
+    database: Database, clock: Clock, roots: Sequence[Path], doomed: Sequence[Doomed]
+) -> dict[str, str]:
+    """Removes the files of checkpoints and moves each to DELETED or DELETE_FAILED. Files that are gone are no error.
+
+    Parameters:
+        roots: folders below which this master deletes.
+        doomed: at most ``BATCH_CHECKPOINTS``.
+
+    Returns:
+        Why files were left, by checkpoint.
+    """
+    failed = await in_thread(_remove_all, doomed, roots)
+    async with database.write() as session:
+        for each in doomed:
+            row = await repository.find(session, each.uuid)
+            if row is None or row.state is not CheckpointState.DELETING:
+                continue  # its experiment was deleted meanwhile
+            why = failed.get(each.uuid)
+            if why is None:
+                values = {"resources": {}, "size": 0, "delete_error": None}
+                await repository.move(session, clock, row, CheckpointState.DELETED, **values)
+            else:
+                logger.warning("cannot remove the files of checkpoint %s: %s", each.uuid, why)
+                await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, delete_error=why)
+    return failed
+
+
+def _remove_all(doomed: Sequence[Doomed], roots: Sequence[Path]) -> dict[str, str]:
+    """Blocking. One failure does not stop the others."""
+    failed: dict[str, str] = {}
+    for each in doomed:
+        try:
+            why = None if each.storage is None else remove(each.storage, each.uuid, roots)
+        except OSError as error:
+            why = f"its files could not be removed ({error.strerror or error})"
+        except Exception as error:  # any error is shown to the user, who can try again
+            why = f"its files could not be removed ({error or type(error).__name__})"
+        if why is not None:
+            failed[each.uuid] = why
+    return failed

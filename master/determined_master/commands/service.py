@@ -1,0 +1,162 @@
+"""Launches commands, kills them and changes their priority."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from determined.config.command import CheckedCommand, check_command
+from determined.config.findings import Finding
+from determined.errors import BadRequest, NotFound
+from determined.states import TaskKind
+from determined_master.agents import repository as agents
+from determined_master.blobs import Blobs
+from determined_master.clock import Clock
+from determined_master.commands.container import command_spec
+from determined_master.db.models import TaskRow
+from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.events import repository as events
+from determined_master.jobs import repository as jobs
+from determined_master.logs import repository as logs
+from determined_master.offloading import Offloader
+from determined_master.principal import Principal
+from determined_master.settings import Settings
+from determined_master.tasks import repository
+from determined_master.tasks.service import NewTask, Tasks
+from determined_master.users import repository as users
+from determined_master.users.authorization import Authorization
+
+DEFAULT_WORKSPACE = 1
+MAX_SHOWN_ERRORS = 20
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A submitted command. ``context_hash`` names a stored blob."""
+
+    config: dict[str, Any]
+    context_hash: str | None = None
+    workspace_id: int | None = None
+    template: str | None = None
+
+
+class Commands:
+    """Each method is one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: Blobs,
+        clock: Clock,
+        settings: Settings,
+        tasks: Tasks,
+        authorization: Authorization,
+        offloader: Offloader,
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+        self._settings = settings
+        self._tasks = tasks
+        self._authorization = authorization
+        self._offloader = offloader
+
+    async def launch(self, submitted: Launch, principal: Principal) -> TaskRow:
+        """Creates a command. Raises BadRequest with the errors of its configuration; stores nothing if there are."""
+        if submitted.template:
+            raise BadRequest("templates are not supported yet; put the fields into the configuration")
+        async with self._database.read() as session:
+            has_containers = await agents.have_containers(session)
+        size = len(str(submitted.config))
+        checked = await self._offloader.run_sized(size, check_command, submitted.config, has_containers)
+        config = self._complete(checked)
+        size = 0
+        if submitted.context_hash:
+            found = self._blobs.size(submitted.context_hash)
+            if found is None:
+                raise NotFound(f"the master does not have context {submitted.context_hash}; send it again")
+            size = found
+        spec = command_spec(
+            config,
+            submitted.context_hash,
+            size,
+            owner=principal.username,
+            pool_hook=self._settings.startup_hook,
+            interface=self._settings.dtrain_network_interface,
+        )
+        async with self._database.write() as session:
+            workspace = await users.get_workspace(session, submitted.workspace_id or DEFAULT_WORKSPACE)
+            new = NewTask(
+                kind=TaskKind.COMMAND,
+                user_id=principal.user_id,
+                owner=principal.username,
+                description=config["description"],
+                spec=spec,
+                config=config,
+                slots=config["resources"]["slots"],
+                pool=config["resources"]["resource_pool"],
+                priority=config["resources"]["priority"],
+                workspace_id=workspace.id,
+            )
+            row = await self._tasks.create(session, new)
+            await self._warn(session, row, checked.warnings)
+        return row
+
+    async def kill(self, command_id: str, principal: Principal) -> None:
+        """Kills a command; no-op if it has ended."""
+        async with self._database.write() as session:
+            row = await self._to_change(session, command_id, principal)
+            await self._tasks.kill(session, row, principal.username)
+
+    async def set_priority(self, command_id: str, priority: int, principal: Principal) -> None:
+        """Changes the place of a command in the queue. Raises BadRequest for a priority out of range."""
+        if not jobs.MIN_PRIORITY <= priority <= jobs.MAX_PRIORITY:
+            raise BadRequest(f"a priority must be between {jobs.MIN_PRIORITY} and {jobs.MAX_PRIORITY}")
+        async with self._database.write() as session:
+            row = await self._to_change(session, command_id, principal)
+            await jobs.change(session, row.job_id, priority=priority)
+            await events.record(
+                session,
+                self._clock,
+                actor=principal.username,
+                kind="changed",
+                target_type="task",
+                target_id=row.id,
+                payload={"fields": ["priority"]},
+            )
+
+    async def _to_change(self, session: ReadSession, command_id: str, principal: Principal) -> TaskRow:
+        row = await get(session, command_id)
+        await self._authorization.check_change(session, principal, row.user_id, f"command {row.id}")
+        return row
+
+    def _complete(self, checked: CheckedCommand) -> dict[str, Any]:
+        """Returns the configuration with the fields that only the cluster knows. Raises BadRequest."""
+        if checked.config is None:
+            raise BadRequest(f"the configuration of the command is invalid: {_texts(checked.errors)}")
+        config = checked.config
+        resources = config["resources"]
+        pool = resources["resource_pool"] or self._settings.default_pool
+        if pool != self._settings.default_pool:
+            raise BadRequest(f'unknown resource pool "{pool}"; this cluster has "{self._settings.default_pool}"')
+        priority = resources["priority"]
+        filled = {"resource_pool": pool, "priority": self._settings.default_priority if priority is None else priority}
+        return config | {"resources": resources | filled}
+
+    async def _warn(self, session: WriteSession, row: TaskRow, warnings: Sequence[Finding]) -> None:
+        for each in warnings:
+            text = f"{each.message}; {each.hint}" if each.hint else each.message
+            await logs.say(session, row.id, f"{row.id}.1", text, self._clock.now(), "WARNING")
+
+
+async def get(session: ReadSession, command_id: str) -> TaskRow:
+    """Returns the task of a command. Raises NotFound for any other id."""
+    row = await repository.find(session, command_id)
+    if row is None or row.kind is not TaskKind.COMMAND:
+        raise NotFound(f"command {command_id} not found")
+    return row
+
+
+def _texts(errors: Sequence[Finding]) -> str:
+    shown = [f"{each.message} ({each.hint})" if each.hint else each.message for each in errors[:MAX_SHOWN_ERRORS]]
+    more = len(errors) - MAX_SHOWN_ERRORS
+    return "; ".join([*shown, f"and {more} more"] if more > 0 else shown)

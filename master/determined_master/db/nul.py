@@ -1,0 +1,44 @@
+"""NUL in texts: PostgreSQL stores none, so both databases keep its symbol (U+2400) instead."""
+
+import re
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import Connection
+
+NUL, SYMBOL = "\0", "\u2400"
+_Row = dict[str, Any] | tuple[Any, ...]
+_Bound = _Row | list[_Row]
+_ESCAPE = re.compile(r"\\(?:u0000|.)")
+
+
+def keep_symbol(engine: Engine) -> None:
+    """Makes ``engine`` bind the symbol wherever a text has a NUL. JSON columns: see ``without_nul``."""
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def _replace(
+        _connection: Connection, _cursor: object, statement: str, values: _Bound, _context: object, _many: bool
+    ) -> tuple[str, _Bound]:
+        if isinstance(values, list):  # "many" is also said of one statement with many rows
+            return statement, [_clean(each) for each in values]
+        return statement, _clean(values)
+
+
+def without_nul(json: str) -> str:
+    r"""Returns JSON in which each escaped NUL is its symbol.
+
+    >>> without_nul('"a\\u0000b", "\\\\u0000"')
+    '"a␀b", "\\\\u0000"'
+    """
+    return _ESCAPE.sub(lambda found: SYMBOL if found[0] == r"\u0000" else found[0], json) if r"\u0000" in json else json
+
+
+def _clean(row: _Row) -> _Row:
+    if isinstance(row, dict):
+        has_nul = any(isinstance(value, str) and NUL in value for value in row.values())
+        return {name: _cleaned(value) for name, value in row.items()} if has_nul else row
+    return tuple(map(_cleaned, row))
+
+
+def _cleaned(value: object) -> object:
+    return value.replace(NUL, SYMBOL) if isinstance(value, str) and NUL in value else value

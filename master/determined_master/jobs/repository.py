@@ -1,0 +1,46 @@
+"""SQL for jobs."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import select, update
+
+from determined.errors import NotFound
+from determined.states import AllocationState
+from determined_master import notifications
+from determined_master.db.models import AllocationRow, JobRow, TaskRow
+from determined_master.db.session import ReadSession, WriteSession, notify
+
+MIN_PRIORITY, MAX_PRIORITY = 1, 99
+
+
+async def add(
+    session: WriteSession, job_id: str, *, pool: str, priority: int, position: datetime, weight: float = 1.0
+) -> None:
+    session.add(JobRow(id=job_id, pool=pool, priority=priority, weight=weight, position=position))
+    await session.flush()
+
+
+async def get(session: ReadSession, job_id: str) -> JobRow:
+    row = await session.get(JobRow, job_id)
+    if row is None:
+        raise NotFound(f"job {job_id} not found")
+    return row
+
+
+async def get_many(session: ReadSession, job_ids: Collection[str]) -> dict[str, JobRow]:
+    """Returns jobs by id; unknown ids are absent."""
+    rows = await session.scalars(select(JobRow).where(JobRow.id.in_(job_ids)))
+    return {row.id: row for row in rows}
+
+
+async def change(session: WriteSession, job_id: str, **values: object) -> None:
+    """Updates columns of a job. A new priority also applies to its pending allocations; others keep their slots."""
+    await session.execute(update(JobRow).where(JobRow.id == job_id).values(**values))
+    if "priority" in values:
+        tasks = select(TaskRow.id).where(TaskRow.job_id == job_id)
+        pending = update(AllocationRow).where(
+            AllocationRow.task_id.in_(tasks), AllocationRow.state == AllocationState.PENDING
+        )
+        await session.execute(pending.values(priority=values["priority"]))
+    notify(session, notifications.SCHEDULE, notifications.CLUSTER)

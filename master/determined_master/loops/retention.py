@@ -1,0 +1,83 @@
+"""Deletes the checkpoints that the policy of an ended experiment does not keep.
+
+Each step is in the database, so a master that is killed goes on where it was: an experiment is due until its
+checkpoints are chosen, and a chosen checkpoint is in state DELETING until its files are gone.
+"""
+
+import logging
+from functools import partial
+from pathlib import Path
+
+from determined.link.isolation import Isolation
+from determined_master import notifications
+from determined_master.checkpoints import repository as checkpoint_rows
+from determined_master.checkpoints import retention_repository
+from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
+from determined_master.checkpoints.retention import Policy, superfluous
+from determined_master.checkpoints.storage import OutOfReach, allowed_roots, in_thread, refuse_root_out_of_reach
+from determined_master.db.batches import batched
+from determined_master.db.session import notify
+from determined_master.events import repository as events
+from determined_master.experiments import repository as experiment_rows
+from determined_master.services import Services
+from determined_master.trials import checkpoints as trial_checkpoints
+
+logger = logging.getLogger(__name__)
+
+
+class Retention:
+    def __init__(self, services: Services) -> None:
+        self._database = services.database
+        self._clock = services.clock
+        self._settings = services.settings
+        self._items = Isolation("retention", logger)
+
+    async def tick(self) -> float | None:
+        async with self._database.read() as session:
+            due = await retention_repository.due(session)
+        for experiment_id in due:
+            await self._items.run("experiment", experiment_id, partial(self._choose, experiment_id))
+        roots = allowed_roots(self._settings)
+        while True:
+            async with self._database.read() as session:
+                doomed = await retention_repository.doomed(session, BATCH_CHECKPOINTS)
+            if not doomed:
+                return self._items.seconds_left()
+            await remove_files(self._database, self._clock, roots, doomed)
+
+    async def _choose(self, experiment_id: int) -> None:
+        """Marks what the policy does not keep, in batches; the last one ends the experiment's being due."""
+        async with self._database.read() as session:
+            row = await experiment_rows.get(session, experiment_id)
+            storage = row.config.get("checkpoint_storage", {})
+            found = await retention_repository.candidates(session, experiment_id) if row.state.is_ended else []
+        chosen = superfluous(found, Policy.of(storage))
+        why = await self._out_of_reach(storage) if chosen else None
+        for some in batched(chosen if why is None else [], BATCH_CHECKPOINTS):
+            async with self._database.write() as session:
+                for uuid in some:
+                    await trial_checkpoints.mark_deleting(
+                        session, self._clock, await checkpoint_rows.get(session, uuid)
+                    )
+        async with self._database.write() as session:
+            await retention_repository.settle(session, experiment_id)
+            if chosen:
+                await events.record(
+                    session,
+                    self._clock,
+                    actor=events.SYSTEM,
+                    kind="checkpoints_kept" if why else "checkpoints_deleted",
+                    target_type="experiment",
+                    target_id=experiment_id,
+                    payload={"count": len(chosen), **({"reason": why} if why else {})},
+                )
+            notify(session, notifications.experiment(experiment_id))
+
+    async def _out_of_reach(self, storage: dict[str, object]) -> str | None:
+        """Returns why this master cannot delete in a storage; its checkpoints are all kept then."""
+        roots: tuple[Path, ...] = allowed_roots(self._settings)
+        try:
+            await in_thread(refuse_root_out_of_reach, storage, roots)
+        except OutOfReach as error:
+            return error.message
+        return None

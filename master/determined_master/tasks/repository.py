@@ -1,0 +1,163 @@
+"""SQL for tasks."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy.orm import defer
+
+from determined.errors import NotFound
+from determined.states import TaskKind, TaskState
+from determined_master import notifications
+from determined_master.allocations.repository import LIVE
+from determined_master.clock import Clock
+from determined_master.db.batches import batched
+from determined_master.db.models import AllocationRow, TaskRow
+from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.events import repository as events
+from determined_master.events.state_machine import Event, StateMachine
+from determined_master.tasks.states import ALLOWED
+
+MAX_IDS_A_STATEMENT = 10_000
+Order = Literal["id", "description", "created_at", "workspace_id"]
+_LIVE = [s for s in TaskState if s.is_live]
+_HAS_OPEN = (
+    select(AllocationRow.id)
+    .where(
+        AllocationRow.task_id == TaskRow.id,
+        or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False)),
+    )
+    .exists()
+)
+
+MACHINE = StateMachine(
+    "task",
+    TaskRow,
+    TaskRow.id,
+    ALLOWED,
+    describe=lambda row: {"reason": row.exit_reason.value if row.exit_reason else None},
+    described=(TaskRow.exit_reason,),
+)
+
+
+class Wanting(NamedTuple):
+    """A task that requests slots, not before ``retry_at``."""
+
+    task_id: str
+    retry_at: datetime | None
+
+
+class Named(NamedTuple):
+    """Kind and description of a task for short references."""
+
+    kind: TaskKind
+    description: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Filter of tasks of one kind."""
+
+    kind: TaskKind
+    owners: Collection[int] | None = None
+    """None: of any user. Empty: of no user."""
+    workspace_id: int = 0
+
+    def where(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = [TaskRow.kind == self.kind]
+        if self.owners is not None:
+            found.append(TaskRow.user_id.in_(self.owners))
+        if self.workspace_id:
+            found.append(TaskRow.workspace_id == self.workspace_id)
+        return found
+
+
+async def find(session: ReadSession, task_id: str) -> TaskRow | None:
+    return await session.get(TaskRow, task_id)
+
+
+async def get(session: ReadSession, task_id: str) -> TaskRow:
+    row = await find(session, task_id)
+    if row is None:
+        raise NotFound(f"task {task_id} not found")
+    return row
+
+
+async def count(session: ReadSession, wanted: Selection) -> int:
+    query = select(func.count()).select_from(TaskRow).where(*wanted.where())
+    return (await session.execute(query)).scalar_one()
+
+
+async def page(
+    session: ReadSession, wanted: Selection, *, by: Order, descending: bool, offset: int, limit: int | None
+) -> Sequence[TaskRow]:
+    """Returns one page of tasks without their specs and configurations."""
+    column = getattr(TaskRow, by)
+    query = select(TaskRow).where(*wanted.where()).order_by(column.desc() if descending else column, TaskRow.id)
+    query = query.options(defer(TaskRow.spec), defer(TaskRow.config)).offset(offset)
+    return (await session.scalars(query if limit is None else query.limit(limit))).all()
+
+
+async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
+    """Returns the names of those of the tasks that are not trials."""
+    found: dict[str, Named] = {}
+    for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
+        query = select(TaskRow.id, TaskRow.kind, TaskRow.description).where(
+            TaskRow.id.in_(batch), TaskRow.kind != TaskKind.TRIAL
+        )
+        found.update((task_id, Named(kind, text)) for task_id, kind, text in await session.execute(query))
+    return found
+
+
+async def wanting_slots(session: ReadSession) -> list[Wanting]:
+    """Returns the ACTIVE tasks whose attempts have all ended and are settled, oldest first."""
+    query = (
+        select(TaskRow.id, TaskRow.retry_at)
+        .where(TaskRow.state == TaskState.ACTIVE, ~_HAS_OPEN)
+        .order_by(TaskRow.created_at, TaskRow.id)
+    )
+    return [Wanting(*row) for row in await session.execute(query)]
+
+
+async def stopped(session: ReadSession) -> Sequence[str]:
+    """Returns the STOPPING tasks whose attempts have all ended and are settled."""
+    query = select(TaskRow.id).where(TaskRow.state == TaskState.STOPPING, ~_HAS_OPEN)
+    return (await session.scalars(query.order_by(TaskRow.id))).all()
+
+
+async def has_open(session: ReadSession, task_id: str) -> bool:
+    """Returns True while an attempt of the task lives or is not settled."""
+    return (await session.scalars(select(TaskRow.id).where(TaskRow.id == task_id, _HAS_OPEN))).first() is not None
+
+
+async def live_contexts(session: ReadSession) -> set[str]:
+    """Returns the contexts that tasks which have not ended may still need."""
+    query = select(TaskRow.context_hash).where(TaskRow.context_hash.is_not(None), TaskRow.state.in_(_LIVE))
+    return {value for value in await session.scalars(query) if value}
+
+
+async def add(session: WriteSession, row: TaskRow) -> None:
+    session.add(row)
+    await session.flush()
+    notify(session, notifications.TASKS, notifications.task(row.id))
+
+
+async def change(session: WriteSession, row: TaskRow, **values: object) -> None:
+    """Updates columns of a task other than its state."""
+    await session.execute(update(TaskRow).where(TaskRow.id == row.id).values(**values))
+    await session.refresh(row)
+    notify(session, notifications.TASKS, notifications.task(row.id))
+
+
+async def move(
+    session: WriteSession, clock: Clock, row: TaskRow, to: TaskState, *, actor: str = events.SYSTEM, **values: object
+) -> bool:
+    """Changes the state of a task, see ``StateMachine.move``."""
+    if to.is_terminal:
+        values.setdefault("ended_at", clock.now())
+    if not await MACHINE.move(session, clock, row, to, Event(actor), **values):
+        return False
+    notify(session, notifications.TASKS, notifications.task(row.id), notifications.logs(row.id), notifications.CLUSTER)
+    return True

@@ -1,0 +1,43 @@
+"""The user and group as which agents run a user's tasks: rules, and the form that agents get."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from determined.errors import BadRequest
+from determined.link.messages import RunAs
+
+MAX_NAME_CHARACTERS = 32
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
+
+
+def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Returns the link to store; None for an empty one, which removes the link. Raises BadRequest."""
+    values = {name: value for name, value in (given or {}).items() if value not in (None, "")}
+    if not values:
+        return None
+    if "agent_uid" not in values or "agent_gid" not in values:
+        raise BadRequest("agentUserGroup needs agentUid and agentGid")
+    for name in ("agent_user", "agent_group"):
+        text = values.get(name, "")
+        if text and (len(text) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(text)):
+            raise BadRequest(
+                f"{text!r} is no name of a user or group: it must have 1 to {MAX_NAME_CHARACTERS} letters, digits, "
+                "dots, hyphens or underscores, and begin with a letter or an underscore"
+            )
+    return {name: values.get(name) for name in ("agent_uid", "agent_user", "agent_gid", "agent_group")}
+
+
+def run_as(link: Mapping[str, Any] | None) -> RunAs | None:
+    """Returns the identity for agents; None for a user without a link.
+
+    Earlier versions stored links without a uid or gid, which name nobody.
+    """
+    if not link or link.get("agent_uid") is None or link.get("agent_gid") is None:
+        return None
+    return RunAs(
+        uid=link["agent_uid"],
+        gid=link["agent_gid"],
+        user=link.get("agent_user") or "",
+        group=link.get("agent_group") or "",
+    )

@@ -1,0 +1,108 @@
+"""The network of a container and the ports at which it is reached."""
+
+import functools
+import socket
+import subprocess
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agents import agent_on, is_done, make_wish
+from tests.support.container_engine import BASE_IMAGE, need_engine
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerSpec
+from determined.link.run_folder import RunFolder
+from determined_agent.drivers.driver import ContainerOptions, PublishedPort
+from determined_agent.hooks.container_network import ContainerNetworkHook
+from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.proxy_ports import ProxyPortsHook
+
+SERVER = "python3 -m http.server $DET_PROXY_PORT_8265 --directory /etc"
+
+
+def make_draft(folder: Path, container_id: str = "one", **spec: Any) -> Draft:
+    given = {"task_id": "1.task", "slots": [0], "environment": {}, "entrypoint": "true"} | spec
+    run = RunFolder(folder / container_id)
+    run.make()
+    return Draft(container_id, ContainerSpec(**given), run, container=ContainerOptions(BASE_IMAGE))
+
+
+@pytest.mark.parametrize(
+    ("is_master_local", "is_distributed", "mode"),
+    [(True, False, "host"), (False, False, "bridge"), (False, True, "host"), (True, True, "host")],
+)
+async def test_a_container_is_behind_the_bridge_unless_it_must_be_reached_by_the_machines_address(
+    tmp_path: Path, is_master_local: bool, is_distributed: bool, mode: str
+) -> None:
+    hook = ContainerNetworkHook(is_master_local=is_master_local, proxy_ports=ProxyPortsHook())
+    draft = make_draft(tmp_path, is_distributed=is_distributed)
+    await hook.do(draft)
+    assert draft.container is not None
+    assert draft.container.network_mode == mode
+
+
+async def test_behind_the_bridge_two_containers_have_the_same_port_at_two_ports_of_the_machine(tmp_path: Path) -> None:
+    hook = ContainerNetworkHook(is_master_local=False, proxy_ports=ProxyPortsHook())
+    with socket.socket() as listener:  # a port that is free now
+        listener.bind(("", 0))
+        port = listener.getsockname()[1]
+    drafts = [make_draft(tmp_path, name, proxy_ports=[port], ports={"extra": 7777}) for name in ("one", "two")]
+    for draft in drafts:
+        await hook.do(draft)
+        assert draft.environment[f"DET_PROXY_PORT_{port}"] == str(port), "inside, each has the port that it wants"
+    first, second = (draft.container.ports for draft in drafts if draft.container is not None)
+    assert first[0] == PublishedPort(port, port)
+    assert second[0].container_port == port
+    assert second[0].host_port != port
+    assert {first[1].container_port, second[1].container_port} == {7777}
+    await hook.undo(drafts[0])
+    again = make_draft(tmp_path, "three", proxy_ports=[port])
+    await hook.do(again)
+    assert again.container is not None
+    assert again.container.ports[0].host_port == port
+
+
+@asynccontextmanager
+async def task_behind_the_bridge(tmp_path: Path, master: FakeLinkMaster) -> AsyncIterator[str]:
+    """A container whose master is at the bridge's address; yields the container's id."""
+    need_engine()
+    settings = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}}
+    wish = make_wish(SERVER, proxy_ports=[8265])
+    async with serving(master.app(), host=bridge_address()) as url, agent_on(url, tmp_path / "data", **settings):
+        await master.wish(wish)
+        yield wish.container_id
+        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(functools.partial(is_done, master, wish))
+
+
+def bridge_address() -> str:
+    shown = subprocess.run(["ip", "-4", "-o", "addr", "show", "docker0"], check=True, capture_output=True, text=True)
+    return shown.stdout.split()[3].partition("/")[0]
+
+
+@pytest.mark.xdist_group("container-engine")
+async def test_a_published_port_of_a_container_answers_at_the_machine(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    async with task_behind_the_bridge(tmp_path, master) as container_id:
+
+        def said() -> str:
+            return "".join(line for line in master.text_of(container_id, "agent") if "is reachable at port" in line)
+
+        await eventually(said)
+        port = int(said().split("port ")[-1].split()[0])
+
+        def answer() -> bytes:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/hostname", timeout=5) as page:
+                    found: bytes = page.read()
+                    return found
+            except OSError:
+                return b""
+
+        await eventually(answer)
+        assert answer().strip() != socket.gethostname().encode(), "a network, and a name, of its own"

@@ -1,0 +1,37 @@
+"""The copies of the packages that containers mount."""
+
+import importlib.util
+import py_compile
+import subprocess
+import sys
+from pathlib import Path
+
+from determined_agent import line_splitter
+from determined_agent.harness_copy import keep_shim
+
+HEAVY = {"dataclasses", "inspect", "pathlib", "urllib.parse", "asyncio", "subprocess"}
+
+
+def run_python(program: str, *arguments: str) -> str:
+    argv = [sys.executable, "-I", "-S", "-c", program, *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_copy_contains_what_this_python_has_compiled_and_python_takes_it(tmp_path: Path) -> None:
+    """The folder is read-only in a container, so that every start would compile the modules again."""
+    # In case this Python keeps no compiled files.
+    py_compile.compile(line_splitter.__file__, doraise=True)
+    folder = keep_shim(tmp_path)
+    module = folder / "determined_agent" / "line_splitter.py"
+    compiled = Path(importlib.util.cache_from_source(str(module)))
+    # Python believes a compiled file that has the time and the size of its module, and does not look into the module.
+    marked = compiled.read_bytes().replace(b"LineSplitter", b"LineSpl1tter")
+    compiled.write_bytes(marked)
+    program = "import sys; sys.path.append(sys.argv[1]); import determined_agent.line_splitter as m; print(*vars(m))"
+    assert "LineSpl1tter" in run_python(program, str(folder)).split()
+
+
+def test_a_shim_imports_nothing_that_takes_long(tmp_path: Path) -> None:
+    program = "import sys; sys.path.append(sys.argv[1]); sys.argv = ['', '', sys.argv[1]]; "
+    program += "import determined_agent.shim; print(*sys.modules)"
+    assert not HEAVY & set(run_python(program, str(keep_shim(tmp_path))).split())

@@ -1,0 +1,67 @@
+"""Podman by its Docker-compatible socket: where the socket is, and a real run where Podman can run anything."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.agents import outcome
+from tests.support.container_engine import BASE_IMAGE
+from tests.support.podman_engine import podman_engine
+
+from determined_agent import images
+from determined_agent.settings import read_settings
+
+PODMAN = ["--container-runtime", "podman"]
+
+
+@pytest.mark.parametrize(
+    ("user", "environ", "arguments", "address"),
+    [
+        (0, {}, [], "unix:///run/podman/podman.sock"),
+        (0, {"XDG_RUNTIME_DIR": "/run/user/0"}, [], "unix:///run/podman/podman.sock"),
+        (1000, {"XDG_RUNTIME_DIR": "/run/user/1000"}, [], "unix:///run/user/1000/podman/podman.sock"),
+        (1000, {"CONTAINER_HOST": "unix:///mine"}, [], "unix:///mine"),
+        (0, {"DOCKER_HOST": "unix:///dockers"}, [], "unix:///run/podman/podman.sock"),
+        (0, {"CONTAINER_HOST": "unix:///mine"}, ["--engine-url", "unix:///flag"], "unix:///flag"),
+    ],
+)
+def test_podmans_socket_is_found(
+    monkeypatch: pytest.MonkeyPatch, user: int, environ: dict[str, str], arguments: list[str], address: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert read_settings([*PODMAN, *arguments], {"HOME": "/h", **environ}).engine_address == address
+
+
+def test_dockers_socket_is_found() -> None:
+    docker = ["--container-runtime", "docker"]
+    assert read_settings(docker, {"HOME": "/h"}).engine_address == "unix:///var/run/docker.sock"
+    assert read_settings(docker, {"HOME": "/h", "DOCKER_HOST": "tcp://d:1"}).engine_address == "tcp://d:1"
+    assert read_settings(docker, {"HOME": "/h", "CONTAINER_HOST": "x"}).engine_address == "unix:///var/run/docker.sock"
+
+
+@pytest.fixture(scope="module")
+def podman() -> Iterator[str]:
+    with podman_engine() as address:
+        yield address
+
+
+@pytest.mark.xdist_group("podman")
+async def test_a_real_podman_runs_a_task_as_docker_does(podman: str, tmp_path: Path) -> None:
+    """The whole agent: the image is examined, the library mounted, output, exit code and the clean-up."""
+    settings = {"container_runtime": "podman", "engine_url": podman, "default_images": {"cpu": BASE_IMAGE}}
+    script = "python3 -c 'import determined; print(determined.__file__)'; pwd; echo $DET_TASK_ID; exit 7"
+    exit_, lines, notes = await outcome(tmp_path, script, settings=settings, shm_bytes=1 << 20)
+    assert (exit_.kind, exit_.code) == ("exited", 7), (exit_, notes)
+    assert lines == ["/opt/detent/harness/determined/__init__.py", "/run/determined/workdir", "1.task"]
+
+
+@pytest.mark.xdist_group("podman")
+async def test_a_real_podman_names_an_image_that_there_is_not(
+    podman: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "PULL_ATTEMPTS", 1)
+    settings = {"container_runtime": "podman", "engine_url": podman}
+    exit_, _, _ = await outcome(tmp_path, "true", settings=settings, images={"cpu": "localhost:1/lab/none:1"})
+    assert exit_.kind == "failed_to_start"
+    assert exit_.message.startswith("cannot pull image localhost:1/lab/none:1: ")

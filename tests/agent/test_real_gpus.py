@@ -1,0 +1,47 @@
+"""On a machine with NVIDIA GPUs: their real program is understood, and a process sees the GPU that it is given."""
+
+import asyncio
+import os
+import subprocess
+from functools import partial
+
+import pytest
+
+from determined.link.messages import ContainerSpec
+from determined.link.run_folder import RunFolder
+from determined_agent.accelerators import nvidia
+from determined_agent.accelerators.device import ask
+from determined_agent.devices import find_slots
+from determined_agent.hooks.devices import DevicesHook
+from determined_agent.hooks.hook import Draft
+
+pytestmark = pytest.mark.skipif("GPU " not in ask(["nvidia-smi", "-L"]).text, reason="nvidia-smi lists no GPU here")
+
+
+def test_every_listed_device_is_a_slot_with_its_figures():
+    listed = ask(["nvidia-smi", "-L"]).text
+    devices, problem = nvidia.read_devices(ask)
+    assert problem == ""
+    assert [slot.uuid for slot in find_slots(None, slot_type="cuda")] == [device.uuid for device in devices]
+    for device in devices:
+        assert device.uuid in listed
+        assert device.memory_used_mib is not None
+        assert device.problem == ""
+
+
+async def test_a_process_sees_the_gpu_of_its_slot_alone(tmp_path):
+    slot = find_slots(None, slot_type="cuda")[-1]
+    folder = RunFolder(tmp_path / "run")
+    folder.make()
+    draft = Draft("c", ContainerSpec(task_id="t", slots=[slot.id], environment={}, entrypoint="true"), folder)
+    await DevicesHook([slot]).do(draft)
+    query = "import torch; print(torch.cuda.device_count(), torch.cuda.get_device_properties(0).uuid)"
+    environment = os.environ | draft.environment
+    run = partial(
+        subprocess.run, ["python3", "-c", query], env=environment, capture_output=True, text=True, check=False
+    )
+    done = await asyncio.to_thread(run)
+    if "No module named" in done.stderr:
+        pytest.skip("torch is not installed here")
+    count, uuid = done.stdout.split()
+    assert (count, uuid) == ("1", slot.uuid.removeprefix("GPU-"))

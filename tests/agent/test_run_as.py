@@ -1,0 +1,147 @@
+"""Tasks that run as the users with whom their owners are linked; needs root, which gives up its rights."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agents import make_context, make_wish, outcome
+from tests.support.container_engine import BASE_IMAGE, need_engine
+from tests.support.fake_link_master import FakeLinkMaster
+
+from determined.link.messages import RunAs
+from determined.link.run_folder import RunFolder
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.identity import IdentityHook
+from determined_agent.settings import Settings
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users"),
+    pytest.mark.xdist_group("container-engine"),
+]
+
+ADA = {"uid": 54001, "gid": 54101, "user": "ada", "group": "lab"}
+FACTS = """
+import grp, json, os, pwd
+print(json.dumps({
+    "ids": [*os.getresuid(), *os.getresgid()], "groups": os.getgroups(),
+    "names": [pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name, os.environ["USER"]],
+    "pip": __import__("importlib.util").util.find_spec("pip") is not None,
+    "home": os.environ["HOME"], "is_home_writable": os.access(os.environ["HOME"], os.W_OK),
+    "status": open("/proc/self/status").read(), "umask": os.umask(0), "shm": os.listdir("/dev/shm"),
+    "pids": [pid for pid in os.listdir("/proc") if pid.isdigit()], "tmp": os.listdir("/tmp"), "cwd": os.getcwd(),
+}))
+"""
+DOCKER = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}}
+
+
+@pytest.fixture(params=["process", "docker"])
+def runtime(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "process":
+        return {}
+    need_engine()
+    return DOCKER
+
+
+async def test_a_task_is_its_owners_and_can_become_nobody_else(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, **{"facts.py": FACTS})
+    script = "python3 facts.py && echo again > /dev/stdout && echo x > made && stat -c %a made"
+    ended, lines, notes = await outcome(tmp_path, script, master=master, run_as=ADA, context=context, settings=runtime)
+    assert ended.code == 0, (ended, lines, notes)
+    facts = json.loads(lines[0])
+    assert facts["ids"] == [54001] * 3 + [54101] * 3
+    assert facts["groups"] == [54101]
+    assert facts["names"] == ["ada", "lab", "ada"]
+    assert facts["pip"] or runtime, "the packages of the task base are there"
+    assert facts["home"] == "/run/determined/home"
+    assert facts["is_home_writable"]
+    assert "NoNewPrivs:\t1" in facts["status"]
+    assert "CapEff:\t0000000000000000" in facts["status"]
+    assert "CapPrm:\t0000000000000000" in facts["status"]
+    assert facts["umask"] == 0o077
+    assert len(facts["pids"]) <= 5, "only the task's own processes are listed"
+    assert facts["shm"] == []
+    assert set(facts["tmp"]) <= (set(tmp_path.parts) if runtime else set()), "the way to the run folder is there"
+    assert facts["cwd"] == "/run/determined/workdir"
+    assert lines[1:] == ["again", "600"]
+    assert any("this task runs as ada (uid 54001, gid 54101)" in line for line in notes)
+
+
+async def test_a_user_without_a_link_is_refused_or_somebody_by_setting(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    ended, _, _ = await outcome(tmp_path / "a", "id -u", owner="bob", settings=runtime | {"unmapped_users": "refuse"})
+    assert ended.kind == "failed_to_start"
+    assert "bob is linked with no user of this machine" in ended.message
+    _, lines, _ = await outcome(tmp_path / "b", "id -u; id -g", settings=runtime | {"unmapped_users": "54002:54102"})
+    assert lines == ["54002", "54102"]
+
+
+async def test_a_setuid_program_gives_no_rights(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    """A task mounts its own files over those that su and sudo trust, and an image may hold any program."""
+    ended, lines, _ = await outcome(tmp_path, "grep NoNewPrivs /proc/self/status", run_as=ADA, settings=runtime)
+    assert (ended.code, lines) == (0, ["NoNewPrivs:\t1"])
+
+
+async def test_a_path_that_is_closed_to_the_user_is_not_mounted(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    secret = tmp_path / "closed" / "open"
+    secret.mkdir(parents=True)
+    (secret / "file").write_text("secret")
+    (secret / "file").chmod(0o644)
+    secret.chmod(0o755)
+    secret.parent.chmod(0o700)
+    bind = [{"host_path": str(secret), "container_path": "/stolen"}]
+    ended, lines, _ = await outcome(tmp_path, "cat /stolen/file", run_as=ADA, bind_mounts=bind, settings=runtime)
+    assert ended.kind == "failed_to_start"
+    assert f"uid 54001 may not reach host_path {secret}" in ended.message
+    storage = {"type": "shared_fs", "host_path": str(secret)}
+    ended, lines, _ = await outcome(
+        tmp_path / "b", "cat /determined_shared_fs/file", run_as=ADA, checkpoint_storage=storage, settings=runtime
+    )
+    assert ended.kind == "failed_to_start", lines
+    assert f"uid 54001 cannot use {secret}" in ended.message
+
+
+async def test_the_clusters_storage_is_open_to_all_and_its_checkpoints_to_their_owners(
+    tmp_path: Path, runtime: dict[str, Any]
+) -> None:
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "storage")}
+    given: dict[str, Any] = {"checkpoint_storage": storage, "is_cluster_storage": True, "settings": runtime}
+    script = "mkdir /determined_shared_fs/one && echo weights > /determined_shared_fs/one/file"
+    ended, lines, _ = await outcome(tmp_path / "a", script, run_as=ADA, **given)
+    assert ended.code == 0, (ended, lines)
+    assert (tmp_path / "storage" / "one" / "file").stat().st_uid == 54001
+    bob = {"uid": 54002, "gid": 54101}
+    script = "cat /determined_shared_fs/one/file 2>/dev/null || rm -r /determined_shared_fs/one 2>/dev/null || echo no"
+    _, lines, _ = await outcome(tmp_path / "b", script, run_as=bob, **given)
+    assert lines == ["no"]
+
+
+async def test_links_that_a_task_left_lead_its_agent_nowhere(tmp_path: Path) -> None:
+    """The agent is root: it must not read, write or delete for a task what the task may not."""
+    victim = tmp_path / "victim"
+    (victim / "model").mkdir(parents=True)
+    (victim / "metrics.jsonl").write_text('{"secret": 1}\n')
+    record = {"rank": 0, "code": 7, "last_lines": ["secret of another"], "host": "h", "time": 1.0}
+    (victim / "rank-0.json").write_text(json.dumps(record))
+    script = f"cd ..; rm -rf spool exits train; for each in spool exits train; do ln -s {victim} $each; done; exit 3"
+    environment = {"DET_TRIAL_ID": "1", "DET_SESSION_TOKEN": "t"}
+    ended, lines, notes = await outcome(tmp_path, script, run_as=ADA, environment=environment)
+    assert ended.code == 3, (ended, lines, notes)
+    assert ended.ranks == []
+    assert "secret" not in ended.model_dump_json()
+    assert sorted(path.name for path in victim.iterdir()) == ["metrics.jsonl", "model", "rank-0.json"]
+
+
+async def test_an_agent_that_is_not_root_refuses_a_linked_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "getegid", lambda: 100)
+    hook = IdentityHook(Settings(data=tmp_path, tasks_as_me=True))
+    spec = make_wish(owner="ada", run_as=ADA).spec
+    assert spec is not None
+    with pytest.raises(NotStarted, match=r"ada is linked with uid 54001 .* runs as uid 1000 and not as root"):
+        await hook.do(Draft("c", spec, RunFolder(tmp_path)))
+    own = Draft("c", spec.model_copy(update={"run_as": RunAs(uid=1000, gid=100)}), RunFolder(tmp_path))
+    await hook.do(own)
+    assert own.identity is None

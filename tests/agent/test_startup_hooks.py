@@ -1,0 +1,119 @@
+"""Start-up hooks as users write them: the same in a process and in a container."""
+
+import base64
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agents import make_context, outcome
+from tests.support.container_engine import BASE_IMAGE, need_engine
+from tests.support.fake_link_master import FakeLinkMaster
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A hook, the task after it, and what is seen; lines that bash traces are left out."""
+
+    hook: str
+    task: str | list[str] = "echo task"
+    lines: tuple[str, ...] = ("task",)
+    code: int = 0
+
+
+def _wheel() -> str:
+    """A package of one module, as base64: hooks install it without any index."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as wheel:
+        wheel.writestr("tinypackage.py", "VALUE = 7\n")
+        info = "tinypackage-1.dist-info/"
+        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: tinypackage\nVersion: 1\n")
+        wheel.writestr(
+            info + "WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(info + "RECORD", "")
+    return base64.b64encode(data.getvalue()).decode()
+
+
+WHEEL = "tinypackage-1-py3-none-any.whl"
+PIP = "python3 -m pip install --quiet --no-index --break-system-packages --disable-pip-version-check --root-user-action=ignore"
+KINDS = {
+    "export": Kind("export GREETING='hello world'", 'echo "$GREETING"', ("hello world",)),
+    "export-quotes": Kind("export ODD='a \"b\"  c'", 'echo "$ODD"', ('a "b"  c',)),
+    "path": Kind(
+        "mkdir -p tools; printf '#!/bin/sh\\necho mine\\n' >tools/tool; chmod +x tools/tool; export PATH=$PWD/tools:$PATH",
+        "tool",
+        ("mine",),
+    ),
+    "unset": Kind("unset FROM_CONFIG", 'echo "${FROM_CONFIG-gone}"', ("gone",)),
+    "override": Kind("export FROM_CONFIG=changed", 'echo "$FROM_CONFIG"', ("changed",)),
+    "pip-wheel": Kind(
+        f"base64 -d payload >{WHEEL}; {PIP} ./{WHEEL}",
+        "python3 -c 'import tinypackage; print(tinypackage.VALUE)'",
+        ("7",),
+    ),
+    "pip-fails": Kind(f"{PIP} no-such-package-anywhere 2>/dev/null", lines=(), code=1),
+    "pip-fails-forgiven": Kind(
+        f"{PIP} no-such-package-anywhere 2>/dev/null || echo without it", lines=("without it", "task")
+    ),
+    "apt": Kind("command -v apt-get >/dev/null && echo apt is here", lines=("apt is here", "task")),
+    "conda-absent": Kind(
+        "if command -v conda; then conda activate lab; else echo no conda; fi", lines=("no conda", "task")
+    ),
+    "conda-demanded": Kind("conda activate lab 2>/dev/null", lines=(), code=127),
+    "fails": Kind("echo before; false; echo after", lines=("before",), code=1),
+    "exit-code": Kind("exit 7", lines=(), code=7),
+    "exit-zero": Kind("echo enough; exit 0", lines=("enough",)),
+    "forgiving": Kind("set +e; false; echo on", lines=("on", "task")),
+    "changes-folder": Kind(
+        "mkdir -p below; cd below; touch made", "ls below/made; basename $PWD", ("below/made", "workdir")
+    ),
+    "background": Kind("sleep 600 &", lines=("task",)),
+    "background-prints": Kind(
+        "mkfifo wait; (read -r _ <wait; echo from behind; touch said) &",
+        "echo go >wait; until [ -e said ]; do sleep 0.01; done; echo task",
+        ("from behind", "task"),
+    ),
+    "function": Kind(
+        "greet() { echo hi from a function; }; export -f greet", ["bash", "-c", "greet"], ("hi from a function",)
+    ),
+    "umask": Kind("umask 027", "umask", ("0027",)),
+    "limit": Kind("ulimit -n 97", "ulimit -n", ("97",)),
+    "trap": Kind("trap 'echo never seen' EXIT; trap - EXIT", lines=("task",)),
+    "environment": Kind(
+        "python3 -m venv --without-pip own; source own/bin/activate",
+        "python3 -c 'import sys; print(sys.prefix.endswith(\"/own\"))'",
+        ("True",),
+    ),
+    "reads-input": Kind('read -r line || echo "nothing to read"', lines=("nothing to read", "task")),
+    "here-document": Kind("cat <<'END'\n$NOT expanded\nEND", lines=("$NOT expanded", "task")),
+    "windows-line-ends": Kind("echo one\r\necho two", lines=("one", "two", "task")),
+    "no-newline-at-end": Kind("echo last", lines=("last", "task")),
+}
+
+RUNTIMES = [
+    pytest.param({}, id="process"),
+    pytest.param(
+        {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}},
+        id="docker",
+        marks=pytest.mark.xdist_group("container-engine"),
+    ),
+]
+
+
+@pytest.mark.parametrize("settings", RUNTIMES)
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_hook_does_the_same_in_a_process_and_in_a_container(
+    tmp_path: Path, name: str, settings: dict[str, Any]
+) -> None:
+    if settings:
+        need_engine()
+    kind, master = KINDS[name], FakeLinkMaster()
+    context = make_context(master, startup_hook_sh=kind.hook, payload=_wheel())
+    exit_, lines, _ = await outcome(
+        tmp_path, kind.task, master=master, context=context, user_environment=["FROM_CONFIG=1"], settings=settings
+    )
+    seen = tuple(line.rstrip("\r") for line in lines if not line.startswith("+"))
+    assert (exit_.code, seen) == (kind.code, kind.lines), exit_.message

@@ -1,0 +1,46 @@
+"""``det master diagnose``: the state of a cluster in one archive, with secrets masked."""
+
+import tarfile
+from pathlib import Path
+
+from .conftest import Det, FakeMaster, Stream, error
+
+LOG = {"timestamp": "2026-11-23T07:00:00Z", "level": "LOG_LEVEL_INFO", "message": "token=hunter2secret"}
+
+
+def test_the_archive_has_every_part_and_no_secret(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
+    fake.answers.update(
+        {
+            "GET /api/v1/master": {"version": "0.38.1"},
+            "GET /health": error(503, 14, "the disk is full"),
+            "GET /detent/storage": {"storages": []},
+            "GET /api/v1/master/config": {"config": {"password": "password=hunter2secret"}},
+            "GET /api/v1/agents": {"agents": [{"id": "one"}], "pagination": {"total": 1}},
+            "GET /detent/cluster/overview": {"queue": []},
+            "GET /detent/events": {"events": []},
+            "GET /prom/det-state-metrics": b"detent_agents 1\n",
+            "GET /debug/prom/metrics": b"process_threads 9\n",
+            "GET /api/v1/master/logs": Stream([{"logEntry": LOG}]),
+        }
+    )
+    outcome = det("master", "diagnose", "-o", str(tmp_path / "out"))
+    assert outcome.code == 0
+    assert "health.json: the disk is full" in outcome.err
+    with tarfile.open(outcome.out.strip()) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    parts = {each.name: each.read_text() for each in (tmp_path / "unpacked").rglob("*") if each.is_file()}
+    assert sorted(parts) == [
+        "agents.json",
+        "config.json",
+        "events.json",
+        "health.json.error",
+        "master.log",
+        "overview.json",
+        "process.prom",
+        "state.prom",
+        "storage.json",
+        "versions.json",
+    ]
+    assert parts["state.prom"] == "detent_agents 1\n"
+    assert parts["master.log"].startswith("2026-11-23T07:00:00Z [INFO]: token=")
+    assert "hunter2secret" not in "".join(parts.values())

@@ -1,0 +1,94 @@
+"""Each command that a text names exists, with the flags that the text gives it."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from generate import command_line  # noqa: E402  # the path is set above
+
+_TRACKED = subprocess.run(
+    ["git", "ls-files", "README.md", "CONTRIBUTING.md", "client/README.md", "examples/*.md", "docs/*.md"],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+).stdout.splitlines()
+TEXTS = sorted(path for path in _TRACKED if not path.startswith(("docs/architecture/", "docs/decisions/")))
+_FENCE = re.compile(r"^ *```(?:console|text)?\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"`(det(?:-master|-agent)? [^`]+)`")
+_BEGINNING = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )?(?:\.venv/bin/)?(det(?:-master|-agent)? .*)$")
+MISSPELT_ON_PURPOSE = ("det experiment lst", "det NOUN")
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """Yields the lines of blocks and the inline code that begin with one of the programs."""
+    for block in _FENCE.findall(text):
+        for line in block.splitlines():
+            if found := _BEGINNING.match(line.strip()):
+                yield re.split(r"  +| \|\| | \| | > | / ", found[1])[0]
+    yield from (" ".join(code.split()) for code in _INLINE.findall(_FENCE.sub("", text)))
+
+
+def known() -> dict[str, set[str]]:
+    """Returns the flags of each command, by all of its names."""
+    found: dict[str, set[str]] = {}
+    for words, verb in command_line.commands():
+        flags = {*command_line.flags(verb), "--help"}
+        names = [words, *(f"{words.rpartition(' ')[0]} {alias}" for alias in verb.aliases)]
+        for name in names:
+            noun, _, rest = name.removeprefix("det ").partition(" ")
+            for short in (noun, *command_line.command_table.NOUNS[noun][2]):
+                found[f"det {short} {rest}".strip()] = flags
+    return found
+
+
+KNOWN = known()
+
+
+def problem(command: str) -> str | None:
+    """Returns what is wrong with a command, or None."""
+    words = re.sub(r" (-[mu]) \S+", "", command).replace("[", " ").replace("]", " ")
+    tokens = shlex.split(words.replace("…", "").replace("'", ""), comments=True)
+    if tokens[0] != "det":
+        return None
+    name = next((" ".join(tokens[:n]) for n in (4, 3, 2) if " ".join(tokens[:n]) in KNOWN), None)
+    if name is None:
+        nouns = {each.split()[1] for each in KNOWN} | {"help", "--version"}
+        return None if len(tokens) == 2 and tokens[1] in nouns else f"{command}: no such command"
+    unknown = {token.partition("=")[0] for token in tokens if token.startswith("-")} - KNOWN[name]
+    return f"{command}: {name} has no {', '.join(sorted(unknown))}" if unknown else None
+
+
+def missing_here(text: str) -> str:
+    """Returns the text without the table of verbs that only Determined has."""
+    head, found, rest = text.partition("| verb | instead |")
+    return head + rest.partition("\n\n")[2] if found else text
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_each_command_of_a_text_exists_with_its_flags(path: str) -> None:
+    text = missing_here((ROOT / path).read_text(encoding="utf-8"))
+    named = [each for each in commands_in(text) if not each.startswith(MISSPELT_ON_PURPOSE)]
+    assert [found for each in named if (found := problem(each))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```text\ndet up --detach\n```", None),
+        ("`det e create config.yaml . -f`", None),
+        ("```console\n$ det experiment lst\n```", "det experiment lst: no such command"),
+        ("`det up --detatch`", "det up --detatch: det up has no --detatch"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(text: str, expected: str | None) -> None:
+    (command,) = commands_in(text)
+    assert problem(command) == expected

@@ -1,0 +1,117 @@
+"""In containers as in processes: paused, activated, killed anywhere, and the same bits as a straight run of a process."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support import live_processes
+from tests.support.container_engine import need_engine
+from tests.support.waiting import wait_until
+
+from determined_launch import process_table
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="this run has no workers to share tests among")
+def test_all_tests_of_the_engine_run_on_one_worker(request):
+    """A test of this file kills the engine: no other may use it meanwhile."""
+    in_group = "@container-engine"
+    assert [
+        item.nodeid for item in request.session.items if "/containers/" in item.nodeid and in_group not in item.nodeid
+    ] == []
+
+
+def test_a_trial_in_a_container_is_paused_and_resumes_the_same(boxes, in_container, same_as_straight):
+    experiment = in_container(gates=("train-17",))
+    experiment.at_gate("train-17")
+    assert len(boxes.containers) == 1
+    experiment.pause()
+    boxes.no_container_left()
+    experiment.do("activate")
+    same_as_straight(experiment)
+    boxes.no_container_left()
+    assert any("with image detent/cpu" in line for line in experiment.log)
+
+
+def test_a_killed_container_is_a_system_failure_and_the_trial_ends_the_same(boxes, in_container, same_as_straight):
+    experiment = in_container()
+    experiment.at_step(8)
+    (name,) = boxes.containers
+    subprocess.run(["docker", "kill", "--signal", "KILL", name], check=True, capture_output=True)
+    same_as_straight(experiment)
+    assert experiment.trials[0]["restarts"] == 0
+    boxes.no_container_left()
+
+
+def test_a_container_removed_by_somebody_else_is_a_system_failure(boxes, in_container, same_as_straight):
+    experiment = in_container()
+    experiment.at_step(8)
+    (name,) = boxes.containers
+    subprocess.run(["docker", "rm", "--force", name], check=True, capture_output=True)
+    same_as_straight(experiment)
+    # The engine may show it ended before it is gone.
+    ends = ("the container was removed by another program", "its container with code 137")
+    assert any(end in line for line in experiment.log for end in ends), experiment.log
+    assert experiment.trials[0]["restarts"] == 0
+
+
+def test_a_killed_shim_in_a_container_leaves_nothing(boxes, in_container, same_as_straight):
+    experiment = in_container()
+    experiment.at_step(8)
+    # The first process of a container has the shim's command line too, and the shim below it.
+    (pid,) = {
+        shim
+        for first in live_processes.shims(boxes.folder / "agent-1")
+        for shim in live_processes.below({first})
+        if any(word.endswith("shim.py") for word in live_processes.command_of(shim))
+    }
+    os.kill(pid, signal.SIGKILL)
+    same_as_straight(experiment)
+    assert experiment.trials[0]["restarts"] == 0
+    boxes.no_container_left()
+
+
+def test_a_container_runs_on_while_its_agent_is_killed(boxes, in_container, same_as_straight):
+    experiment = in_container()
+    experiment.at_step(5)
+    boxes.agents["agent-1"].end(signal.SIGKILL)
+    boxes.start_containers()
+    same_as_straight(experiment)
+    assert {report["trialRunId"] for report in experiment.reports("training")} == {1}
+    boxes.no_container_left()
+
+
+def test_a_container_runs_on_while_the_master_is_killed(boxes, in_container, same_as_straight):
+    experiment = in_container()
+    experiment.at_step(5)
+    boxes.kill_master()
+    boxes.start_master()
+    same_as_straight(experiment)
+    assert {report["trialRunId"] for report in experiment.reports("training")} == {1}
+    boxes.no_container_left()
+
+
+def test_a_container_runs_on_while_the_engine_is_killed(boxes, in_container, same_as_straight):
+    """The engine keeps containers alive (live-restore); its agent waits for it and finds the end."""
+    experiment = in_container()
+    experiment.at_step(5)
+    pid = int(Path("/var/run/docker.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    # Until it is reaped: as long as its number is in use, no other engine starts.
+    wait_until(lambda: process_table.find(pid) is None, what="the engine has ended")
+    need_engine()
+    same_as_straight(experiment)
+    assert {report["trialRunId"] for report in experiment.reports("training")} == {1}
+    boxes.no_container_left()
+
+
+def test_a_container_that_nobody_knows_is_removed_by_the_next_agent(boxes):
+    boxes.agents["agent-1"].end(signal.SIGKILL)
+    made = ["docker", "run", "--detach", "--label", boxes.label, "--label", "detent.agent=agent-1"]
+    subprocess.run([*made, "detent-base:bookworm", "sleep", "600"], check=True, capture_output=True)
+    assert boxes.containers
+    boxes.start_containers()
+    boxes.no_container_left()

@@ -1,0 +1,73 @@
+"""A cluster whose master keeps its rows in PostgreSQL: paused, activated, its server crashed, and the same bits."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.container_engine import need_task_image
+from tests.support.live_cluster import LiveCluster
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+from tests.support.postgresql import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server with the settings for crashes that PostgreSQL has by default."""
+    made = Server(fsync="on", synchronous_commit="on")
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[LiveCluster]:
+    cluster = LiveCluster(tmp_path_factory.mktemp("lab"), database_url=server.create("lab"))
+    try:
+        cluster.start_master()
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize(
+    "runtime",
+    ["process", pytest.param("docker", marks=[pytest.mark.long, pytest.mark.xdist_group("container-engine")])],
+)
+def test_a_trial_is_paused_activated_and_ends_the_same(lab, tmp_path, same_as_straight, runtime):
+    if runtime == "docker":
+        need_task_image()
+    agent = lab.start_agent(runtime, arguments=("--container-runtime", "docker") if runtime == "docker" else ())
+    experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",))
+    experiment.at_gate("train-17")
+    experiment.pause()
+    experiment.do("activate")
+    same_as_straight(experiment)
+    agent.end()
+
+
+def test_a_trial_outlives_a_crash_of_the_server_and_of_the_master(lab, server, tmp_path, same_as_straight):
+    agent = lab.start_agent("survivor")
+    experiment = create(lab, MODELS["digits"], tmp_path, held=("train-9", "train-23"))
+    experiment.at_gate("train-9")
+    server.stop("immediate")
+    experiment.open_gate("train-9")
+    server.start()
+    experiment.at_gate("train-23")
+    lab.kill_master()
+    server.stop("immediate")
+    server.start()
+    lab.start_master()
+    experiment.open_gate("train-23")
+    same_as_straight(experiment)
+    agent.end()
+
+
+def test_a_second_master_on_the_database_says_who_has_it(lab, tmp_path, server):
+    other = LiveCluster(tmp_path / "other", database_url=lab.environment["DET_MASTER_DATABASE_URL"])
+    try:
+        with pytest.raises(AssertionError, match=r"another master uses this database: det-master .* pid"):
+            other.start_master()
+    finally:
+        other.close()

@@ -1,0 +1,50 @@
+"""Checkpoints of an ended experiment are deleted by its policy, also where the master is killed meanwhile."""
+
+import pytest
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+@pytest.mark.parametrize("kind", ["shared_fs", "directory"])
+def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(cluster, tmp_path, moments, kind):
+    root = cluster.data / "checkpoints"
+    place = {"host_path": str(root)} if kind == "shared_fs" else {"container_path": str(root)}
+    policy = {"save_experiment_best": 2, "save_trial_best": 1, "save_trial_latest": 2}
+    storage = {"type": kind, **place, **policy}
+    experiment = create(
+        cluster, MODELS["digits"], tmp_path, checkpoint_storage=storage, min_checkpoint_period={"batches": 4}
+    )
+    before = wait_until(lambda: len(listed(experiment)) >= 6 and listed(experiment), what="six checkpoints")
+    wait_until(lambda: experiment.state == "COMPLETED", what="its end")
+    cluster.kill_master()
+    cluster.start_master()
+    kept = wait_until(lambda: is_settled(experiment, root) and listed(experiment), what="the policy is applied")
+    steps = sorted(kept.values())
+    assert steps[-2:] == sorted({*before.values(), *steps})[-2:]  # the newest two
+    assert 2 <= len(kept) <= 4
+    assert folders(root, experiment) == set(kept)
+    best = experiment.cluster.session.get(f"/api/v1/trials/{experiment.trial_id}")["trial"]["bestValidation"]
+    assert int(best["totalBatches"]) in steps
+
+
+def listed(experiment):
+    """Completed checkpoints: id → batches."""
+    path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
+    answer = experiment.cluster.session.get(path, {"states": ["STATE_COMPLETED"]})
+    return {each["uuid"]: int(each["metadata"]["steps_completed"]) for each in answer["checkpoints"]}
+
+
+def folders(root, experiment):
+    """Checkpoints of the experiment whose folders exist, half-removed ones included."""
+    path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
+    known = {each["uuid"] for each in experiment.cluster.session.get(path)["checkpoints"]}
+    return {folder.name.partition(".")[0] for folder in root.iterdir()} & known
+
+
+def is_settled(experiment, root):
+    events = experiment.cluster.session.get("/detent/events", {"kind": "checkpoints_deleted"})["events"]
+    chosen = any(event["targetId"] == str(experiment.id) for event in events)
+    return chosen and folders(root, experiment) == set(listed(experiment))

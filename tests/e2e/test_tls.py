@@ -1,0 +1,164 @@
+"""A master by TLS: agent, task, both clients and `det up` trust its certificate, and nobody else's."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support.live_cluster import LiveCluster, python
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+from tests.support.official_cluster import OFFICIAL
+from tests.support.tls_server import Pair, written_pair
+from tests.support.waiting import wait_until
+
+from determined.client.certificates import FILE_VARIABLE
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return written_pair(tmp_path_factory.mktemp("pair"), "127.0.0.1", "localhost")
+
+
+@pytest.fixture(scope="module")
+def cluster(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    made = LiveCluster(tmp_path_factory.mktemp("tls"), tls_cert=pair.certificate, tls_key=pair.key)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FILE_VARIABLE, str(pair.certificate))  # for the tests' own requests
+        try:
+            made.start_master()
+            made.start_agent(slots=1, arguments=("--master-cert-file", str(pair.certificate)))
+            yield made
+        finally:
+            made.close()
+
+
+def det(cluster: LiveCluster, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = cluster.environment | {"DET_MASTER": cluster.url, **variables}
+    argv = python("determined_cli", *words)
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.torch
+def test_a_trial_is_paused_and_resumes_by_tls(cluster: LiveCluster, tmp_path: Path, same_as_straight) -> None:
+    assert cluster.url.startswith("https://")
+    experiment = create(cluster, MODELS["digits"], tmp_path, gates=("train-17",))
+    experiment.at_gate("train-17")
+    experiment.pause()
+    experiment.do("activate")
+    same_as_straight(experiment)
+    assert {report["trialRunId"] for report in experiment.reports("training")} == {1, 2}
+
+
+def test_the_cli_needs_the_certificate(cluster: LiveCluster, pair: Pair) -> None:
+    password = (cluster.data / "password").read_text().strip()
+    who = {"DET_USER": "admin", "DET_PASS": password}
+    assert det(cluster, "agent", "list", **who, **{FILE_VARIABLE: str(pair.certificate)}).returncode == 0
+    refused = det(cluster, "agent", "list", **who)
+    assert refused.returncode == 6
+    assert refused.stderr.startswith(f"det: the certificate of {cluster.url} is not trusted: ")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_certificate_is_confirmed_once_on_a_terminal(cluster: LiveCluster, tmp_path: Path) -> None:
+    password = (cluster.data / "password").read_text().strip()
+    config = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "DET_USER": "admin", "DET_PASS": password}
+    main, terminal = pty.openpty()
+    environment = cluster.environment | {"DET_MASTER": cluster.url, **config}
+    asked = subprocess.Popen(
+        python("determined_cli", "agent", "list"),
+        env=environment,
+        stdin=terminal,
+        stderr=terminal,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.close(terminal)
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(main, 4096)
+    os.write(main, b"y\n")
+    out, _ = asked.communicate(timeout=60)
+    os.close(main)
+    assert asked.returncode == 0
+    assert "agent-1" in out
+    assert b"SHA-256 fingerprint" in shown
+    assert det(cluster, "agent", "list", **config).returncode == 0
+
+
+def test_an_agent_without_the_certificate_says_so(cluster: LiveCluster) -> None:
+    stranger = cluster.start_agent("stranger", wait=False)
+    try:
+        text = wait_until(lambda: "is not trusted" in stranger.log.read_text() and stranger.log.read_text())
+        assert f"not connected to {cluster.url}: the certificate of {cluster.url} is not trusted" in text
+    finally:
+        cluster.agents.pop("stranger").end()
+
+
+def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: LiveCluster, pair: Pair) -> None:
+    password = (cluster.data / "password").read_text().strip()
+    # The library below the official client lets these variables win over what the client trusts.
+    foreign = ("DET_", "PYTHON", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment = kept | {
+        "DET_MASTER": cluster.url,
+        "DET_USER": "admin",
+        "DET_PASS": password,
+        "HOME": str(cluster.folder),
+        "XDG_CONFIG_HOME": str(cluster.folder / "official"),
+    }
+    argv = [str(OFFICIAL / "bin" / "det"), "agent", "list", "--json"]
+    with_file = {**environment, FILE_VARIABLE: str(pair.certificate)}
+    done = subprocess.run(argv, env=with_file, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert [agent["id"] for agent in json.loads(done.stdout)] == ["agent-1"]
+    # Its own flow: it fetches the certificate, asks once, and keeps it.
+    for typed in ("y\n", ""):
+        asked = subprocess.run(
+            argv, env=environment, input=typed, capture_output=True, text=True, check=False, timeout=90
+        )
+        assert asked.returncode == 0, asked.stderr
+        assert "agent-1" in asked.stdout
+
+
+def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Path) -> None:
+    pair = written_pair(tmp_path / "pair", "gpu-1.lab")  # the agent knows that 127.0.0.1 is gpu-1.lab
+    file = tmp_path / "master.yaml"
+    file.write_text(yaml.safe_dump({"security": {"tls": {"cert": str(pair.certificate), "key": str(pair.key)}}}))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environment = kept | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    data = str(tmp_path / "data")
+    argv = [
+        sys.executable,
+        "-m",
+        "determined_cli",
+        "up",
+        "--config",
+        str(file),
+        "--port",
+        "0",
+        "--data",
+        data,
+        "--slots",
+        "1",
+        "--detach",
+    ]
+    started = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    try:
+        assert started.returncode == 0, started.stderr
+        assert started.stdout.startswith("ready: https://127.0.0.1:")
+        assert f"--master-cert-file {data}/master-certificate.pem" in started.stderr
+        listed = subprocess.run(
+            python("determined_cli", "agent", "list"), env=environment, capture_output=True, text=True, check=True
+        )
+        assert len(listed.stdout.splitlines()) >= 2
+    finally:
+        down = python("determined_cli", "down", "--now", "--data", data)
+        subprocess.run(down, env=environment, check=True, capture_output=True, timeout=90)

@@ -1,0 +1,64 @@
+"""The configuration of a command."""
+
+import pytest
+
+from determined.config.command import CommandConfig, check_command
+from determined.config.support import WARNED_OF_COMMANDS
+
+LS = {"entrypoint": ["ls", "-l"]}
+
+
+def test_the_defaults_are_filled_in():
+    config = check_command(LS, seed=1).config
+    assert config is not None
+    assert config["entrypoint"] == ["ls", "-l"]
+    assert (config["resources"]["slots"], config["resources"]["resource_pool"], config["bind_mounts"]) == (1, "", [])
+    assert config["description"].startswith("Command (")
+    assert check_command(LS, seed=1).config == config
+    assert check_command(LS, seed=2).config != config
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({}, 'missing field "entrypoint"'),
+        ({"entrypoint": []}, "the entrypoint is empty"),
+        ({"entrypoint": ["ls", 1]}, "expected a text"),
+        ({**LS, "resources": {"slots": "1"}}, "expected a whole number"),
+        ({**LS, "resources": {"slots": -1}}, "at least 0"),
+        ({**LS, "resources": {"priority": 100}}, "at most 99"),
+        ({**LS, "resources": {"slots_per_trial": 1}}, 'unknown field "slots_per_trial" in resources'),
+        ({**LS, "searcher": {"name": "single"}}, 'unknown field "searcher"'),
+        ({**LS, "environment": {"environment_variables": ["=x"]}}, "is not NAME=VALUE"),
+        ({**LS, "bind_mounts": [{"host_path": "relative", "container_path": "x"}]}, "host_path"),
+        ({**LS, "description": "x" * 1001}, "description"),
+        (
+            {**LS, "environment": {"pod_spec": {"spec": {"hostNetwork": True}}}},
+            "without Kubernetes use environment.image",
+        ),
+    ],
+)
+def test_a_mistake_is_named(config, text):
+    checked = check_command(config)
+    assert checked.config is None
+    assert text in " ".join(f"{each.message} {each.hint}" for each in checked.errors)
+
+
+def test_nulls_mean_unset():
+    assert check_command({**LS, "description": None, "resources": None, "work_dir": None}).config is not None
+
+
+def test_what_has_no_effect_is_warned_about_and_a_plain_command_has_no_warning():
+    assert check_command(LS).warnings == ()
+    own = {**LS, "work_dir": "/x", "idle_timeout": "10m", "resources": {"shm_size": "1g", "weight": 2}}
+    assert sorted(".".join(map(str, each.path)) for each in check_command(own).warnings) == [
+        "idle_timeout",
+        "resources.shm_size",
+        "resources.weight",
+        "work_dir",
+    ]
+
+
+def test_every_warning_is_about_a_field_that_exists():
+    for row in WARNED_OF_COMMANDS:
+        assert row.path[0] in CommandConfig.model_fields

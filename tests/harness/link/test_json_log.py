@@ -1,0 +1,34 @@
+"""Log lines as JSON."""
+
+import json
+import logging
+import sys
+
+from determined.link.json_log import JsonFormatter
+
+
+def record(message: str, *values: object, **more: object) -> logging.LogRecord:
+    made = logging.LogRecord("determined_agent.daemon", logging.WARNING, "", 0, message, values, None)
+    made.__dict__.update(more)
+    return made
+
+
+def test_a_line_is_one_object_with_its_ids() -> None:
+    line = JsonFormatter().format(record("container %s\nended", "c-1", container_id="c-1", task_id=""))
+    assert "\n" not in line
+    found = json.loads(line)
+    assert found.pop("time").endswith("Z")
+    assert found == {
+        "level": "WARNING",
+        "logger": "determined_agent.daemon",
+        "message": "container c-1\nended",
+        "container_id": "c-1",
+    }
+
+
+def test_a_traceback_is_part_of_its_line() -> None:
+    try:
+        raise ValueError("wrong")
+    except ValueError:
+        line = JsonFormatter().format(record("failed", exc_info=sys.exc_info()))
+    assert json.loads(line)["error"].endswith("ValueError: wrong")

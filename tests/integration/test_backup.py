@@ -1,0 +1,174 @@
+"""`det-master backup`, `restore` and `migrate`: whole or not at all, and what a user reads otherwise."""
+
+import asyncio
+import sqlite3
+import stat
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zstandard
+from tests.support.cluster import CONFIG, Cluster, cluster
+
+from determined_launch.pid_lock import PidLock
+from determined_master import backup
+from determined_master.__main__ import main
+from determined_master.backup import BackupFailed
+from determined_master.db.migrate import known_revisions, newest_revision
+
+pytestmark = pytest.mark.sqlite
+
+
+def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of all tables."""
+    with closing(sqlite3.connect(database)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for name in names}
+
+
+def members(archive: Path) -> list[str]:
+    with archive.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
+        with tarfile.open(fileobj=plain, mode="r|") as found:
+            return [member.name for member in found]
+
+
+async def lived_in(one: Cluster) -> None:
+    await one.create(CONFIG)
+    one.master.blobs.keep_bytes(b"a context")
+    checkpoint = one.master.settings.data / "checkpoints" / "u" / "state.bin"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_bytes(b"weights")
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> Path:
+    """An archive of a master that served until now, with its data folder beside it."""
+    (tmp_path / "live").mkdir()
+    async with cluster(tmp_path / "live") as one:
+        await lived_in(one)
+        data = one.master.settings.data
+        await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", tmp_path / "lab.tar.zst")
+    return tmp_path / "lab.tar.zst"
+
+
+async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> None:
+    (tmp_path / "live").mkdir()
+    async with cluster(tmp_path / "live") as one:
+        await lived_in(one)
+        data = one.master.settings.data
+        archive = tmp_path / "lab.tar.zst"
+        creating = [asyncio.create_task(one.create(CONFIG, activate=False)) for _ in range(10)]
+        summary = await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", archive, with_checkpoints=True)
+        await asyncio.gather(*creating)
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    assert summary.revision == newest_revision()
+    elsewhere = tmp_path / "elsewhere" / "data"
+    elsewhere.parent.mkdir()
+    assert backup.restore(archive, elsewhere) == summary
+    found, live = rows(elsewhere / "master.sqlite"), rows(data / "master.sqlite")
+    assert found.keys() == live.keys()
+    assert 1 <= len(found["experiments"]) <= 11
+    assert set(found["experiments"]) <= set(live["experiments"])
+    assert found["users"] == live["users"]
+    for name in ("blobs", "checkpoints/u/state.bin", "secret", "agent-token"):
+        there, here = elsewhere / name, data / name
+        if here.is_dir():
+            assert {file.name: file.read_bytes() for file in there.iterdir()} == {
+                file.name: file.read_bytes() for file in here.iterdir()
+            }
+        elif here.exists():
+            assert there.read_bytes() == here.read_bytes()
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
+    async with cluster(elsewhere.parent) as other:
+        listed = (await other.get("/api/v1/experiments"))["experiments"]
+        assert {each["id"] for each in listed} == {row[0] for row in found["experiments"]}
+
+
+async def test_checkpoints_are_left_out_unless_they_are_asked_for(made: Path) -> None:
+    names = members(made)
+    assert names[0] == "master.sqlite"
+    assert names[-1] == "manifest.json"
+    assert not [name for name in names if name.startswith("checkpoints/")]
+    assert [name for name in names if name.startswith("blobs/")]
+
+
+async def test_a_damaged_archive_leaves_nothing(made: Path, tmp_path: Path) -> None:
+    whole = made.read_bytes()
+    target = tmp_path / "new"
+    for name, content in (
+        ("cut", whole[: len(whole) // 2]),
+        ("other", b"no archive"),
+        ("changed", _with_another_context(made)),
+    ):
+        damaged = tmp_path / name
+        damaged.write_bytes(content)
+        with pytest.raises(BackupFailed, match=r"is damaged|is cut off|no backup"):
+            backup.restore(damaged, target)
+        assert not target.exists()
+        assert not list(tmp_path.glob(".new*"))
+
+
+def _with_another_context(archive: Path) -> bytes:
+    """The archive with one byte of one context changed."""
+    plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
+    assert plain.count(b"a context") == 1
+    return zstandard.ZstdCompressor().compress(plain.replace(b"a context", b"A context"))
+
+
+async def test_an_archive_of_a_newer_version_is_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "newest_revision", lambda: "0001")
+    with pytest.raises(BackupFailed, match="supports revisions up to 0001"):
+        backup.restore(made, tmp_path / "new")
+
+
+async def test_nothing_is_overwritten(made: Path, tmp_path: Path) -> None:
+    data = tmp_path / "live" / "data"
+    with pytest.raises(BackupFailed, match="is not empty"):
+        backup.restore(made, data)
+    with pytest.raises(BackupFailed, match="exists; name another file"):
+        backup.back_up(data, data / "master.sqlite", made)
+
+
+def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
+    content = tmp_path / "evil.tar"
+    with tarfile.open(content, "w") as archive:
+        archive.add(__file__, "../outside")
+    packed = tmp_path / "evil.tar.zst"
+    packed.write_bytes(zstandard.ZstdCompressor().compress(content.read_bytes()))
+    with pytest.raises(BackupFailed, match="unexpected member"):
+        backup.restore(packed, tmp_path / "data")
+    assert not (tmp_path / "outside").exists()
+
+
+async def test_the_verbs_say_what_they_did(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "live" / "data"
+    assert main(["backup", str(tmp_path / "second.tar.zst"), "--data", str(data)]) == 0
+    assert f"revision {newest_revision()}, " in capsys.readouterr().out
+    assert main(["restore", str(tmp_path / "second.tar.zst"), "--data", str(tmp_path / "third")]) == 0
+    assert capsys.readouterr().out.startswith(f"restored {tmp_path / 'third'}: ")
+    assert main(["restore", str(tmp_path / "second.tar.zst"), "--data", str(tmp_path / "third")]) == 1
+    assert capsys.readouterr().err.startswith(f"det-master: {tmp_path / 'third'} is not empty")
+    away = ["--database-url", "postgresql://127.0.0.1:1/lab"]
+    assert main(["backup", str(tmp_path / "x"), "--data", str(data), *away]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("det-master: cannot read the database: ")
+    assert "port 1 failed" in said
+
+
+async def test_migrate_goes_one_step_down_and_up_again(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "live" / "data"
+    before = rows(data / "master.sqlite")
+    assert main(["migrate", "--down", "--data", str(data)]) == 0
+    assert f"the database is at revision {known_revisions()[-2]}" in capsys.readouterr().out
+    assert list((data / "backups").glob(f"master-{newest_revision()}-*.sqlite"))
+    assert main(["migrate", "--data", str(data)]) == 0
+    assert f"the database is at revision {newest_revision()}" in capsys.readouterr().out
+    assert rows(data / "master.sqlite") == before
+    with PidLock(data / "master.lock"):
+        assert main(["migrate", "--data", str(data)]) == 2
+    assert "the master runs" in capsys.readouterr().err

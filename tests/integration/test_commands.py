@@ -1,0 +1,400 @@
+"""Commands over the API: launch, run, end, kill, place in the queue, and what their tokens may do."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from tests.support.clock import FixedClock
+from tests.support.cluster import Cluster, FakeAgent, cluster, login
+from tests.support.seeded_cluster import CHECKPOINT
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerExit, DesiredContainer, Hello, SlotFacts
+from determined.states import ContainerState, TaskKind, TaskState
+from determined_master.api.v1.commands import MAX_CONFIG_CHARACTERS
+from determined_master.db.models import AllocationRow, JobRow, LogRow, TaskRow
+from determined_master.loops.deadlines import Deadlines
+from determined_master.tasks import repository as tasks
+from determined_master.tasks.service import PREEMPTION_TIMEOUT_SECONDS, NewTask
+
+C = "/api/v1/commands"
+ECHO = {"entrypoint": ["echo", "hello"]}
+FILE = {"path": "run.py", "type": 48, "content": base64.b64encode(b"pass\n").decode(), "mode": 420, "mtime": "1"}
+
+
+async def launch(one: Cluster, config: dict[str, Any] | None = None, **body: Any) -> str:
+    answer = await one.post(C, {"config": ECHO if config is None else config, **body})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["command"]["id"])
+
+
+async def shown(one: Cluster, command: str) -> dict[str, Any]:
+    return dict((await one.get(f"{C}/{command}"))["command"])
+
+
+async def reaches(one: Cluster, command: str, state: str) -> dict[str, Any]:
+    async def found() -> dict[str, Any] | None:
+        command_now = await shown(one, command)
+        return command_now if command_now["state"] == f"STATE_{state}" else None
+
+    return await eventually(found)
+
+
+async def attempt(agent: FakeAgent, command: str, run: int = 1) -> DesiredContainer:
+    async def found() -> DesiredContainer | None:
+        return next((w for w in await agent.wish() if w.allocation_id == f"{command}.{run}"), None)
+
+    return await eventually(found)
+
+
+async def log(one: Cluster, command: str) -> list[str]:
+    async with one.master.database.read() as session:
+        query = select(LogRow.log).where(LogRow.task_id == command).order_by(LogRow.id)
+        return list(await session.scalars(query))
+
+
+async def test_a_command_runs_to_its_end(one: Cluster):
+    agent = await one.join()
+    command = await launch(one, {**ECHO, "description": "greeting"})
+    wish = await attempt(agent, command)
+    assert wish.spec is not None
+    assert (wish.spec.entrypoint, wish.spec.task_type, wish.spec.slots) == (["echo", "hello"], "COMMAND", [0])
+    assert wish.spec.environment["DET_TASK_TYPE"] == "COMMAND"
+    assert not {"DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_HPARAMS"} & wish.spec.environment.keys()
+    await agent.run(wish)
+    running = await reaches(one, command, "RUNNING")
+    assert running["container"]["parent"] == "one"
+    await agent.exit(wish)
+    ended = await reaches(one, command, "TERMINATED")
+    assert (ended["exitCode"], ended["exitStatus"]) == (0, "exited successfully")
+    assert (ended["description"], ended["username"], ended["slots"]) == ("greeting", "admin", 1)
+    task = (await one.get(f"/api/v1/tasks/{command}"))["task"]
+    assert (task["taskType"], len(task["allocations"])) == ("TASK_TYPE_COMMAND", 1)
+    assert task["endTime"] is not None
+
+
+async def test_a_command_that_fails_by_itself_is_not_run_again(one: Cluster):
+    agent = await one.join()
+    command = await launch(one)
+    wish = await attempt(agent, command)
+    await agent.run(wish)
+    await agent.exit(wish, code=3)
+    ended = await reaches(one, command, "TERMINATED")
+    assert ended["exitCode"] == 3
+    assert "3" in ended["exitStatus"]
+    assert any(line.startswith("the command failed: ") for line in await log(one, command))
+    async with one.master.database.read() as session:
+        row = await tasks.get(session, command)
+        assert (row.state, row.run_id) == (TaskState.ERROR, 1)
+
+
+async def test_a_system_failure_starts_it_again_and_the_second_backs_off(tmp_path: Path):
+    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with cluster(tmp_path, clock) as one:
+        agent = await one.join()
+        command = await launch(one)
+        lost = ContainerExit(kind="system", message="the agent failed")
+        for run in (1, 2):
+            wish = await attempt(agent, command, run)
+            await agent.say(wish, ContainerState.TERMINATED, lost)
+
+        async def backs_off() -> TaskRow | None:
+            async with one.master.database.read() as session:
+                row = await tasks.get(session, command)
+                return row if row.failures == 2 else None
+
+        row = await eventually(backs_off)
+        assert (row.run_id, row.retry_at) == (2, clock.at + timedelta(seconds=1))
+        assert (await shown(one, command))["state"] == "STATE_QUEUED"
+        clock.at += timedelta(seconds=1)
+        await attempt(agent, command, 3)
+        assert [line for line in await log(one, command) if "was interrupted" in line][1] == (
+            "the command was interrupted: the agent failed; it starts again in 1 s (interruption 2 of at most 5)"
+        )
+
+
+async def test_a_killed_command_is_canceled_and_its_slot_is_free(one: Cluster):
+    agent = await one.join()
+    running, waiting = await launch(one), await launch(one)
+    wish = await attempt(agent, running)
+    await agent.run(wish)
+    for command in (waiting, running):
+        assert (await one.post(f"{C}/{command}/kill", {})).status_code == 200
+    ended = await reaches(one, waiting, "TERMINATED")
+    assert (ended["exitStatus"], ended["exitCode"]) == ("killed by a user", None)
+    assert (await shown(one, running))["state"] == "STATE_TERMINATING"
+    assert [each.state for each in await agent.wish()] == ["stopped"]
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    await reaches(one, running, "TERMINATED")
+    assert (await one.post(f"{C}/{running}/kill", {})).json()["command"]["state"] == "STATE_TERMINATED"
+    await attempt(agent, await launch(one))
+
+
+async def test_zero_slot_commands_run_beside_the_slots(one: Cluster):
+    agent = await one.join(slots=1)
+    slotted = await launch(one)
+    await agent.run(await attempt(agent, slotted))
+    aux = await launch(one, {**ECHO, "resources": {"slots": 0}})
+    wish = await attempt(agent, aux)
+    assert wish.spec is not None
+    assert wish.spec.slots == []
+
+
+async def test_an_impossible_command_says_why(one: Cluster):
+    await one.join(slots=1)
+    ended = await reaches(one, await launch(one, {**ECHO, "resources": {"slots": 2}}), "TERMINATED")
+    assert "slots" in ended["exitStatus"]
+
+
+async def test_a_command_gets_its_files(one: Cluster):
+    agent = await one.join()
+    command = await launch(one, files=[FILE])
+    wish = await attempt(agent, command)
+    assert wish.spec is not None
+    assert wish.spec.context is not None
+    assert one.master.blobs.size(wish.spec.context.hash) == wish.spec.context.size
+    async with one.master.database.read() as session:
+        assert await tasks.live_contexts(session) == {wish.spec.context.hash}
+    assert (await one.get(f"/api/v1/tasks/{command}/context_directory"))["b64Tgz"]
+    await agent.exit(wish)
+    await reaches(one, command, "TERMINATED")
+    async with one.master.database.read() as session:
+        assert await tasks.live_contexts(session) == set()
+
+
+async def test_invalid_commands_are_refused_with_the_reason(one: Cluster):
+    for body, text in (
+        ({"config": {}}, 'missing field "entrypoint"'),
+        ({"config": {**ECHO, "resources": {"slot": 1}}}, 'did you mean "slots"?'),
+        ({"config": {**ECHO, "resources": {"slots": -1}}}, "at least 0"),
+        ({"config": {**ECHO, "resources": {"resource_pool": "gpus"}}}, 'unknown resource pool "gpus"'),
+        ({"config": ECHO, "templateName": "t"}, "templates are not supported yet"),
+        ({"config": ECHO, "files": [{**FILE, "path": "../x"}]}, "../x"),
+        ({"config": ECHO, "files": 1.5}, "files is not a list"),
+        ({"config": ECHO, "files": [1.5]}, ""),
+        ({"config": {**ECHO, "description": "x" * MAX_CONFIG_CHARACTERS}}, "without its files is larger than"),
+        ({"config": {**ECHO, "description": "x" * 2000}}, "description"),
+        ({"config": "entrypoint: ls"}, "should be a valid dictionary"),
+    ):
+        answer = await one.post(C, body)
+        assert answer.status_code == 400, answer.text
+        assert text in answer.json()["error"]["error"]
+    assert (await one.post(C, {"config": ECHO, "contextHash": "0" * 64})).status_code == 404
+    assert (await one.post(C, {"config": ECHO, "workspaceId": 99})).status_code == 404
+    async with one.master.database.read() as session:
+        assert (await session.scalars(select(TaskRow))).all() == []
+        assert (await session.scalars(select(JobRow))).all() == []
+
+
+async def test_what_has_no_effect_is_said_in_the_log_and_secrets_are_masked(one: Cluster):
+    variables = ["API_TOKEN=very-secret", "PLAIN=1"]
+    environment = {"image": "some/image", "environment_variables": variables}
+    command = await launch(one, {**ECHO, "environment": environment, "work_dir": "/x"})
+    lines = await log(one, command)
+    assert len(lines) == 2
+    assert lines[0].startswith('"work_dir" has no effect yet')
+    assert lines[1].startswith('"environment.image" has no effect without containers')
+    config = (await one.get(f"{C}/{command}"))["config"]
+    assert config["environment"]["environment_variables"]["cpu"] == ["API_TOKEN=********", "PLAIN=1"]
+
+
+async def test_the_list_filters_sorts_and_pages(one: Cluster):
+    first, second = await launch(one, {**ECHO, "description": "b"}), await launch(one, {**ECHO, "description": "a"})
+    await login(one.client, "determined")
+    third = await launch(one, {**ECHO, "description": "c"})
+
+    async def ids(**query: Any) -> list[str]:
+        return [each["id"] for each in (await one.get(C, **query))["commands"]]
+
+    assert await ids() == [first, second, third]
+    assert await ids(orderBy="ORDER_BY_DESC") == [third, second, first]
+    assert await ids(sortBy="SORT_BY_DESCRIPTION") == [second, first, third]
+    assert await ids(users="determined") == [third]
+    assert await ids(users="nobody") == []
+    assert await ids(limit=1, offset=1) == [second]
+    assert await ids(workspaceId=2) == []
+    assert (await one.client.get(C, params={"sortBy": "SORT_BY_NAME"})).status_code == 501
+
+
+async def test_only_the_owner_and_admins_change_a_command(one: Cluster):
+    command = await launch(one)
+    await login(one.client, "determined")
+    for path, body in (("kill", {}), ("set_priority", {"priority": 1})):
+        answer = await one.post(f"{C}/{command}/{path}", body)
+        assert answer.status_code == 403
+        assert "belongs to admin" in answer.text
+    await login(one.client, "admin")
+    assert (await one.post(f"{C}/{command}/set_priority", {"priority": 100})).status_code == 400
+    assert (await one.post(f"{C}/{command}/kill", {})).status_code == 200
+
+
+async def test_a_priority_changes_the_place_in_the_queue(one: Cluster):
+    first, second = await launch(one), await launch(one)
+
+    async def both_wait() -> bool:
+        async with one.master.database.read() as session:
+            return len((await session.scalars(select(AllocationRow.id))).all()) == 2
+
+    await eventually(both_wait)
+    answer = await one.post(f"{C}/{second}/set_priority", {"priority": 1})
+    assert answer.json()["command"]["priority"] == 1
+    agent = await one.join(slots=1)
+    await attempt(agent, second)
+    assert [each.allocation_id for each in await agent.wish()] == [f"{second}.1"]
+    assert (await shown(one, first))["state"] == "STATE_QUEUED"
+
+
+async def test_the_token_of_a_command_acts_for_its_own_allocation_alone(one: Cluster):
+    agent = await one.join(slots=3)
+    await one.create()
+    mine, other = await launch(one), await launch(one)
+    for command in (mine, other):
+        await agent.run(await attempt(agent, command))
+    headers = one.as_task(f"{mine}.1")
+    allowed: list[tuple[str, str, Any]] = [
+        ("POST", f"/api/v1/allocations/{mine}.1/ready", {}),
+        ("GET", f"/api/v1/allocations/{mine}.1/signals/preemption", None),
+        ("POST", "/api/v1/task/logs", {"logs": [{"taskId": mine, "log": "mine"}]}),
+        ("GET", f"{C}/{mine}", None),
+        ("GET", "/api/v1/experiments/1", None),
+    ]
+    report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1}}}
+    refused: list[tuple[str, str, Any]] = [
+        ("POST", f"/api/v1/allocations/{other}.1/ready", {}),
+        ("POST", "/api/v1/task/logs", {"logs": [{"taskId": other, "log": "not mine"}]}),
+        ("POST", "/api/v1/trials/1/metrics", {"group": "training", "metrics": report}),
+        ("POST", "/api/v1/trials/1/progress", {"progress": 0.5}),
+        (
+            "POST",
+            "/api/v1/checkpoints",
+            {"uuid": CHECKPOINT, "taskId": mine, "resources": {}, "metadata": {"steps_completed": 1}},
+        ),
+        ("GET", f"/api/v1/tasks/{other}/context_directory", None),
+        ("POST", C, {"config": ECHO}),
+        ("POST", f"{C}/{mine}/kill", {}),
+    ]
+    for method, path, body in allowed:
+        answer = await one.client.request(method, path, json=body, headers=headers)
+        assert answer.status_code == 200, (method, path, answer.text)
+    for method, path, body in refused:
+        answer = await one.client.request(method, path, json=body, headers=headers)
+        assert answer.status_code == (404 if path == "/api/v1/checkpoints" else 403), (method, path, answer.text)
+
+
+async def test_only_its_owner_writes_to_its_log(one: Cluster):
+    command = await launch(one)
+    line = {"logs": [{"taskId": command, "log": "from outside"}]}
+    await login(one.client, "determined")
+    assert (await one.post("/api/v1/task/logs", line)).status_code == 403
+    await login(one.client, "admin")
+    assert (await one.post("/api/v1/task/logs", line)).status_code == 200
+    assert await log(one, command) == ["from outside"]
+
+
+async def test_a_command_outlives_a_restart_of_the_master(tmp_path: Path):
+    async with cluster(tmp_path) as one:
+        agent = await one.join()
+        running, waiting = await launch(one), await launch(one)
+        wish = await attempt(agent, running)
+        await agent.run(wish)
+    async with cluster(tmp_path) as one:
+        agent = FakeAgent(one, "one")
+        reported = agent.truth(wish, ContainerState.RUNNING)
+        await one.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], containers=[reported]))
+        assert [each.allocation_id for each in await agent.wish()] == [f"{running}.1"]
+        await agent.exit(wish)
+        await reaches(one, running, "TERMINATED")
+        await attempt(agent, waiting)
+
+
+async def test_a_disabled_agent_ends_the_attempt_and_the_command_runs_elsewhere(one: Cluster):
+    agent = await one.join("one")
+    command = await launch(one)
+    wish = await attempt(agent, command)
+    await agent.run(wish)
+    assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
+    other = await one.join("two")
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    await attempt(other, command, 2)
+
+
+async def test_a_broken_task_does_not_stop_the_others(one: Cluster):
+    agent = await one.join()
+    broken = await launch(one)
+    await reaches(one, broken, "STARTING")
+    async with one.master.database.write() as session:
+        await tasks.change(session, await tasks.get(session, broken), spec={"environment": None})
+    wish = await attempt(agent, broken)
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="system", message="lost"))
+    await attempt(agent, await launch(one))
+    assert (await shown(one, broken))["state"] == "STATE_QUEUED"
+
+
+async def test_other_kinds_of_tasks_run_again_after_they_failed(one: Cluster):
+    """A clean-up of checkpoints may run twice."""
+    agent = await one.join()
+    command = await launch(one)
+    wish = await attempt(agent, command)
+    assert wish.spec is not None
+    await agent.exit(wish)
+    async with one.master.database.write() as session:
+        new = NewTask(
+            kind=TaskKind.CHECKPOINT_GC,
+            user_id=1,
+            owner="admin",
+            description="clean up",
+            spec=wish.spec,
+            config={},
+            slots=0,
+            pool="default",
+            priority=42,
+        )
+        cleanup = (await one.master.tasks.create(session, new)).id
+    await agent.exit(await attempt(agent, cleanup), code=1)
+    again = await attempt(agent, cleanup, 2)
+    assert again.spec is not None
+    assert again.spec.environment["DET_TASK_TYPE"] == "CHECKPOINT_GC"
+    await agent.exit(again)
+
+    async def completed() -> bool:
+        async with one.master.database.read() as session:
+            return (await tasks.get(session, cleanup)).state is TaskState.COMPLETED
+
+    await eventually(completed)
+
+
+async def test_the_cluster_page_shows_what_a_command_holds_and_waits_for(one: Cluster):
+    agent = await one.join(slots=1)
+    running = await launch(one, {**ECHO, "description": "holds"})
+    await agent.run(await attempt(agent, running))
+    waiting = await launch(one, {**ECHO, "description": "waits"})
+
+    async def both() -> Any:
+        overview = await one.get("/detent/cluster/overview")
+        return overview if len(overview["queue"]) == 2 else None
+
+    overview = await eventually(both)
+    held = overview["agents"][0]["slots"][0]["held"]
+    assert (held["name"], held["taskId"], held["trialId"]) == ("holds", running, None)
+    assert [(each["name"], each["taskId"]) for each in overview["queue"]] == [("waits", waiting), ("holds", running)]
+    assert [each["name"] for each in (await one.get("/detent/cluster/holds"))["holds"]] == ["holds"]
+
+
+async def test_a_cluster_that_shuts_down_ends_commands_soon_and_runs_them_at_the_next_start(tmp_path: Path):
+    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with cluster(tmp_path, clock) as one:
+        agent = await one.join()
+        command = await launch(one)
+        wish = await attempt(agent, command)
+        await agent.run(wish)
+        assert (await one.post("/detent/drain", {})).status_code == 200
+        assert (await agent.wish())[0].state == "running"
+        clock.at += timedelta(seconds=PREEMPTION_TIMEOUT_SECONDS)
+        await Deadlines(one.master.database, clock, one.master.allocations).tick()
+        assert (await agent.wish())[0].state == "stopped"
+        await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+        assert (await shown(one, command))["state"] == "STATE_QUEUED"
+    async with cluster(tmp_path, clock) as one:
+        await attempt(await one.join(), command, 2)

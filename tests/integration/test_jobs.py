@@ -1,0 +1,53 @@
+"""Jobs of experiments: what the queue orders by, and how it changes."""
+
+import pytest
+from tests.support.cluster import CONFIG, Cluster
+from tests.support.waiting import eventually
+
+from determined_master.allocations import repository as allocations
+from determined_master.db.models import ExperimentRow, JobRow
+from determined_master.jobs import repository as jobs
+from determined_master.tasks import repository as tasks
+
+
+async def job_of(one: Cluster, experiment_id: int) -> JobRow:
+    async with one.master.database.read() as session:
+        experiment = await session.get_one(ExperimentRow, experiment_id)
+        return await jobs.get(session, experiment.job_id)
+
+
+async def test_an_experiment_has_a_job_and_its_trials_are_tasks_of_it(one: Cluster):
+    experiment = await one.create(CONFIG + "resources: {priority: 7, weight: 2.5}\n")
+    job = await job_of(one, experiment)
+    assert (job.pool, job.priority, job.weight) == ("default", 7, 2.5)
+    agent = await one.join()
+    wish = (await agent.wished())[0]
+    assert wish.spec is not None
+    async with one.master.database.read() as session:
+        task = await tasks.get(session, wish.spec.task_id)
+        assert job.position == (await session.get_one(ExperimentRow, experiment)).start_time
+    assert (task.kind.value, task.job_id, task.experiment_id, task.user_id) == ("TRIAL", job.id, experiment, 1)
+    assert (task.state, task.token_scope.value) == (None, "trial")
+
+
+async def test_a_new_priority_applies_to_trials_that_wait(one: Cluster):
+    first, second = await one.create(), await one.create()
+
+    async def both_wait() -> bool:
+        async with one.master.database.read() as session:
+            return len(await allocations.pending(session)) == 2
+
+    await eventually(both_wait)
+    path = f"/api/v1/experiments/{second}"
+    assert (await one.client.patch(path, json={"resources": {"priority": 1}})).status_code == 200
+    agent = await one.join(slots=1)
+    assert [each.allocation_id.split(".")[0] for each in await agent.wished()] == [str(second)]
+    assert (await job_of(one, first)).priority == 42
+
+
+@pytest.mark.parametrize("resources", [{"priority": 0}, {"priority": 100}])
+async def test_a_priority_out_of_range_changes_nothing(one: Cluster, resources: dict[str, int]):
+    experiment = await one.create()
+    answer = await one.client.patch(f"/api/v1/experiments/{experiment}", json={"resources": resources})
+    assert answer.status_code == 400
+    assert (await job_of(one, experiment)).priority == 42

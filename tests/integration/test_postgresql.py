@@ -1,0 +1,178 @@
+"""A master on PostgreSQL: one at a time, reports beside changes of states, rows in the order of their ids, and a
+server that goes away and comes back."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.postgresql import Server, fresh_database
+from tests.support.waiting import eventually
+
+from determined_master import lifespan
+from determined_master.database_url import normalized
+from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
+
+LINE = "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error) VALUES ('t', 0, '', '', '', 'x', false)"
+FACT = (
+    "INSERT INTO search_facts (experiment_id, trial_id, kind, payload, heard) VALUES (1, 1, 'validated', '{}', false)"
+)
+
+
+@pytest.fixture
+async def lab(tmp_path: Path, postgresql: Server) -> AsyncIterator[Cluster]:
+    """A master on a database of its own."""
+    async with cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as made:
+        yield made
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server with the settings for crashes that PostgreSQL has by default, which the test may stop."""
+    made = Server(fsync="on", synchronous_commit="on")
+    made.start()
+    yield made
+    made.close()
+
+
+def libpq(one: Cluster) -> str:
+    return one.master.settings.url.replace("+psycopg", "")
+
+
+async def running_trial(one: Cluster) -> dict[str, str]:
+    """Creates an experiment whose trial runs and returns its task's headers."""
+    agent = await one.join()
+    await one.create(CONFIG)
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    return one.as_task(wish.allocation_id)
+
+
+def report(steps: int) -> dict[str, Any]:
+    return {
+        "group": "training",
+        "metrics": {
+            "trial_id": 1,
+            "trial_run_id": 1,
+            "steps_completed": steps,
+            "metrics": {"avg_metrics": {"loss": 1.0 / steps}},
+        },
+    }
+
+
+async def test_a_second_master_is_refused_and_the_first_one_is_named(lab: Cluster) -> None:
+    with pytest.raises(DatabaseTaken, match=r"another master uses this database: det-master .* pid \d+ from 127.0.0.1"):
+        Lease(lab.master.settings.url).take()
+
+
+async def test_a_wrong_password_or_database_is_refused_at_once(postgresql: Server) -> None:
+    with pytest.raises(DatabaseAway, match='database "nowhere" does not exist'):
+        Lease(f"postgresql://postgres@127.0.0.1:{postgresql.port}/nowhere").take(patience=60)
+
+
+@pytest.mark.parametrize("statement", [LINE, FACT])
+async def test_rows_that_are_read_by_their_id_appear_in_the_order_of_their_ids(lab: Cluster, statement: str) -> None:
+    if statement == FACT:
+        await lab.create(CONFIG, activate=False)
+    with psycopg.connect(libpq(lab)) as first, psycopg.connect(libpq(lab)) as second:
+        first.execute(statement)
+        second.execute("SET lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            second.execute(statement)  # a reader would skip the first row: it has the smaller id
+        second.rollback()
+        first.commit()
+        second.execute(statement)
+        second.commit()
+
+
+async def test_reports_do_not_wait_for_a_change_of_states(lab: Cluster) -> None:
+    task = await running_trial(lab)
+    other = await lab.create(CONFIG, activate=False)
+    async with lab.master.database.write() as session:
+        await session.execute(text("UPDATE experiments SET notes = 'x' WHERE id = :id"), {"id": other})
+        answer = await asyncio.wait_for(lab.post("/api/v1/trials/1/metrics", report(1), **task), 10)
+    assert answer.status_code == 200, answer.text
+
+
+async def test_a_report_waits_for_a_change_of_its_own_trial_and_is_stored_then(lab: Cluster) -> None:
+    task = await running_trial(lab)
+    async with lab.master.database.write() as session:
+        await session.execute(text("UPDATE trials SET restarts = restarts WHERE id = 1"))
+        sent = asyncio.create_task(lab.post("/api/v1/trials/1/metrics", report(1), **task))
+        await asyncio.wait([sent], timeout=0.5)  # beyond the time for which the writer waits for a lock
+        assert not sent.done()
+        # The state's transaction never gives way, also where each waits for the other.
+        await session.execute(text(LINE))
+    assert (await sent).status_code == 200
+    assert (await lab.get("/api/v1/trials/1"))["trial"]["totalBatchesProcessed"] == 1
+
+
+async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: Path, server: Server) -> None:
+    async with cluster(tmp_path, database_url=normalized(server.create("lab"))) as one:
+        task = await running_trial(one)
+        acknowledged: list[int] = []
+        refused: list[str] = []
+        crashed = asyncio.Event()
+
+        async def send() -> None:
+            steps = 0
+            while not crashed.is_set() or len(acknowledged) < after + 20:
+                answer = await one.post("/api/v1/trials/1/metrics", report(steps + 1), **task)
+                if answer.status_code == 200:
+                    steps += 1
+                    acknowledged.append(steps)
+                else:
+                    refused.append(f"{answer.status_code} {answer.json()['error']['reason']}")
+                    await asyncio.sleep(0.02)
+
+        after = 10**9
+        sending = asyncio.create_task(send())
+        await eventually(lambda: len(acknowledged) > 20)
+        await asyncio.to_thread(server.stop, "immediate")
+        health = await one.client.get("/health")
+        assert (health.status_code, health.json()["database"]) == (503, "down")
+        answer = await one.client.get("/api/v1/experiments")
+        assert answer.status_code == 503
+        assert "cannot reach its database and tries again" in answer.text
+        await asyncio.to_thread(server.start)
+        after = len(acknowledged)
+        crashed.set()
+        await asyncio.wait_for(sending, 60)
+        assert (await one.client.get("/health")).status_code == 200
+        stored = await one.get("/api/v1/trials/1")
+        assert stored["trial"]["totalBatchesProcessed"] == acknowledged[-1]
+        assert set(refused) == {refused[0]}
+        assert refused[0].startswith("503 ")
+
+
+async def test_a_master_whose_database_another_one_has_taken_stops(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[int] = []
+    monkeypatch.setattr(lifespan.signal, "raise_signal", stopped.append)
+    url = normalized(server.create("lab"))
+    async with cluster(tmp_path, database_url=url) as one:
+        await asyncio.to_thread(server.stop, "immediate")
+        await asyncio.to_thread(server.start)
+        other = Lease(url)
+        other.take()
+        try:
+            await eventually(lambda: stopped)
+            assert stopped[0] == signal.SIGTERM
+            answer = await one.post("/api/v1/experiments", {"config": CONFIG})
+            assert answer.status_code == 503  # it writes nothing beside the other
+        finally:
+            other.give_back()
+
+
+async def test_numbers_beyond_32_bits_are_kept(lab: Cluster) -> None:
+    with psycopg.connect(libpq(lab)) as connection:
+        connection.execute("SELECT setval(pg_get_serial_sequence('experiments', 'id'), 2147483648)")
+    number = await lab.create(CONFIG, activate=False)
+    assert number == 2147483649
+    assert (await lab.get(f"/api/v1/experiments/{number}"))["experiment"]["id"] == number

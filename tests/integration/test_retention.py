@@ -1,0 +1,229 @@
+"""Checkpoint retention: what an ended experiment keeps, in which storage, after which failures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
+from tests.support.cluster import Cluster, cluster
+from tests.support.waiting import eventually
+
+from determined_master.checkpoints import removal
+from determined_master.loops import retention
+
+LOSSES: dict[int, list[float | None]] = {1: [None, None, 0.6, 0.5, 0.4], 2: [None, 0.2, 0.3, None, None]}
+CONFIG = """
+name: kept
+entrypoint: python3 run.py
+searcher: {name: grid, metric: loss}
+hyperparameters: {x: {type: categorical, vals: [1, 2]}}
+checkpoint_storage: {%s}
+"""
+OWN = "save_experiment_best: %d, save_trial_best: %d, save_trial_latest: %d"
+
+
+async def worked_example(one: Cluster, storage: str, root: Path) -> None:
+    """Runs two trials with ten checkpoints, as in the worked example of the rule, to the end."""
+    agent = await one.join(slots=2)
+    await one.create(CONFIG % storage)
+    wishes = await agent.wished(2)
+    trials = {each["taskId"]: each["id"] for each in (await one.get("/api/v1/experiments/1/trials"))["trials"]}
+    for wish in wishes:
+        assert wish.spec is not None
+        trial = trials[wish.spec.task_id]
+        await agent.run(wish)
+        task = one.as_task(wish.allocation_id)
+        for steps, loss in enumerate(LOSSES[trial], 1):
+            uuid = checkpoint_uuid(5 * (trial - 1) + steps)
+            store_checkpoint(root, uuid, steps, weights=b"abc")
+            await report_checkpoint(one, wish.allocation_id, uuid, steps)
+            if loss is not None:
+                metrics = {"trial_id": trial, "trial_run_id": 1, "steps_completed": steps}
+                body = {"group": "validation", "metrics": metrics | {"metrics": {"avg_metrics": {"loss": loss}}}}
+                answer = await one.post(f"/api/v1/trials/{trial}/metrics", body, **task)
+                assert answer.status_code == 200, answer.text
+    for wish in wishes:
+        await agent.exit(wish)
+
+
+async def ended(one: Cluster) -> None:
+    async def is_ended() -> bool:
+        return await one.state(1) == "STATE_COMPLETED"
+
+    await eventually(is_ended)
+
+
+def there(root: Path) -> set[int]:
+    """Numbers of the checkpoints whose folders exist, half-removed ones included."""
+    return {int(folder.name.partition(".")[0][-12:], 16) for folder in root.iterdir()}
+
+
+async def kept(one: Cluster) -> set[int]:
+    """Numbers of the checkpoints that the master lists as completed."""
+    found = await one.get("/api/v1/experiments/1/checkpoints", states=["STATE_COMPLETED"], limit=100)
+    return {int(each["uuid"][-12:], 16) for each in found["checkpoints"]}
+
+
+async def becomes(one: Cluster, root: Path, numbers: set[int]) -> None:
+    await eventually(lambda: there(root) == numbers)
+
+    async def listed() -> bool:
+        return await kept(one) == numbers
+
+    await eventually(listed)
+
+
+def own_root(one: Cluster) -> Path:
+    return one.master.settings.data / "checkpoints"
+
+
+@pytest.mark.parametrize("kind", ["shared_fs", "directory"])
+@pytest.mark.parametrize(
+    ("policy", "expected"), [((0, 0, 0), set()), ((0, 0, 3), {10, 9, 8, 5, 4, 3}), ((2, 1, 1), {10, 8, 7, 5})]
+)
+async def test_the_worked_example_in_a_storage(
+    tmp_path: Path, kind: str, policy: tuple[int, int, int], expected: set[int]
+) -> None:
+    root = tmp_path / "storage"
+    place = f"host_path: {root}" if kind == "shared_fs" else f"container_path: {root}"
+    async with cluster(tmp_path, checkpoint_roots=[root]) as one:
+        root.mkdir()
+        await worked_example(one, f"type: {kind}, {place}, {OWN % policy}", root)
+        await becomes(one, root, expected)
+        trials = (await one.get("/api/v1/experiments/1/trials"))["trials"]
+        assert [each["checkpointCount"] for each in sorted(trials, key=lambda each: each["id"])] == [
+            len([n for n in expected if n <= 5]),
+            len([n for n in expected if n > 5]),
+        ]
+
+
+async def test_without_numbers_the_best_and_the_newest_of_each_trial_are_kept(one: Cluster) -> None:
+    await worked_example(one, "", own_root(one))
+    await becomes(one, own_root(one), {10, 7, 5})
+    (event,) = (await one.get("/detent/events", kind="checkpoints_deleted"))["events"]
+    assert "7 checkpoints" in event["text"]
+
+
+async def test_a_master_that_ends_midway_goes_on_at_its_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "data" / "checkpoints"
+
+    async def cut_off(_database: object, _clock: object, roots: Any, doomed: Any) -> None:
+        for each in doomed[:3]:
+            removal.remove(each.storage, each.uuid, roots)
+        raise RuntimeError("a test's: nothing is recorded")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "remove_files", cut_off)
+        async with cluster(tmp_path) as one:
+            await worked_example(one, OWN % (0, 1, 1), root)
+            await eventually(lambda: len(there(root)) == 7)
+    async with cluster(tmp_path) as one:
+        await becomes(one, root, {10, 7, 5})
+
+
+async def test_a_master_that_ends_while_it_chooses_goes_on_at_its_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "data" / "checkpoints"
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "BATCH_CHECKPOINTS", 2)
+        marked: list[str] = []
+        mark = retention.trial_checkpoints.mark_deleting
+
+        async def once(*arguments: Any) -> None:
+            marked.append("")
+            if len(marked) > 3:
+                raise RuntimeError("a test's")
+            await mark(*arguments)
+
+        patched.setattr(retention.trial_checkpoints, "mark_deleting", once)
+        async with cluster(tmp_path) as one:
+            await worked_example(one, OWN % (0, 1, 1), root)
+            await eventually(lambda: len(marked) > 3)
+    async with cluster(tmp_path) as one:
+        await becomes(one, root, {10, 7, 5})
+
+
+async def test_a_smaller_policy_is_previewed_and_applied(one: Cluster) -> None:
+    await worked_example(one, OWN % (2, 1, 1), own_root(one))
+    await becomes(one, own_root(one), {10, 8, 7, 5})
+    asked = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 1}
+    found = await one.get("/experiments/1/preview_gc", **asked)
+    assert found["metric_name"] == "loss"
+    assert [(each["TrialID"], each["StepsCompleted"], each["State"]) for each in found["checkpoints"]] == [
+        (2, 2, "COMPLETED"),
+        (2, 3, "COMPLETED"),
+    ]
+    assert found["checkpoints"][0]["ValidationMetrics"] == {"loss": 0.2}
+    assert there(own_root(one)) == {10, 8, 7, 5}
+    changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 1}}
+    assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
+    await becomes(one, own_root(one), {10, 5})
+    assert (await one.get("/experiments/1/preview_gc"))["checkpoints"] == []
+
+
+async def test_a_checkpoint_that_another_trial_was_started_from_is_kept(one: Cluster) -> None:
+    await worked_example(one, OWN % (0, 3, 3), own_root(one))
+    await becomes(one, own_root(one), {10, 9, 8, 7, 5, 4, 3})
+    config = f"""
+name: next
+entrypoint: python3 run.py
+searcher: {{name: single, metric: loss, source_checkpoint_uuid: {checkpoint_uuid(4)}}}
+hyperparameters: {{}}
+"""
+    await one.create(config, activate=False)
+    changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 0}}
+    assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
+    await becomes(one, own_root(one), {4})
+
+
+async def test_a_storage_out_of_reach_keeps_everything_and_says_so(one: Cluster, tmp_path: Path) -> None:
+    root = tmp_path / "elsewhere"
+    root.mkdir()
+    await worked_example(one, f"type: directory, container_path: {root}, {OWN % (0, 0, 0)}", root)
+    await ended(one)
+
+    async def told() -> list[dict[str, Any]]:
+        return list((await one.get("/detent/events", kind="checkpoints_kept"))["events"])
+
+    (event,) = await eventually(told)
+    assert "outside the folders in which this master reads and deletes checkpoints" in event["text"]
+    assert there(root) == await kept(one) == set(range(1, 11))
+
+
+async def test_files_that_cannot_be_removed_are_named_and_tried_again(one: Cluster) -> None:
+    await one.join()
+    obstacle = own_root(one) / f"{checkpoint_uuid(1)}.deleted"
+    own_root(one).mkdir(parents=True, exist_ok=True)
+    obstacle.write_text("in the way")
+    await worked_example(one, OWN % (0, 1, 1), own_root(one))
+
+    async def shown() -> list[dict[str, Any]]:
+        found = await one.get("/detent/experiments/1/checkpoints", state=["STATE_DELETE_FAILED"])
+        return list(found["checkpoints"])
+
+    (failed,) = await eventually(shown)
+    assert failed["deleteError"] == "its files could not be removed (Not a directory)"
+    official = (await one.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
+    assert (official["state"], official["deleteError"]) == ("STATE_PARTIALLY_DELETED", failed["deleteError"])
+    obstacle.unlink()
+    answer = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]})
+    assert answer.status_code == 200, answer.text
+    await becomes(one, own_root(one), {10, 7, 5})
+    gone = (await one.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
+    assert (gone["state"], gone["deleteError"], gone["resources"]) == ("STATE_DELETED", None, {})
+
+
+async def test_files_that_are_gone_already_are_no_error(one: Cluster) -> None:
+    await worked_example(one, OWN % (0, 10, 10), own_root(one))
+    await becomes(one, own_root(one), set(range(1, 11)))
+    for number in (1, 2):
+        folder = own_root(one) / checkpoint_uuid(number)
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+    changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 1, "saveTrialLatest": 1}}
+    assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
+    await becomes(one, own_root(one), {10, 7, 5})

@@ -1,0 +1,48 @@
+"""A reader of the documentation: an empty home, and clusters on free ports instead of the default one."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_UP = "det up --detach"
+
+
+def reader_environment(home: Path) -> dict[str, str]:
+    """Returns the environment of somebody who never used ``det`` before."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    return environ | {
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
+    }
+
+
+def start_cluster(environ: dict[str, str], *, slots: int = 1) -> None:
+    command = on_any_port(f"{_UP} --slots {slots}")
+    subprocess.run(command.split(), env=environ, check=True, capture_output=True)
+
+
+def end_cluster(environ: dict[str, str]) -> None:
+    subprocess.run(["det", "down", "--now"], env=environ, check=False, capture_output=True)
+
+
+def on_any_port(command: str) -> str:
+    """Returns the command; ``det up`` takes a free port, as the default one may be somebody's cluster."""
+    return f"{command} --port 0 --no-browser" if command.startswith(_UP) else command
+
+
+def renumber(text: str, experiments: int, trials: int) -> str:
+    """Adds the given counts to the ids of experiments and trials, so that several pages can share a cluster.
+
+    With 4 and 9, ``det experiment wait 1`` becomes ``det experiment wait 5``, ``det trial logs 1 --tail 50`` becomes
+    ``det trial logs 10 --tail 50``.
+    """
+    offsets = {"experiment": experiments, "trial": trials}
+    return re.sub(
+        r"\b(experiment|trial)(-| [a-z-]+ | )(\d+)\b",
+        lambda match: f"{match[1]}{match[2]}{int(match[3]) + offsets[match[1]]}",
+        text,
+    )
