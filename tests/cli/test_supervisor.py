@@ -46,13 +46,13 @@ def test_a_service_that_was_ready_is_started_in_the_turn_that_sees_its_death(tmp
         assert child.process is not None
         first = child.process.pid
         child.signal(signal.SIGKILL)
-        child.process.wait(10)
+        child.process.wait(30)
         assert child.tend(said.append)
         assert child.is_running
         assert child.process.pid != first
         assert "signal SIGKILL" in said[0]
     finally:
         child.signal(signal.SIGKILL)
-        child.process.wait(10)
+        child.process.wait(30)
         assert child.process.stdout is not None
         child.process.stdout.close()

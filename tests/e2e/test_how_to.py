@@ -166,7 +166,7 @@ def test_the_page_about_several_machines_works_with_a_second_agent(tmp_path: Pat
         end_cluster(environ)
         for agent in agents:
             agent.terminate()
-            agent.wait(timeout=30)
+            agent.wait(timeout=90)
 
 
 def test_the_page_about_gpus_works_with_a_scripted_driver(tmp_path: Path) -> None:

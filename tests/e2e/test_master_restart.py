@@ -29,7 +29,7 @@ def test_restart_with_100_open_polls(tmp_path):
         experiment.at_gate("step-0-1")
         path = f"/api/v1/allocations/{experiment.task_id}.1/signals/preemption?timeoutSeconds=60"
         token = {"Authorization": cluster.session._headers["Authorization"]}
-        polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30) for _ in range(100)]
+        polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90) for _ in range(100)]
         for poll in polls:
             poll.request("GET", path, headers=token)
         experiment.at_step(1)  # asked behind them, so they all wait by now

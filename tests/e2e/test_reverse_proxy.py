@@ -133,7 +133,7 @@ def test_the_page_is_served_below_the_path_and_its_events_arrive_at_once(proxied
     assert "/detent" in page
     token = proxied.cluster.session.headers["Authorization"]
     request = urllib.request.Request(f"{proxied.url}/detent/stream", headers={"Authorization": token})
-    with urllib.request.urlopen(request, context=context, timeout=30) as stream:
+    with urllib.request.urlopen(request, context=context, timeout=90) as stream:
         first = stream.readline()
         assert first.startswith((b"event:", b"data:", b"id:", b"retry:", b":"))
         experiment = create(proxied.cluster, SCRIPT, tmp_path)

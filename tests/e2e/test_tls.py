@@ -43,7 +43,7 @@ def cluster(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Li
 def det(cluster: LiveCluster, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = cluster.environment | {"DET_MASTER": cluster.url, **variables}
     argv = python("determined_cli", *words)
-    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=180)
 
 
 @pytest.mark.torch
@@ -85,7 +85,7 @@ def test_a_certificate_is_confirmed_once_on_a_terminal(cluster: LiveCluster, tmp
     while b"[y/N]" not in shown:
         shown += os.read(main, 4096)
     os.write(main, b"y\n")
-    out, _ = asked.communicate(timeout=60)
+    out, _ = asked.communicate(timeout=180)
     os.close(main)
     assert asked.returncode == 0
     assert "agent-1" in out
@@ -116,7 +116,7 @@ def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: Liv
     }
     argv = [str(OFFICIAL / "bin" / "det"), "agent", "list", "--json"]
     with_file = {**environment, FILE_VARIABLE: str(pair.certificate)}
-    done = subprocess.run(argv, env=with_file, capture_output=True, text=True, check=False, timeout=90)
+    done = subprocess.run(argv, env=with_file, capture_output=True, text=True, check=False, timeout=270)
     assert done.returncode == 0, done.stderr
     assert [agent["id"] for agent in json.loads(done.stdout)] == ["agent-1"]
     # Its own flow: it fetches the certificate, asks once, and keeps it.
@@ -150,7 +150,7 @@ def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Pat
         "1",
         "--detach",
     ]
-    started = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    started = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=360)
     try:
         assert started.returncode == 0, started.stderr
         assert started.stdout.startswith("ready: https://127.0.0.1:")
@@ -161,4 +161,4 @@ def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Pat
         assert len(listed.stdout.splitlines()) >= 2
     finally:
         down = python("determined_cli", "down", "--now", "--data", data)
-        subprocess.run(down, env=environment, check=True, capture_output=True, timeout=90)
+        subprocess.run(down, env=environment, check=True, capture_output=True, timeout=270)

@@ -52,7 +52,6 @@ class Reader:
         return subprocess.run(["det", *words], env=self._environ, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.timeout(900)
 def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
     reader = Reader(environ, trial=2)
     follow(DOCS / "tutorial" / "index.md", tmp_path, environ, prepare=reader.prepare)

@@ -24,7 +24,7 @@ class Up:
 
     def det(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "determined_cli", *arguments]
-        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=check, timeout=90)
+        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=check, timeout=270)
 
     def start(self) -> str:
         argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(self.data), "--slots", "1"]
@@ -37,7 +37,7 @@ class Up:
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=180)
         return self.process.returncode
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_pat
     assert up.stop() == 0
     assert following.poll() is None  # the trial has not ended: it waits for the master
     following.kill()
-    following.communicate(timeout=30)
+    following.communicate(timeout=90)
     up.start()
     assert up.det("experiment", "wait", "1").returncode == 0
     assert "going on from" in up.det("experiment", "logs", "1").stdout

@@ -162,7 +162,7 @@ def shell(listening, tmp_path):
 
 def test_the_remote_shell_returns_output_and_exit_code(shell):
     words = [shell, "-o", "StrictHostKeyChecking=no", "far", "-p", "1", "echo out; echo err >&2; exit 9"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=90)
     assert (done.returncode, done.stdout, done.stderr) == (9, "out\n", "err\n")
 
 
@@ -171,12 +171,12 @@ def test_the_remote_shell_passes_signals_on(shell):
     child = subprocess.Popen([shell, "far", command], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"
     child.send_signal(signal.SIGTERM)
-    output, _ = child.communicate(timeout=20)
+    output, _ = child.communicate(timeout=60)
     assert (child.returncode, output) == (5, "caught\n")
 
 
 def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
-    done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=90)
     assert done.returncode == 255
     assert "not a container of this allocation; its containers are: far" in done.stderr
 

@@ -40,7 +40,7 @@ def test_a_worker_killed_by_the_kernel(tmp_path, group, through_a_shell):
         ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group), *wrapper],
         env={**os.environ, "DET_RUN_DIR": str(tmp_path)},
         capture_output=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 137
     record = json.loads((tmp_path / "exits" / "rank-0.json").read_text())

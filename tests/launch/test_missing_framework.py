@@ -22,7 +22,7 @@ def test_a_framework_that_is_not_installed_is_named(tmp_path, layer):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 1
     name = layer.partition("_")[0]

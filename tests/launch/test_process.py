@@ -29,5 +29,5 @@ def test_the_handlers_from_before_come_back():
 def test_an_ignored_signal_stays_ignored_in_the_child():
     show = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     code = f"import sys; from determined_launch import process; sys.exit(process.run([sys.executable, '-c', {show!r}]))"
-    done = subprocess.run(["nohup", sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["nohup", sys.executable, "-c", code], capture_output=True, text=True, timeout=180)
     assert (done.returncode, done.stdout.strip()) == (0, "True")

@@ -16,7 +16,7 @@ from determined_launch.wrap_rank import find_rank
 def run(argv, tmp_path, **options):
     environ = {**os.environ, "DET_RUN_DIR": str(tmp_path), **options.pop("environ", {})}
     return subprocess.run(
-        [sys.executable, "-m", *argv], env=environ, capture_output=True, text=True, timeout=120, cwd=tmp_path, **options
+        [sys.executable, "-m", *argv], env=environ, capture_output=True, text=True, timeout=360, cwd=tmp_path, **options
     )
 
 
@@ -97,7 +97,7 @@ def test_signals_are_forwarded_to_the_worker(tmp_path):
     )
     assert child.stdout.readline() == b"[rank=0] up\n"
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=60)
+    child.communicate(timeout=180)
     assert child.returncode == 7
 
 

@@ -65,7 +65,7 @@ _BEGUN: set[Writer] = set()
 async def test_idle_and_dripping_connections_end_and_nobody_else_fails(tmp_path: Path, idle: int, drips: int):
     raise_descriptor_limit()
     async with served(tmp_path) as (server, url, port):
-        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=90) as client:
             held = await connected(port, idle)
             slow = await connected(port, drips)
             dripper = asyncio.create_task(dripping(slow))

@@ -75,7 +75,7 @@ def test_the_master_refuses_each_at_submission_and_when_it_is_read(cluster: Live
     assert cluster.master is not None
     headers = {"Authorization": cluster.session._headers["Authorization"]}
     sent, largest = 0, 0.0
-    with httpx.Client(base_url=cluster.url, headers=headers, timeout=120) as client:
+    with httpx.Client(base_url=cluster.url, headers=headers, timeout=360) as client:
         before = forget_peak(cluster.master.pid)
         for kind in KINDS:
             data = bomb(kind, 1.0 if is_whole else SAMPLE.get(kind, 0.6))

@@ -92,7 +92,7 @@ def test_a_master_that_is_started_on_a_full_disk_says_so_in_one_line(disk: Small
     (disk.path / "data").mkdir()
     disk.fill()
     argv = python("determined_master", "--data", str(disk.path / "data"), "--port", "0")
-    done = subprocess.run(argv, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "the disk is full" in done.stderr

@@ -75,7 +75,7 @@ def test_every_answered_report_is_there_once(cluster: LiveCluster, tmp_path: Pat
             total = sum(len(answered(tmp_path, number)) for number in reporters) + CLIENTS
             wait_until(lambda: sum(len(answered(tmp_path, each)) for each in reporters) >= total)
             (tmp_path / "stop").touch()
-            codes = {reporter.process.wait(30) for reporter in reporters.values()}
+            codes = {reporter.process.wait(90) for reporter in reporters.values()}
         finally:
             for reporter in reporters.values():
                 reporter.end(signal.SIGKILL)

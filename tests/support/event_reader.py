@@ -63,7 +63,7 @@ class Reader:
 async def reading(url: str, token: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
     """The stream while the block lasts."""
     said = {"Authorization": f"Bearer {token}", **headers}
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=90) as client:
         async with client.stream("GET", f"{url}/detent/stream{query}", headers=said) as answer:
             reader = Reader(answer.status_code, answer.headers)
             task = asyncio.create_task(reader._read(answer))

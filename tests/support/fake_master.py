@@ -36,7 +36,7 @@ class FakeMaster:
     def wait_for(self, suffix: str, count: int = 1) -> list[Any]:
         """The bodies, when there are ``count`` of them."""
         with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.bodies(suffix)) >= count, timeout=20)
+            assert self.arrived.wait_for(lambda: len(self.bodies(suffix)) >= count, timeout=60)
         return self.bodies(suffix)
 
     def _answer(self, method: str, path: str, query: str, body: Any) -> Answer:

@@ -29,7 +29,7 @@ def health_of(port: int) -> Callable[[], int]:
     """A request for ``/health`` over a connection of its own. It returns the status."""
 
     def ask() -> int:
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as connection:
             connection.request("GET", "/health")
             return connection.getresponse().status
 

@@ -84,7 +84,7 @@ class Program:
 
         return wait_until(look, within=within, what=f"a line {prefix!r} in {self.log}")
 
-    def end(self, number: int = signal.SIGTERM, *, within: float = 20.0) -> int:
+    def end(self, number: int = signal.SIGTERM, *, within: float = 60.0) -> int:
         """Its exit code after the signal."""
         if self.is_running:
             self.process.send_signal(number)

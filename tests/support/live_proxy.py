@@ -44,7 +44,7 @@ class Proxy:
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(30)
         self._loop.close()
 
     async def _listen(self) -> asyncio.Server:

@@ -70,7 +70,9 @@ class Maker:
 
     def det(self, *arguments: str) -> str:
         argv = python("determined_cli", *arguments)
-        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=True, timeout=90).stdout
+        return subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, check=True, timeout=270
+        ).stdout
 
     def create(self, name: str, hold: bool) -> None:
         context = self.folder / name

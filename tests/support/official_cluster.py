@@ -24,7 +24,7 @@ from determined.client.session import Session
 ROOT = Path(__file__).resolve().parents[2]
 OFFICIAL = Path(os.environ.get("DETENT_OFFICIAL") or ROOT / ".cache" / "official")
 USER = "admin"
-START, ANSWER, END = 60.0, 90.0, 30.0
+START, ANSWER, END = 180.0, 90.0, 90.0
 T = TypeVar("T")
 
 
@@ -129,7 +129,7 @@ def _run(
         input=typed,
         capture_output=True,
         text=True,
-        timeout=ANSWER,
+        timeout=3 * ANSWER,
         check=False,
     )
 
@@ -156,8 +156,8 @@ def official_cluster(
         password = (folder / "data" / "password").read_text().strip()
         proxy = recording(url, _keep) if os.environ.get("DETENT_RECORD") else nullcontext(None)
         with proxy as through:
-            cluster = OfficialCluster(through.url if through else url, folder, password, Session(url, timeout=30))
-            cluster.api = Session(url, token=_token(cluster, url), timeout=30)
+            cluster = OfficialCluster(through.url if through else url, folder, password, Session(url, timeout=90))
+            cluster.api = Session(url, token=_token(cluster, url), timeout=90)
             yield cluster
             cluster.api.close()
     finally:
@@ -194,7 +194,7 @@ def _announced(process: "subprocess.Popen[bytes]", folder: Path) -> str:
 def _token(cluster: OfficialCluster, url: str) -> str:
     from determined_master.passwords import client_hash
 
-    session = Session(url, timeout=30)
+    session = Session(url, timeout=90)
     body = {"username": USER, "password": client_hash(cluster.password), "isHashed": True}
     token = str(session.post("/api/v1/auth/login", body)["token"])
     session.close()

@@ -42,7 +42,7 @@ def start(argv: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> s
 
 def finish(child: "subprocess.Popen[str]", *, code: int | None = 0) -> str:
     """What all ranks wrote, without a launcher's prefixes; ``code`` is the expected exit code."""
-    out, _ = child.communicate(timeout=120)
+    out, _ = child.communicate(timeout=360)
     text = _PREFIX.sub("", out)
     assert code is None or child.returncode == code, text
     return text

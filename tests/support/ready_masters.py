@@ -72,7 +72,7 @@ class ReadyMasters:
     def close(self) -> None:
         if self._last is not None:
             self._last.kill()
-            self._last.wait(20)
+            self._last.wait(60)
         with self._parent as parent:  # its pipes are closed, and then it ends
             pass
         assert parent.returncode == 0

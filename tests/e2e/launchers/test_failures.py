@@ -14,7 +14,9 @@ STEP = 25
 """Beyond the checkpoint at 20."""
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    "layer", [pytest.param(each, marks=pytest.mark.long if each == "deepspeed" else ()) for each in LAYERS]
+)
 def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")
     model = launched(layer, slots=slots, held=True)

@@ -60,7 +60,7 @@ def test_the_hung_rank_on_one_machine_is_named(tmp_path):
     (tmp_path / "train.py").write_text(STAR)
     shell = ["sh", "-c", f"{sys.executable} train.py; exit $?"]  # so that the worker is a grandchild of its wrapper
     words = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--", *shell]
-    ended = Container(tmp_path / "run", words, environ={**configured(3), "C10D_PORT": "0"}).wait(60)
+    ended = Container(tmp_path / "run", words, environ={**configured(3), "C10D_PORT": "0"}).wait(180)
     assert_named(ended)
     assert any(line.startswith("[rank=1]") and "in get_stuck" in line for line in ended.output.splitlines())
     assert any(line.startswith("[rank=0]") and "_collectives.py" in line for line in ended.output.splitlines())
@@ -75,9 +75,9 @@ def test_the_hung_rank_on_another_machine_is_named(tmp_path):
         chief, other = run_on(
             made, tmp_path, ["determined.launch.torch_distributed", "train.py"], environ=configured("15s")
         )
-        assert_named(chief.wait(60))
+        assert_named(chief.wait(180))
         other.kill()
-        assert "[rank=1]" in other.wait(20).output
+        assert "[rank=1]" in other.wait(60).output
 
 
 @pytest.mark.torch
@@ -90,7 +90,7 @@ def test_without_a_timeout_there_is_no_step_file(tmp_path):
 @pytest.mark.torch
 def test_workers_without_a_signal_handler_are_described_from_proc(tmp_path):
     words = ["determined.launch.torch_distributed", "--", "sleep", "300"]
-    ended = Container(tmp_path / "run", words, environ={**configured(1), "C10D_PORT": "0"}).wait(60)
+    ended = Container(tmp_path / "run", words, environ={**configured(1), "C10D_PORT": "0"}).wait(180)
     assert ended.code == 1
     assert "hang: rank 0" in ended.output
     assert any(line.startswith("[rank=0] process ") and "(sleep 300" in line for line in ended.output.splitlines())

@@ -90,8 +90,17 @@ def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
     assert experiment.log.count("dlprof was given --mode=simple") == slots
 
 
-@pytest.mark.parametrize("legacy", [None, "horovod"])
-@pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("1x2", 2), ("2x1", 2)])
+@pytest.mark.parametrize(
+    ("shape", "slots", "legacy"),
+    [
+        ("1x2", 1, None),
+        ("1x2", 2, "horovod"),
+        ("2x1", 2, None),
+        pytest.param("1x2", 1, "horovod", marks=pytest.mark.long),
+        pytest.param("1x2", 2, None, marks=pytest.mark.long),
+        pytest.param("2x1", 2, "horovod", marks=pytest.mark.long),
+    ],
+)
 def test_a_legacy_entrypoint_runs_under_the_chosen_layer(gang, tmp_path, shape, slots, legacy):
     gang.shape(shape)
     changes = {"legacy_launcher": legacy} if legacy else {}

@@ -65,7 +65,7 @@ def start(tmp_path):
 
 
 def finish(child):
-    out, _ = child.communicate(timeout=120)
+    out, _ = child.communicate(timeout=360)
     assert child.returncode == 0, out
     return next((line.split()[-1] for line in out.splitlines() if "final parameters" in line), None)
 

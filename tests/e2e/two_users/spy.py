@@ -92,7 +92,7 @@ def ask(method: str, path: str, body: object = None) -> str:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {info.session_token}", "Content-Type": "application/json"}
     request = urllib.request.Request(info.master_url + path, data=data, method=method, headers=headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return str(answer.read(200))
 
 

@@ -12,7 +12,7 @@ CHROMIUM = "/usr/bin/chromium"
 def main(link: str) -> None:
     parts = urlsplit(link)
     origin = f"{parts.scheme}://{parts.netloc}/"
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         page = browser.new_page()

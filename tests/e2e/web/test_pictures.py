@@ -29,7 +29,6 @@ def different_lines(picture: bytes) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_every_picture_of_the_documentation_is_made_and_shows_something(tmp_path: Path):
     # A process of its own: the browser of the other tests holds this thread's event loop.
     command = [sys.executable, "-m", "tests.e2e.web.pictures", str(tmp_path)]

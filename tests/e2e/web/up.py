@@ -43,7 +43,7 @@ class DetUp(LiveCluster):
     def stop(self) -> None:
         self.session.close()
         argv = [sys.executable, "-m", "determined_cli", "down", "--now", "--data", str(self.data)]
-        subprocess.run(argv, env=environment(self.folder), capture_output=True, timeout=60)
+        subprocess.run(argv, env=environment(self.folder), capture_output=True, timeout=180)
         self.process.send_signal(signal.SIGKILL)
         self.process.communicate()
 

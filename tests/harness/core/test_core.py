@@ -77,7 +77,7 @@ def test_a_fenced_attempt_ends_its_process(master):
     shipper = Shipper(Session(master.url), 3, on_gone=on_gone)
     shipper.start()
     shipper.put({"metrics": {"stepsCompleted": 1}})
-    assert left.wait(10)
+    assert left.wait(30)
     shipper.close(deliver=False)
     assert "fenced" in texts[0]
 
@@ -165,7 +165,7 @@ def test_what_a_short_run_sampled_is_reported_at_its_end(master, monkeypatch):
     monkeypatch.setattr("determined.core._profiler._free_gigabytes", lambda: sampled.set() or 2.0)
     with core.init() as context:
         context.profiler.on(sampling_interval=0.1, samples_per_report=1000)
-        assert sampled.wait(20)
+        assert sampled.wait(60)
         assert master.bodies("/metrics") == []
     reported = {body["group"]: body["metrics"]["metrics"]["avgMetrics"] for body in master.bodies("/metrics")}
     assert reported["memory"] == {"memory_free": 2.0}

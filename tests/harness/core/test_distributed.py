@@ -51,7 +51,7 @@ def start(rank, size, local_rank, local_size, folder, port, key, code=WORKER):
 def finish(workers):
     results = []
     for worker in workers:
-        out, err = worker.communicate(timeout=60)
+        out, err = worker.communicate(timeout=180)
         assert worker.returncode == 0, err
         results.append(json.loads(out))
     return results
@@ -112,7 +112,7 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     with pytest.raises(ConnectionError):
         _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"wrong")
     worker = _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"right")
-    chief.join(20)
+    chief.join(60)
     worker.gather("hello")
     assert made[0].gather("chief") == ["chief", "hello"]
     worker.close()
@@ -148,5 +148,5 @@ def test_a_dead_worker_is_named(tmp_path):
     )
     port = free_port()
     workers = [start(rank, 2, rank, 2, tmp_path, port, "ef" * 32, code) for rank in range(2)]
-    errors = [worker.communicate(timeout=60)[1] for worker in workers]
+    errors = [worker.communicate(timeout=180)[1] for worker in workers]
     assert "lost the connection to the worker of rank 1" in errors[0]

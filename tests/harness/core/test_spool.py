@@ -42,7 +42,7 @@ def on_disk(folder):
 def run_and_kill(master, folder, reports=REPORTS):
     """A task that reports and dies by SIGKILL."""
     environ = {**os.environ, **task_environment(master, folder)}
-    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(reports)], env=environ, timeout=60, capture_output=True)
+    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(reports)], env=environ, timeout=180, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 

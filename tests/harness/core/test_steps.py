@@ -131,7 +131,7 @@ def test_a_signal_shows_the_stacks_of_all_threads():
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGUSR1)
-    out, err = child.communicate("\n", timeout=30)
+    out, err = child.communicate("\n", timeout=90)
     assert (out, child.returncode) == ("went on\n", 0)
     assert "waiting_beside" in err
     assert "Current thread" in err

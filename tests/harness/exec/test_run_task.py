@@ -69,7 +69,7 @@ def boot(master, folder, entrypoint, **more):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         cwd=folder,
     )
 

@@ -40,7 +40,7 @@ def test_a_checkpoint_is_not_begun_while_the_disk_is_full(disk: SmallDisk, caplo
     wait_until(lambda: "the checkpoint waits" in caplog.text, what="a warning")
     assert list((disk.path / "checkpoints").iterdir()) == []
     disk.free()
-    thread.join(20)
+    thread.join(60)
     assert storage.resources(uuid) == {"weights": SIZE}
     assert caplog.text.count("waits") == 1
 
@@ -54,6 +54,6 @@ def test_an_upload_that_fills_the_disk_is_made_again(disk: SmallDisk, tmp_path: 
     thread.start()
     wait_until(lambda: "is stored when there is space again" in caplog.text, what="a warning")
     other.unlink()
-    thread.join(20)
+    thread.join(60)
     assert storage.resources(uuid) == {"weights": SIZE}
     assert [path.name for path in (disk.path / "checkpoints").iterdir()] == [uuid]

@@ -35,7 +35,7 @@ async def test_a_write_that_is_cancelled_within_a_statement_gives_the_lock_back(
 
     def block(row: int) -> int:
         loop.call_soon_threadsafe(running.set)
-        may_end.wait(20)
+        may_end.wait(60)
         return row
 
     @event.listens_for(database.write_engine.sync_engine, "checkout")
