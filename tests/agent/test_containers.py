@@ -29,7 +29,8 @@ async def run_in_container(tmp_path: Path, script: str, **spec: Any) -> Seen:
 
 
 async def lines_of(tmp_path: Path, script: str, **spec: Any) -> list[str]:
-    exit_, lines, notes = await run_in_container(tmp_path, script, **spec)
+    """What a script wrote. To one stream: there is no order between two."""
+    exit_, lines, notes = await run_in_container(tmp_path, f"exec 2>&1; {script}", **spec)
     assert exit_.code == 0, (exit_, lines, notes)
     return lines
 
@@ -79,7 +80,7 @@ async def test_bind_mounts_are_there_and_read_only_where_wanted(tmp_path: Path) 
         {"host_path": str(tmp_path / "data"), "container_path": "/data", "read_only": True, "propagation": "private"},
         {"host_path": str(tmp_path / "data"), "container_path": "relative"},
     ]
-    script = "exec 2>&1; cat /data/file; echo; touch /data/x || echo refused; touch relative/made"
+    script = "cat /data/file; echo; touch /data/x || echo refused; touch relative/made"
     assert await lines_of(tmp_path, script, bind_mounts=mounts) == [
         "here",
         "touch: cannot touch '/data/x': Read-only file system",
