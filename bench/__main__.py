@@ -19,6 +19,7 @@ MODULES = (
         "pause",
         "recovery",
         "containers",
+        "postgresql",
     ),
     *("launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),

@@ -60,8 +60,9 @@ def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def master(folder: Path) -> Iterator[Running]:
+def master(folder: Path, *, database_url: str = "") -> Iterator[Running]:
     argv = [sys.executable, "-m", "determined_master", "--data", str(folder), "--port", "0", "--announce"]
+    argv += ["--database-url", database_url] if database_url else []
     with started(argv, "ready: ") as (url, process):
         yield Running(url, folder, _log_in(url, folder), process)
 

@@ -17,6 +17,10 @@ class InvalidConfig(BadRequest):
         self.checked = checked
 
 
+class OutOfReach(BadRequest):
+    """The master neither reads nor deletes this checkpoint's files."""
+
+
 class SelectionChanged(PreconditionFailed):
     """The selected experiments have changed since the selection; nothing was changed."""
 

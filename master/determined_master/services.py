@@ -11,7 +11,7 @@ from determined_master.allocations.containers import Containers
 from determined_master.allocations.service import Allocations
 from determined_master.authentication import COOKIE, Authenticator
 from determined_master.blobs import Blobs
-from determined_master.checkpoints.storage import allowed_roots
+from determined_master.checkpoints.storage import allowed_roots, folder_roots
 from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
 from determined_master.cluster.identity import Identity
@@ -115,7 +115,9 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
             lease.give_back()
         raise
     notifications = Notifications()
-    storage = StorageHealth(settings.data, allowed_roots(settings), clock, notifications, settings.low_disk_bytes)
+    storage = StorageHealth(
+        settings.data, folder_roots(allowed_roots(settings)), clock, notifications, settings.low_disk_bytes
+    )
     database = Database(settings.url, notifications, storage.note_failure, lease)
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")

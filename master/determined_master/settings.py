@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from determined.config import settings_file
 from determined.config.settings_file import SettingsFile
 from determined.errors import ConfigError
+from determined.storage.bucket_access import bucket_at
 from determined_master.database_url import usable_url
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
@@ -59,6 +60,9 @@ class Settings(BaseModel):
     checkpoint_roots: tuple[Path, ...] = ()
     """Further roots below which this master reads and deletes checkpoints of experiments. ``data/checkpoints`` and
     ``checkpoint_storage`` are always roots."""
+    checkpoint_buckets: tuple[str, ...] = ()
+    """Places in buckets (``s3://bucket/prefix``) in which this master reads and deletes checkpoints of experiments,
+    beside ``checkpoint_storage``. It uses the keys of the experiment's configuration, or its own environment's."""
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
     """Default launcher of an entrypoint ``module:Class``."""
     dtrain_network_interface: str = ""
@@ -124,6 +128,19 @@ class Settings(BaseModel):
     def _split_paths(cls, value: object) -> object:
         """Paths in the environment variable are separated by colons, as in PATH."""
         return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
+
+    @field_validator("checkpoint_buckets", mode="before")
+    @classmethod
+    def _split_urls(cls, value: object) -> object:
+        """URLs in the environment variable are separated by commas."""
+        return [part for part in value.split(",") if part] if isinstance(value, str) else value
+
+    @field_validator("checkpoint_buckets")
+    @classmethod
+    def _check_buckets(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            bucket_at(url)
+        return urls
 
     @field_validator("checkpoint_roots")
     @classmethod

@@ -13,7 +13,6 @@ from sqlalchemy.exc import IntegrityError
 from tests.integration.test_migrations import insert_whole
 from tests.support.cluster import Cluster, cluster, login
 
-from determined.config import support
 from determined.config.masking import MASK
 from determined_master.api.errors import translate
 from determined_master.db.engine import make_migration_engine, sqlite_url
@@ -50,12 +49,6 @@ ROUTES = (
     "/detent/events",
     "/api/v1/tasks",
 )
-
-
-@pytest.fixture(autouse=True)
-def buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Buckets are refused at submission today, but earlier versions stored configurations with their secrets."""
-    monkeypatch.setattr(support, "REFUSED_STORAGES", {})
 
 
 async def checkpoint_of(one: Cluster, allocation_id: str) -> None:

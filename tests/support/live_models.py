@@ -1,6 +1,7 @@
 """The models that the end-to-end tests train, as contexts with gates, and their configurations."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,10 @@ class Model:
     steps: int
     validation_steps: tuple[int, ...]
 
-    def configured(self, gates: Path | None = None, **changes: Any) -> str:
+    def configured(self, gates: Path | None = None, *, variables: Sequence[str] = (), **changes: Any) -> str:
         """The configuration as YAML; ``gates`` is the folder in which a test closes gates."""
-        variables = [*ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else [])]
-        config = self.config | {"environment": {"environment_variables": variables}} | changes
+        every = [*ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else []), *variables]
+        config = self.config | {"environment": {"environment_variables": every}} | changes
         return yaml.safe_dump(config, sort_keys=False)
 
     def context(self, folder: Path, **more: str) -> Path:

@@ -32,12 +32,6 @@ def _is_not_environment(value: object) -> bool:
     return any(isinstance(name, str) and not name.startswith("venv:") for name in names)
 
 
-REFUSED_STORAGES = {
-    "s3": "mount the bucket as a folder on every machine and use shared_fs",
-    "gcs": "mount the bucket as a folder on every machine and use shared_fs",
-    "azure": "mount the container as a folder on every machine and use shared_fs",
-}
-"""Checkpoint storages that are not implemented yet, and what to use instead."""
 REMOVED_STORAGES = {"hdfs": "mount the file system as a folder on every machine and use shared_fs"}
 
 PROXY_KEYS = ("proxy_tcp", "unauthenticated", "default_service_id")
@@ -121,9 +115,7 @@ def _storage(merged: Mapping[str, Any]) -> Iterator[Finding]:
     path: Path = ("checkpoint_storage", "type")
     if not isinstance(kind, str):
         return  # named as a wrong type elsewhere
-    if kind in REFUSED_STORAGES:
-        yield Finding("E403", path, f'checkpoint storage "{kind}" is not supported yet', REFUSED_STORAGES[kind])
-    elif kind in REMOVED_STORAGES:
+    if kind in REMOVED_STORAGES:
         yield Finding("E402", path, f'checkpoint storage "{kind}" is no longer supported', REMOVED_STORAGES[kind])
 
 

@@ -13,7 +13,7 @@ from determined.client import checkpoints
 from determined.client.session import Session
 from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
-from determined.core._download import download_shared, restored, restored_shared
+from determined.core._download import download_shared, restored_shared
 from determined.core._shard_merge import NOT_STORED, merge_metadata
 from determined.core._sharding import Shard, storing
 from determined.core._train import now
@@ -149,7 +149,7 @@ class CheckpointContext:
         with (
             restored_shared(self._storage, self._distributed, storage_id, selector)
             if self._shares(download_mode)
-            else restored(self._storage, storage_id, selector)
+            else self._storage.restore_path(storage_id, selector)
         ) as path:
             yield path
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,17 +38,6 @@ def download_shared(
 
 
 @contextlib.contextmanager
-def restored(storage: Storage, uuid: str, selector: Selector | None) -> Iterator[Path]:
-    """Yields a folder of this worker's own with the selected files."""
-    with storage.restore_path(uuid) as path:
-        if selector is None:
-            yield path
-            return
-        with _view(path, _wanted(storage, uuid, selector)) as seen:
-            yield seen
-
-
-@contextlib.contextmanager
 def restored_shared(
     storage: Storage, peers: DistributedContext, uuid: str, selector: Selector | None
 ) -> Iterator[Path]:
@@ -63,30 +50,13 @@ def restored_shared(
         def enter() -> str:
             if peers.local_rank:
                 return ""
-            path = first.enter_context(storage.restore_path(uuid))
-            return str(path if everything else first.enter_context(_view(path, every)))
+            return str(first.enter_context(storage.restore_path(uuid, None if everything else every.__contains__)))
 
         path = together(peers, _WHAT, enter, peers.allgather_local)[0]
         try:
             yield Path(path)
         finally:
             peers.gather_local(None)  # the folder is removed only after every worker has left
-
-
-@contextlib.contextmanager
-def _view(folder: Path, names: set[str]) -> Iterator[Path]:
-    """Yields a folder of links to the named files, so that only these are visible and nothing is copied."""
-    made = Path(tempfile.mkdtemp(prefix="determined-restore-"))
-    try:
-        for name in sorted(names):
-            if name.endswith("/"):
-                (made / name).mkdir(parents=True, exist_ok=True)
-            else:
-                (made / name).parent.mkdir(parents=True, exist_ok=True)
-                os.symlink(os.path.abspath(folder / name), made / name)
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _wanted(storage: Storage, uuid: str, selector: Selector | None) -> set[str]:

@@ -1,6 +1,5 @@
 """Merges the parts that several workers save into one checkpoint."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from determined.core._all_or_none import ranks_text, together
 from determined.core._distributed import DistributedContext
+from determined.storage.hashes import sha256
 
 NOT_STORED = "the checkpoint was not stored"
 _SHOWN = 5
@@ -58,7 +58,7 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
         else:
             doubtful.append(name)
     digests = together(
-        peers, NOT_STORED, lambda: {name: digest(folder / name) for name in doubtful if name in claim.files}
+        peers, NOT_STORED, lambda: {name: sha256(folder / name) for name in doubtful if name in claim.files}
     )
     for name in doubtful:
         if len({digests[rank][name] for rank in holders[name]}) > 1:
@@ -69,15 +69,6 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
         raise RuntimeError(f"{NOT_STORED}: workers have different content for the same file name: {shown}{more}")
     mine = [name for name in sorted(claim.files) if holders[name][0] == peers.rank]
     return mine, {name: claims[ranks[0]].files[name] for name, ranks in holders.items()}
-
-
-def digest(path: Path) -> str:
-    """Returns the sha256 of a file, read in chunks."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()
 
 
 def _mixed_kinds(holders: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +12,9 @@ from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
 from determined.core._shard_merge import NOT_STORED, Claim, settle
 from determined.errors import StorageError
-from determined.storage.base import Finish, Selector, Storage
+from determined.storage.base import HASHES_FILE, Finish, Selector, Storage
 from determined.storage.directory import copy, tree
+from determined.storage.hashes import written
 
 _SECONDS_TO_SEE = 10.0
 
@@ -20,9 +22,8 @@ _SECONDS_TO_SEE = 10.0
 class Shard:
     """One worker's part of a checkpoint: files written into ``folder``, or copied from a folder of the user."""
 
-    def __init__(self, target: Path, peers: DistributedContext) -> None:
-        self.folder = target / f".rank-{peers.rank}"
-        self._target = target
+    def __init__(self, folder: Path, peers: DistributedContext) -> None:
+        self.folder = folder
         self._peers = peers
         self._given: Path | None = None
         self._names: dict[str, int] = {}
@@ -46,10 +47,10 @@ class Shard:
         """Returns the folder that contains the files."""
         return self.folder if self._given is None else self._given
 
-    def place(self, names: list[str]) -> None:
+    def place(self, names: list[str], target: Path) -> None:
         """Moves the named files into the checkpoint and syncs them to disk; each worker moves its own files."""
         for name in names:
-            here, there = self.source / name, self._target / name
+            here, there = self.source / name, target / name
             if self._given is not None or name.endswith("/"):
                 copy(here, there)
             else:
@@ -58,7 +59,6 @@ class Shard:
             if not name.endswith("/"):
                 with there.open("rb") as file:
                     os.fsync(file.fileno())
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -75,18 +75,28 @@ def storing(
             NOT_STORED,
             lambda: str(chief.enter_context(storage.store_path(uuid, finish))) if peers.rank == 0 else "",
         )
-        target = Path(opened[0])
-        shard = Shard(target, peers)
+        target, upload = Path(opened[0]), storage.upload_part
+        shard = Shard(target / f".rank-{peers.rank}" if upload is None else Path(tempfile.mkdtemp()), peers)
         failure: BaseException | None = None
         try:
-            _make(shard.folder)
-            yield shard
-        except BaseException as error:
-            failure = error
-        claims = together(peers, NOT_STORED, lambda: _claim(shard, failure))
-        mine, every = settle(peers, shard.source, claims)
-        together(peers, NOT_STORED, lambda: shard.place(mine))
-        together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
+            try:
+                _make(shard.folder)
+                yield shard
+            except BaseException as error:
+                failure = error
+            claims = together(peers, NOT_STORED, lambda: _claim(shard, failure))
+            mine, every = settle(peers, shard.source, claims)
+            if upload is None:
+                together(peers, NOT_STORED, lambda: shard.place(mine, target))
+                shutil.rmtree(shard.folder, ignore_errors=True)
+                together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
+            else:
+                found = together(peers, NOT_STORED, lambda: upload(uuid, shard.source, mine))
+                if peers.rank == 0:
+                    hashes = {name: value for part in found for name, value in part.items()}
+                    (target / HASHES_FILE).write_bytes(written(hashes))
+        finally:
+            shutil.rmtree(shard.folder, ignore_errors=True)
         together(peers, NOT_STORED, lambda: chief.close() if peers.rank == 0 else None)
     together(peers, "the checkpoint was stored but not reported", lambda: report() if peers.rank == 0 else None)
 
@@ -99,7 +109,7 @@ def _claim(shard: Shard, failure: BaseException | None) -> Claim:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
     except FileNotFoundError:
         raise StorageError(
             f"{folder.parent}, created by the chief, is missing on this machine: checkpoint storage is not shared"

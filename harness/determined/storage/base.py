@@ -1,7 +1,7 @@
 """The protocol of checkpoint storage, and the choice of the storage for a configuration."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ CHECKPOINT_ID_PATTERN = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 Selector = Callable[[str], bool]
 Finish = Callable[[Path], None]
+PartUpload = Callable[[str, Path, Iterable[str]], dict[str, str]]
+"""Called with a checkpoint's id, a folder and names of files below it; returns the SHA-256 of each file."""
 
 
 def is_checkpoint_id(text: str) -> bool:
@@ -27,13 +29,26 @@ def checkpoint_folder(root: Path, uuid: str) -> Path:
 
     All code, in tasks and in the master, builds paths from checkpoint ids with this function.
     """
+    return root / checked_id(uuid)
+
+
+def checked_id(uuid: str) -> str:
+    """Returns a checkpoint's id. Raises StorageError if ``uuid`` is not a UUID."""
     if not is_checkpoint_id(uuid):
         raise StorageError(f"{uuid[:80]!r} is not a checkpoint ID, which is a UUID in lower case")
-    return root / uuid
+    return uuid
 
 
 class Storage(Protocol):
     """Stores checkpoints by uuid. A checkpoint exists with all its files or not at all."""
+
+    @property
+    def upload_part(self) -> PartUpload | None:
+        """Returns how a machine stores its part of a checkpoint that another machine completes.
+
+        None where every machine sees the folder that ``store_path`` yields, and puts its part there.
+        """
+        ...
 
     def store_path(self, uuid: str, finish: Finish) -> AbstractContextManager[Path]:
         """Yields a folder to write into, which becomes the checkpoint after the block.
@@ -55,11 +70,15 @@ class Storage(Protocol):
         """
         ...
 
-    def restore_path(self, uuid: str) -> AbstractContextManager[Path]:
+    def restore_path(self, uuid: str, selector: Selector | None = None) -> AbstractContextManager[Path]:
         """Yields a folder with the checkpoint's files, valid inside the block. Do not change the files.
 
         Args:
             uuid: identifier of the checkpoint.
+            selector: receives the name of each file and returns True if the file is needed; None selects all files.
+
+        Raises:
+            StorageError: the checkpoint does not exist, or a file has changed since it was stored.
         """
         ...
 
@@ -111,8 +130,10 @@ def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> 
         environ: environment variables of the task.
 
     Raises:
-        StorageError: the section names no storage that is supported here.
+        StorageError: the section names no storage that is supported.
     """
+    from determined.storage.bucket import BucketStorage
+    from determined.storage.bucket_access import LIBRARIES
     from determined.storage.directory import DirectoryStorage
     from determined.storage.shared_fs import SharedFSStorage
 
@@ -124,4 +145,6 @@ def from_config(config: Mapping[str, Any] | str, environ: Mapping[str, str]) -> 
         return SharedFSStorage.below(Path(root), config.get("storage_path"), host_path=config.get("host_path"))
     if kind == "directory":
         return DirectoryStorage(Path(str(config["container_path"])))
-    raise StorageError(f"checkpoint_storage of type {kind!r} is not supported; use shared_fs or directory")
+    if kind in LIBRARIES:
+        return BucketStorage(config)
+    raise StorageError(f"checkpoint_storage of type {kind!r} is not supported")

@@ -2,17 +2,17 @@
 
 import contextlib
 import errno
-import hashlib
-import json
 import logging
 import os
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from determined.errors import StorageError
+from determined.storage import hashes
 from determined.storage.base import HASHES_FILE, Finish, Selector, checkpoint_folder
 from determined_launch.out_of_space import is_out_of_space
 
@@ -30,6 +30,8 @@ _FULL = {
 
 class DirectoryStorage:
     """Stores checkpoints in ``root/<uuid>/``."""
+
+    upload_part = None
 
     def __init__(self, root: Path, *, shown_as: str | None = None) -> None:
         self.root = root
@@ -69,17 +71,25 @@ class DirectoryStorage:
             time.sleep(RETRY_SECONDS)
 
     @contextlib.contextmanager
-    def restore_path(self, uuid: str) -> Iterator[Path]:
-        """Yields the checkpoint's own folder."""
-        yield self._existing(uuid)
+    def restore_path(self, uuid: str, selector: Selector | None = None) -> Iterator[Path]:
+        """Yields the checkpoint's own folder, or one with links to the selected files: nothing is copied."""
+        folder = self._existing(uuid)
+        names = [name for name in self.resources(uuid) if selector is None or selector(name)]
+        self._verify(folder, names, uuid)
+        if selector is None:
+            yield folder
+            return
+        with _view(folder, names) as seen:
+            yield seen
 
     def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
         """Copies the selected files."""
         folder = self._existing(uuid)
+        names = sorted(name for name in self.resources(uuid) if selector is None or selector(name))
         with self._naming("read"):
-            for name in sorted(self.resources(uuid)):
-                if selector is None or selector(name):
-                    copy(folder / name, target / name)
+            for name in names:
+                copy(folder / name, target / name)
+        hashes.verify(target, names, self._hashes(folder, uuid), uuid)
 
     def resources(self, uuid: str) -> dict[str, int]:
         """Lists the folder without our own list of hashes."""
@@ -114,6 +124,15 @@ class DirectoryStorage:
                     os.fsync(file.fileno())
             finally:
                 path.unlink(missing_ok=True)
+
+    def _verify(self, folder: Path, names: Iterable[str], uuid: str) -> None:
+        with self._naming("read"):
+            hashes.verify(folder, names, self._hashes(folder, uuid), uuid)
+
+    def _hashes(self, folder: Path, uuid: str) -> dict[str, str]:
+        with self._naming("read"):
+            kept = folder / HASHES_FILE
+            return hashes.read(kept.read_bytes() if kept.exists() else None, uuid)
 
     def _wait_for_space(self) -> None:
         """Waits until the disk is not full. The next files may still be too large for it."""
@@ -170,15 +189,24 @@ def tree(folder: Path) -> dict[str, int]:
 
 
 def _write_hashes(folder: Path) -> None:
-    hashes = {}
-    for name in sorted(tree(folder)):
-        if not name.endswith("/"):
-            digest = hashlib.sha256()
-            with (folder / name).open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
-            hashes[name] = digest.hexdigest()
-    (folder / HASHES_FILE).write_text(json.dumps(hashes, indent=1), encoding="utf-8")
+    found = {name: hashes.sha256(folder / name) for name in tree(folder) if not name.endswith("/")}
+    (folder / HASHES_FILE).write_bytes(hashes.written(found))
+
+
+@contextlib.contextmanager
+def _view(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yields a folder of links to the named files, so that only these are visible."""
+    made = Path(tempfile.mkdtemp(prefix="determined-restore-"))
+    try:
+        for name in sorted(names):
+            if name.endswith("/"):
+                (made / name).mkdir(parents=True, exist_ok=True)
+            else:
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                os.symlink(os.path.abspath(folder / name), made / name)
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def copy(source: Path, target: Path) -> None:

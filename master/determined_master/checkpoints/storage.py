@@ -1,218 +1,68 @@
-"""A checkpoint's folder as the master sees it: where it is, whether the master may touch it, and its removal.
+"""Checkpoint storage as the master sees it: where it may read and delete, in folders and in buckets."""
 
-The master reads and deletes only below roots that the admin sets. A user's configuration names any path, so it is
-resolved first, and then opened part by part from the root down without following a link.
-"""
-
-import errno
-import os
-import secrets
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any
 
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
-
-from determined.errors import BadRequest, NotFound, StorageError
-from determined.storage.base import HASHES_FILE, METADATA_FILE, checkpoint_folder
+from determined.storage.bucket_access import Bucket, bucket_at, bucket_of
+from determined_master.checkpoints import buckets, folders
+from determined_master.checkpoints.archive import Entry
 from determined_master.settings import Settings
 
-R = TypeVar("R")
-Ts = TypeVarTuple("Ts")
-CONCURRENCY = 16
-DOOMED_SUFFIX = ".deleted"
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NO_LINK = _OPEN_FOLDER | os.O_NOFOLLOW
-_limiter: RunVar[CapacityLimiter] = RunVar("threads that touch checkpoint storage")
+Root = Path | Bucket
 
 
-class OutOfReach(BadRequest):
-    """The master neither reads nor deletes this checkpoint's files."""
+def allowed_roots(settings: Settings) -> tuple[Root, ...]:
+    """Returns the places below which this master reads and deletes checkpoints. Only the admin sets them."""
+    default = settings.storage_default
+    own: list[Root] = [settings.data / "checkpoints"]
+    bucket = bucket_of(default)
+    if bucket is not None:
+        own.append(bucket)
+    elif default.get("type") in folders.TYPES:
+        own.append(folders.storage_folder(default))
+    return (*own, *settings.checkpoint_roots, *map(bucket_at, settings.checkpoint_buckets))
 
 
-def allowed_roots(settings: Settings) -> tuple[Path, ...]:
-    """Returns the folders below which this master reads and deletes checkpoints. Only the admin sets them."""
-    own = [settings.data / "checkpoints"]
-    if settings.storage_default.get("type") in ("shared_fs", "directory"):
-        own.append(_storage_folder(settings.storage_default))
-    return (*own, *settings.checkpoint_roots)
-
-
-def folder_of(storage: Mapping[str, Any], uuid: str) -> Path:
-    """Returns the path that a ``checkpoint_storage`` section gives to a checkpoint, without accessing any file. Raises
-    OutOfReach for storage that is not a file system and for an id that is not a UUID."""
-    try:
-        return checkpoint_folder(_storage_folder(storage), uuid)
-    except StorageError as error:
-        raise OutOfReach(error.message) from error
-
-
-def open_folder(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> int:
-    """Returns a descriptor of a checkpoint's folder, to be closed by the caller. Blocking.
+def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> Iterator[Entry]:
+    """Yields the files and folders of a checkpoint. Blocking.
 
     Raises OutOfReach where the master may not read, NotFound where the files are gone.
     """
-    try:
-        with _opened_parent(folder_of(storage, uuid), roots) as parent:
-            return _open_below(parent, uuid)
-    except FileNotFoundError:
-        raise NotFound(f"the files of checkpoint {uuid} are missing") from None
+    if bucket_of(storage) is None:
+        return folders.entries(storage, uuid, folder_roots(roots))
+    return buckets.entries(storage, uuid, _bucket_roots(roots))
 
 
-def refuse_out_of_reach(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> None:
-    """Raises OutOfReach where the master may not delete this checkpoint's folder. Blocking."""
-    try:
-        with _opened_parent(folder_of(storage, uuid), roots) as parent:
-            _refuse_foreign(parent, uuid)
-    except FileNotFoundError:
-        return
+def refuse_out_of_reach(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> None:
+    """Raises OutOfReach where the master may not delete this checkpoint. Blocking."""
+    if bucket_of(storage) is None:
+        folders.refuse_out_of_reach(storage, uuid, folder_roots(roots))
+    else:
+        buckets.opened(storage, _bucket_roots(roots))
 
 
-def refuse_root_out_of_reach(storage: Mapping[str, Any], roots: Sequence[Path]) -> None:
+def refuse_root_out_of_reach(storage: Mapping[str, Any], roots: Sequence[Root]) -> None:
     """Raises OutOfReach where the master may delete no checkpoint of this storage. Blocking."""
-    try:
-        with _opened_parent(_storage_folder(storage) / "*", roots):
-            return
-    except FileNotFoundError:
-        return
-
-
-def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str | None:
-    """Removes a checkpoint's folder. Returns None once it is gone, otherwise why the master leaves it. Blocking.
-
-    The folder is renamed first, so that half a checkpoint is never seen under its id; a later call finds what a failed
-    one left. Raises OSError if the files cannot be removed.
-    """
-    try:
-        with _opened_parent(folder_of(storage, uuid), roots) as parent:
-            doomed = uuid + DOOMED_SUFFIX
-            _remove_tree(parent, doomed)
-            _refuse_foreign(parent, uuid)
-            os.rename(uuid, doomed, src_dir_fd=parent, dst_dir_fd=parent)
-            _remove_tree(parent, doomed)
-    except OutOfReach as error:
-        return error.message
-    except FileNotFoundError:
-        return None
-    return None
-
-
-async def in_thread(work: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Runs blocking work on checkpoint storage in a thread of its own limit, so that hanging storage blocks nothing
-    else."""
-    limiter = _limiter.get(None)
-    if limiter is None:
-        limiter = CapacityLimiter(CONCURRENCY)
-        _limiter.set(limiter)
-    return await to_thread.run_sync(partial(work, *arguments), limiter=limiter)
-
-
-def _storage_folder(storage: Mapping[str, Any]) -> Path:
-    kind = storage.get("type")
-    if kind == "shared_fs":
-        below = storage.get("storage_path") or storage.get("checkpoint_path") or ""
-        folder = os.path.join(str(storage["host_path"]), str(below))
-    elif kind == "directory":
-        folder = str(storage["container_path"])
+    if bucket_of(storage) is None:
+        folders.refuse_root_out_of_reach(storage, folder_roots(roots))
     else:
-        raise OutOfReach(f"this master cannot access checkpoints in {kind} storage")
-    if "\0" in folder:
-        raise OutOfReach(f"checkpoint_storage has an invalid path: {folder!r}")
-    return Path(folder)
+        buckets.opened(storage, _bucket_roots(roots))
 
 
-@contextmanager
-def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
-    """Opens the folder that holds the checkpoint's. Raises OutOfReach if it is below no root."""
-    real = Path(os.path.realpath(folder.parent))
-    for root in roots:
-        base = Path(os.path.realpath(root))
-        if real.is_relative_to(base):
-            break
-    else:
-        raise OutOfReach(
-            f"{folder} is outside the folders in which this master reads and deletes checkpoints; "
-            "an admin can allow its parent folder by the master's setting checkpoint_roots"
-        )
-    opened = os.open(base, _OPEN_FOLDER)
-    try:
-        for part in real.relative_to(base).parts:
-            below = _open_below(opened, part)
-            os.close(opened)
-            opened = below
-        yield opened
-    finally:
-        os.close(opened)
+def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> str | None:
+    """Removes a checkpoint's files. Returns None once they are gone, otherwise why the master leaves them. Blocking.
 
-
-def _open_below(parent: int, name: str) -> int:
-    try:
-        return os.open(name, _NO_LINK, dir_fd=parent)
-    except OSError as error:
-        if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG):
-            raise OutOfReach(f"{name[:80]!r} in the path of a checkpoint is a link or a file, not a folder") from error
-        raise
-
-
-def _refuse_foreign(parent: int, uuid: str) -> None:
-    """Raises OutOfReach for a folder that holds neither of the files that a checkpoint is completed with.
-
-    Our library writes both, the official one writes the metadata only.
+    Raises OSError or StorageError if they cannot be removed; a later call finds what a failed one left.
     """
-    folder = _open_below(parent, uuid)
-    try:
-        if not any(_is_regular(folder, name) for name in (METADATA_FILE, HASHES_FILE)):
-            raise OutOfReach(
-                f"the folder {uuid} holds no {METADATA_FILE}, so it may not be a checkpoint; it was not deleted"
-            )
-    finally:
-        os.close(folder)
+    if bucket_of(storage) is None:
+        return folders.remove(storage, uuid, folder_roots(roots))
+    return buckets.remove(storage, uuid, _bucket_roots(roots))
 
 
-def _is_regular(folder: int, name: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return False
+def folder_roots(roots: Sequence[Root]) -> list[Path]:
+    return [root for root in roots if isinstance(root, Path)]
 
 
-def _remove_tree(parent: int, name: str) -> None:
-    """Removes a folder and what is in it. It is no error if it does not exist.
-
-    Folders are moved up before they are emptied, so that no depth of nesting exhausts the stack or the descriptors.
-    """
-    try:
-        top = os.open(name, _NO_LINK, dir_fd=parent)
-    except FileNotFoundError:
-        return
-    try:
-        while names := os.listdir(top):
-            for each in names:
-                _remove_entry(top, each)
-    finally:
-        os.close(top)
-    os.rmdir(name, dir_fd=parent)
-
-
-def _remove_entry(top: int, name: str) -> None:
-    if not _is_folder(top, name):
-        os.unlink(name, dir_fd=top)
-        return
-    folder = os.open(name, _NO_LINK, dir_fd=top)
-    try:
-        for each in os.listdir(folder):
-            if _is_folder(folder, each):
-                os.rename(each, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
-            else:
-                os.unlink(each, dir_fd=folder)
-    finally:
-        os.close(folder)
-    os.rmdir(name, dir_fd=top)
-
-
-def _is_folder(parent: int, name: str) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+def _bucket_roots(roots: Sequence[Root]) -> list[Bucket]:
+    return [root for root in roots if isinstance(root, Bucket)]

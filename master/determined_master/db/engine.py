@@ -94,7 +94,7 @@ def make_write_engine(url: str) -> AsyncEngine:
 def make_group_engine(url: str) -> Engine:
     """Engine of the group-commit writer: synchronous, used by one thread."""
     if not is_sqlite(url):
-        return create_engine(
+        engine = create_engine(
             normalized(url),
             pool_size=1,
             max_overflow=0,
@@ -104,6 +104,8 @@ def make_group_engine(url: str) -> Engine:
             ),
             **_JSON,
         )
+        postgresql.insert_by_copy(engine)
+        return engine
     engine = create_engine(_sync(url), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON)
     _configure(engine, begin="BEGIN IMMEDIATE")
     return engine
@@ -125,7 +127,9 @@ def make_copy_engine(url: str) -> Engine:
     if not is_sqlite(url):
         arguments = postgresql.connect_arguments("det-master: copy")
         level: Any = {"isolation_level": "REPEATABLE READ"}
-        return create_engine(normalized(url), poolclass=NullPool, connect_args=arguments, **level, **_JSON)
+        engine = create_engine(normalized(url), poolclass=NullPool, connect_args=arguments, **level, **_JSON)
+        postgresql.insert_by_copy(engine)
+        return engine
     engine = create_engine(_sync(url), poolclass=NullPool, connect_args={"timeout": 60}, **_JSON)
     _configure(engine, begin="BEGIN", pragmas=("PRAGMA foreign_keys=OFF",))
     return engine

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from determined.link.isolation import Isolation
 from determined.link.stale_files import stale
 from determined.states import ExperimentState
 from determined_master.checkpoints import repository as checkpoint_rows
-from determined_master.checkpoints.storage import allowed_roots, in_thread, remove
+from determined_master.checkpoints.storage import Root, allowed_roots, remove
+from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
 from determined_master.db.session import WriteSession, after_commit
 from determined_master.events import repository as events
@@ -143,7 +143,7 @@ class _Removal:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def _remove_folders(storage: dict[str, Any], uuids: Sequence[str], roots: Sequence[Path]) -> _Removal:
+def _remove_folders(storage: dict[str, Any], uuids: Sequence[str], roots: Sequence[Root]) -> _Removal:
     """Removes the folders of checkpoints. Blocking. One failure does not stop the others."""
     removal = _Removal()
     for uuid in uuids:

@@ -6,7 +6,6 @@ checkpoints are chosen, and a chosen checkpoint is in state DELETING until its f
 
 import logging
 from functools import partial
-from pathlib import Path
 
 from determined.link.isolation import Isolation
 from determined_master import notifications
@@ -14,9 +13,11 @@ from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints import retention_repository
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.retention import Policy, superfluous
-from determined_master.checkpoints.storage import OutOfReach, allowed_roots, in_thread, refuse_root_out_of_reach
+from determined_master.checkpoints.storage import Root, allowed_roots, refuse_root_out_of_reach
+from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
 from determined_master.db.session import notify
+from determined_master.errors import OutOfReach
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
 from determined_master.services import Services
@@ -75,7 +76,7 @@ class Retention:
 
     async def _out_of_reach(self, storage: dict[str, object]) -> str | None:
         """Returns why this master cannot delete in a storage; its checkpoints are all kept then."""
-        roots: tuple[Path, ...] = allowed_roots(self._settings)
+        roots: tuple[Root, ...] = allowed_roots(self._settings)
         try:
             await in_thread(refuse_root_out_of_reach, storage, roots)
         except OutOfReach as error:

@@ -6,19 +6,27 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from determined_master.checkpoints.archive import CHUNK_BYTES, tar_chunks, zip_chunks
+from determined_master.checkpoints.archive import CHUNK_BYTES, Entry, tar_chunks, zip_chunks
+from determined_master.checkpoints.folders import entries_below
 
-Chunks = Callable[[Callable[[], int]], Iterator[bytes]]
+Chunks = Callable[[Iterator[Entry]], Iterator[bytes]]
+
+
+def entries_of(folder: Path) -> Iterator[Entry]:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield from entries_below(number)
+    finally:
+        os.close(number)
 
 
 def unpacked(chunks: Chunks, folder: Path) -> dict[str, bytes | None]:
     """Name → content; None for a folder."""
-    data = io.BytesIO(b"".join(chunks(partial(os.open, folder, os.O_RDONLY))))
+    data = io.BytesIO(b"".join(chunks(entries_of(folder))))
     if chunks is zip_chunks:
         with zipfile.ZipFile(data) as archive:
             return {n.rstrip("/"): None if n.endswith("/") else archive.read(n) for n in archive.namelist()}
@@ -55,7 +63,7 @@ def test_an_archive_holds_files_and_folders_and_nothing_else(tmp_path: Path, chu
 def test_a_large_file_passes_in_bounded_chunks(tmp_path: Path, chunks: Chunks):
     content = os.urandom(8 * CHUNK_BYTES + 1)
     (tmp_path / "weights").write_bytes(content)
-    sizes = [len(chunk) for chunk in chunks(partial(os.open, tmp_path, os.O_RDONLY))]
+    sizes = [len(chunk) for chunk in chunks(entries_of(tmp_path))]
     assert max(sizes) < 2 * CHUNK_BYTES
     assert sum(sizes) >= len(content)
     assert unpacked(chunks, tmp_path) == {"weights": content}
@@ -66,7 +74,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path, chunks: Chunks):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "weights").write_bytes(os.urandom(4 * CHUNK_BYTES))
     before = len(os.listdir("/proc/self/fd"))
-    started = chunks(partial(os.open, tmp_path, os.O_RDONLY))
+    started = chunks(entries_of(tmp_path))
     while not next(started):
         """Until the file is being read."""
     assert len(os.listdir("/proc/self/fd")) > before
@@ -80,4 +88,4 @@ def test_folders_nested_too_deeply_break_off(tmp_path: Path):
         deep = deep / "d"
     deep.mkdir(parents=True)
     with pytest.raises(OSError, match="nested too deeply"):
-        list(tar_chunks(partial(os.open, tmp_path, os.O_RDONLY)))
+        list(tar_chunks(entries_of(tmp_path)))

@@ -7,8 +7,9 @@ import pytest
 from tests.support.checkpoints import checkpoint_uuid, store_checkpoint
 
 from determined.errors import NotFound
+from determined.storage.bucket_access import Bucket
 from determined_master.checkpoints import storage
-from determined_master.checkpoints.storage import OutOfReach
+from determined_master.errors import OutOfReach
 from determined_master.settings import Settings, SettingsError, read_settings
 
 UUID = checkpoint_uuid(1)
@@ -33,7 +34,7 @@ def directory(path: object) -> dict[str, object]:
 
 def refuses(where: dict[str, object], root: Path, uuid: str = UUID, *, why: str) -> None:
     with pytest.raises(OutOfReach, match=why):
-        storage.open_folder(where, uuid, [root])
+        next(storage.entries(where, uuid, [root]))
     with pytest.raises(OutOfReach, match=why):
         storage.refuse_out_of_reach(where, uuid, [root])
     assert why in (storage.remove(where, uuid, [root]) or "")
@@ -96,7 +97,7 @@ def test_what_is_gone_is_no_error(root: Path):
     assert storage.remove(directory(root / "never" / "made"), UUID, [root]) is None
     storage.refuse_out_of_reach(directory(root), UUID, [root])
     with pytest.raises(NotFound, match="are missing"):
-        storage.open_folder(directory(root), UUID, [root])
+        next(storage.entries(directory(root), UUID, [root]))
 
 
 def test_a_removal_that_failed_is_finished_by_the_next(root: Path):
@@ -132,8 +133,12 @@ def test_the_roots_are_the_masters_own_and_the_admins(tmp_path: Path):
     own = {"type": "shared_fs", "host_path": "/srv", "storage_path": "checkpoints"}
     settings = Settings(data=tmp_path, checkpoint_storage=own, checkpoint_roots=(Path("/mnt/a"),))
     assert storage.allowed_roots(settings) == (tmp_path / "checkpoints", Path("/srv/checkpoints"), Path("/mnt/a"))
-    other = Settings(data=tmp_path, checkpoint_storage={"type": "s3", "bucket": "b"})
-    assert storage.allowed_roots(other) == (tmp_path / "checkpoints",)
+    s3 = {"type": "s3", "bucket": "b", "prefix": "p"}
+    other = Settings(
+        data=tmp_path, checkpoint_storage=s3, checkpoint_buckets=("s3://lab?endpoint_url=http://minio:9000",)
+    )
+    named = Bucket("s3", "lab", "", "http://minio:9000")
+    assert storage.allowed_roots(other) == (tmp_path / "checkpoints", Bucket("s3", "b", "p"), named)
 
 
 def test_roots_come_from_flags_environment_and_file(tmp_path: Path):

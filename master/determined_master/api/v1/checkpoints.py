@@ -1,6 +1,5 @@
 """Checkpoints: report, list, get, delete, download as one archive."""
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -33,6 +32,7 @@ from determined_master.checkpoints import archive, repository, storage
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.repository import Order
 from determined_master.checkpoints.retention_repository import Doomed
+from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
 from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession
@@ -123,7 +123,7 @@ async def delete(
     places = await _places(database, authorization, list(dict.fromkeys(body.checkpoint_uuids)), user)
     for uuid, where in places.items():
         if where is not None:
-            await storage.in_thread(storage.refuse_out_of_reach, where, uuid, roots)
+            await in_thread(storage.refuse_out_of_reach, where, uuid, roots)
     async with database.write() as session:
         for uuid in places:
             row = await repository.get(session, uuid)
@@ -166,8 +166,8 @@ async def download(
             raise BadRequest(f"checkpoint {uuid} has no files to download: it is {state_phrase(row.state)}")
         trial = await trial_rows.get_by_task(session, row.task_id)
         where = await trial_rows.storage_of(session, trial)
-    opened = partial(storage.open_folder, where, uuid, storage.allowed_roots(settings))
-    return await archive.respond(opened, request.headers.get("accept", ""))
+    entries = storage.entries(where, uuid, storage.allowed_roots(settings))
+    return await archive.respond(entries, request.headers.get("accept", ""))
 
 
 async def _places(

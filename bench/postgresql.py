@@ -1,0 +1,178 @@
+"""Masters on PostgreSQL: rows stored a second against COPY of the same rows, latency against a master on SQLite."""
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from tests.support.postgresql import Server
+
+from bench.fake_agent import playing
+from bench.figure import Figure, paired
+from bench.servers import Running, master
+from determined.client.session import Session
+from determined_master.db.group_commit import GroupWriter, Store
+from determined_master.db.session import Database
+from determined_master.logs.store import Line, Lines, LogStore
+from determined_master.metrics.report import Report
+from determined_master.metrics.store import MetricStore
+from determined_master.notifications import Notifications
+
+COUNT = 20_000
+"""Reports, or lines, of one measurement."""
+SENDERS = 16
+"""Each waits for the commit of its report, or lines, before it sends the next; the reference commits as many at once,
+so that its rows are as safe."""
+LINES = 100
+"""Log lines of one request, as an agent sends them."""
+REQUESTS = 200
+
+
+def figures(rounds: int = 7) -> list[Figure]:
+    server = Server()  # with fsync and synchronous_commit as PostgreSQL has them
+    server.start()
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            return _figures(server, Path(name), rounds)
+    finally:
+        server.close()
+
+
+def _figures(server: Server, folder: Path, rounds: int) -> list[Figure]:
+    url = server.create("bench")
+    with (
+        master(folder / "sqlite") as lite,
+        master(folder / "postgresql", database_url=url) as running,
+        running.session() as admin,
+        lite.session() as lite_admin,
+        playing(running.url, running.data, admin, 4) as tokens,
+        playing(lite.url, lite.data, lite_admin, 4),
+    ):
+        trials = list(tokens)
+        task = str(admin.get(f"/api/v1/trials/{trials[0]}")["trial"]["taskId"])
+        reports = _Reports(url, trials)
+        lines = _LogLines(url, task)
+        stored, stored_words = paired(reports.stored, lambda: _copied(url, "metrics", SENDERS), rounds)
+        logged, logged_words = paired(lines.stored, lambda: _copied(url, "task_logs", SENDERS * LINES), rounds)
+        p95, p95_words = paired(lambda: _p95(running, admin), lambda: _p95(lite, lite_admin), rounds)
+    return [
+        Figure("metric reports/s on PostgreSQL, over COPY", 0.5, stored, at_least=True, note=f"{stored_words} rows/s"),
+        Figure("log lines/s on PostgreSQL, over COPY", 0.5, logged, at_least=True, note=f"{logged_words} rows/s"),
+        Figure("API p95 on PostgreSQL, over SQLite", 2, p95, note=f"{p95_words} s"),
+    ]
+
+
+class _Reports:
+    """Each measurement reports new steps of the same trials."""
+
+    def __init__(self, url: str, trials: Sequence[int]) -> None:
+        self._url = url
+        self._trials = trials
+        self._step = 0
+
+    def stored(self) -> float:
+        """Returns reports stored a second."""
+        now = datetime.now(UTC)
+        metrics = {"loss": 0.123456, "accuracy": 0.91, "lr": 0.001}
+        operations = []
+        for number in range(COUNT):
+            step = self._step + number // len(self._trials) + 1
+            trial = self._trials[number % len(self._trials)]
+            operations.append(Report(trial, 1, "training", step, now, metrics, None))
+        self._step += COUNT
+        return COUNT / asyncio.run(_written(self._url, MetricStore(), operations))
+
+
+class _LogLines:
+    def __init__(self, url: str, task: str) -> None:
+        self._url = url
+        self._task = task
+
+    def stored(self) -> float:
+        """Returns lines stored a second."""
+        now = datetime.now(UTC)
+        text = "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch"
+        lines = [Line(self._task, text, now, "INFO") for _ in range(LINES)]
+        operations = [Lines(self._task, lines) for _ in range(COUNT // LINES)]
+        return COUNT / asyncio.run(_written(self._url, LogStore(), operations))
+
+
+async def _written(url: str, store: Store[Any, Any], operations: Sequence[object]) -> float:
+    """Returns the seconds until the group writer has committed all operations."""
+    database = Database(url, Notifications())
+    writer = GroupWriter(database)
+    running = asyncio.create_task(writer.run())
+    left = iter(operations)
+
+    async def send() -> None:
+        for operation in left:
+            await writer.write(store, operation)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(send() for _ in range(SENDERS)))
+    took = time.perf_counter() - began
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await database.close()
+    return took
+
+
+def _copied(url: str, table: str, group: int) -> float:
+    """Returns rows a second of a COPY of a table's newest rows into a table of the same columns and indexes, a
+    commit after each ``group`` of rows."""
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        connection.execute(f"CREATE TABLE copied (LIKE {table} INCLUDING ALL)")
+        names = [
+            each[0]
+            for each in connection.execute(
+                "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND column_name <> 'id'",
+                [table],
+            )
+        ]
+        columns = ", ".join(f'"{name}"' for name in names)
+        rows = _newest_rows(connection, table, columns)
+        connection.commit()
+        began = time.perf_counter()
+        for start in range(0, len(rows), group):
+            with connection.cursor().copy(f"COPY copied ({columns}) FROM STDIN") as copy:
+                for row in rows[start : start + group]:
+                    copy.write_row(row)
+            connection.commit()
+        took = time.perf_counter() - began
+        connection.execute("DROP TABLE copied")
+    return len(rows) / took
+
+
+def _newest_rows(connection: psycopg.Connection[Any], table: str, columns: str) -> list[tuple[Any, ...]]:
+    texts = [name if "metrics" not in name else f"{name}::text" for name in columns.split(", ")]
+    query = f"SELECT {', '.join(texts)} FROM {table} ORDER BY id DESC LIMIT {COUNT}"
+    return connection.execute(query.encode()).fetchall()
+
+
+def _p95(running: Running, session: Session) -> float:
+    """Returns the 95th percentile of the seconds of what a person's page asks for, and of a change of a name."""
+    trial = session.get("/api/v1/experiments/1/trials")["trials"][0]["id"]
+    asked: list[Callable[[], object]] = [
+        lambda: session.get("/api/v1/experiments", query={"limit": 50}),
+        lambda: session.get("/api/v1/experiments/1"),
+        lambda: session.get(f"/api/v1/trials/{trial}"),
+        lambda: session.get("/api/v1/agents"),
+        lambda: session.patch("/api/v1/experiments/1", {"notes": str(time.time_ns())}),
+    ]
+    seconds = []
+    for number in range(REQUESTS):
+        began = time.perf_counter()
+        asked[number % len(asked)]()
+        seconds.append(time.perf_counter() - began)
+    return statistics.quantiles(seconds, n=20)[-1]
+
+
+if __name__ == "__main__":
+    for figure in figures(int(sys.argv[1]) if len(sys.argv) > 1 else 7):
+        print(figure.line())

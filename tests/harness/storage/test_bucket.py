@@ -1,0 +1,198 @@
+"""What goes wrong with a bucket: each is said where it happens, and no half of a checkpoint is ever seen."""
+
+import http.client
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.object_stores import Store, s3_store
+
+from determined.errors import StorageError
+from determined.storage import bucket, from_config
+from determined.storage.base import HASHES_FILE, METADATA_FILE
+from determined.storage.bucket import BucketStorage
+from determined.storage.bucket_access import Bucket, bucket_of
+
+U1 = "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with s3_store() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket, "RETRY_SECONDS", (0.01, 0.01))
+
+
+@pytest.fixture
+def storage(store: Store) -> Iterator[BucketStorage]:
+    made = BucketStorage(store.config)
+    yield made
+    made.delete(U1)
+
+
+def metadata(folder: Path) -> None:
+    (folder / METADATA_FILE).write_text("{}")
+
+
+def test_the_files_that_make_it_visible_are_uploaded_last(storage: BucketStorage, monkeypatch: pytest.MonkeyPatch):
+    puts: list[str] = []
+    real = storage._files.put_file
+
+    def put(path: str, key: str) -> None:
+        puts.append(key.rpartition("/")[2])
+        real(path, key)
+
+    monkeypatch.setattr(storage._files, "put_file", put)
+    with storage.store_path(U1, metadata) as folder:
+        for number in range(20):
+            (folder / f"part-{number}").write_text("x")
+    assert puts[-2:] == [METADATA_FILE, HASHES_FILE]
+    assert len(puts) == 22
+
+
+def test_an_upload_that_was_killed_is_never_seen(store: Store):
+    code = (
+        "import os, sys, json, pathlib\n"
+        "from determined.storage import from_config\n"
+        "storage = from_config(json.loads(sys.argv[1]), {})\n"
+        "real = storage._files.put_file\n"
+        "def put(path, key):\n"
+        "    os._exit(9) if key.endswith('.json') else real(path, key)\n"
+        "storage._files.put_file = put\n"
+        f"with storage.store_path({U1!r}, lambda folder: (folder / 'metadata.json').write_text('1')) as folder:\n"
+        "    (folder / 'a').write_text('a')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(store.config)], timeout=180, check=False)
+    assert done.returncode == 9
+    assert [key for key in store.objects() if U1 in key] == [f"checkpoints/lab/runs/{U1}/a"]
+    with pytest.raises(StorageError, match=f"checkpoint {U1} is not in s3://checkpoints/lab/runs"):
+        from_config(store.config, {}).resources(U1)
+    from_config(store.config, {}).delete(U1)
+    assert [key for key in store.objects() if U1 in key] == []
+
+
+def test_a_service_that_is_away_for_a_moment_costs_only_what_it_missed(
+    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    tried: list[str] = []
+    real = storage._files.put_file
+
+    def put(path: str, key: str) -> None:
+        name = key.rpartition("/")[2]
+        tried.append(name)
+        if name == "b" and tried.count("b") < 3:
+            raise ConnectionResetError("connection reset by peer")
+        real(path, key)
+
+    monkeypatch.setattr(storage._files, "put_file", put)
+    with storage.store_path(U1, metadata) as folder:
+        (folder / "a").write_text("a")
+        (folder / "b").write_text("b")
+    assert sorted(tried) == sorted(["a", "b", "b", "b", METADATA_FILE, HASHES_FILE])
+    assert storage.resources(U1) == {"a": 1, "b": 1, METADATA_FILE: 2}
+    assert "cannot upload b to checkpoint storage s3://checkpoints/lab/runs: connection reset by peer" in caplog.text
+
+
+def test_a_service_that_is_gone_is_named(store: Store):
+    gone = from_config(store.config | {"endpoint_url": "http://127.0.0.1:9"}, {})
+    with pytest.raises(
+        StorageError, match=r"cannot write to checkpoint storage s3://checkpoints/lab/runs: .*127\.0\.0\.1:9"
+    ):
+        gone.probe()
+
+
+def test_a_bucket_that_is_removed_during_an_upload_is_named(monkeypatch: pytest.MonkeyPatch):
+    with s3_store("shortlived") as store:
+        storage = BucketStorage(store.config)
+
+        def remove_the_bucket(folder: Path) -> None:
+            (folder / "a").write_text("a")
+            store.filesystem().rmdir("shortlived")
+
+        with pytest.raises(StorageError) as failed, storage.store_path(U1, remove_the_bucket):
+            pass
+    assert str(failed.value).startswith(
+        "cannot upload a to checkpoint storage s3://shortlived/lab/runs: it does not exist"
+    )
+    assert str(failed.value).endswith("the last good checkpoint is kept")
+
+
+def test_wrong_keys_are_refused_and_no_key_is_shown(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    with s3_store() as store:
+        url = urlsplit(store.config["endpoint_url"])
+        connection = http.client.HTTPConnection(str(url.hostname), url.port)
+        connection.request("POST", "/moto-api/reset-auth", b"0")  # from now on the server looks at keys
+        assert connection.getresponse().status == 200
+        connection.close()
+        with pytest.raises(
+            StorageError, match=r"storage s3://checkpoints/lab/runs: it refuses these keys \("
+        ) as failed:
+            from_config(store.config, {}).probe()
+    ours = "".join(each.getMessage() for each in caplog.records if each.name.startswith("determined"))
+    assert store.config["secret_key"] not in f"{failed.value} {ours}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "library", "section"),
+    [
+        ("s3", "s3fs", {"bucket": "b"}),
+        ("gcs", "gcsfs", {"bucket": "b"}),
+        ("azure", "adlfs", {"container": "c", "connection_string": "AccountName=a;AccountKey=aw=="}),
+    ],
+)
+def test_a_missing_library_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str, section: dict[str, Any]
+):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(StorageError) as failed:
+        from_config({"type": kind, **section}, {}).probe()
+    assert f"run `pip install {library}` there" in str(failed.value)
+
+
+def test_nothing_of_a_store_is_imported_before_it_is_used():
+    code = (
+        "import sys, determined, determined.core\n"
+        "from determined.storage import from_config\n"
+        "from_config({'type': 's3', 'bucket': 'b'}, {})\n"
+        "assert not {'fsspec', 's3fs', 'aiobotocore', 'aiohttp'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=180, env=dict(os.environ))
+
+
+def test_masked_keys_are_not_sent(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "FROMENVIRON")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    masked = store.config | {"access_key": "********", "secret_key": "********"}
+    storage = BucketStorage(masked)
+    storage.probe()
+    assert storage._files.key is None
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "is_below"),
+    [
+        ({"prefix": "lab"}, {"prefix": "lab/runs"}, True),
+        ({"prefix": "/lab/"}, {"prefix": "lab"}, True),
+        ({}, {"prefix": "lab"}, True),
+        ({"prefix": "lab"}, {"prefix": "laboratory"}, False),
+        ({"prefix": "lab"}, {}, False),
+        ({"endpoint_url": "http://a"}, {"prefix": "lab"}, False),
+    ],
+)
+def test_a_place_holds_what_is_below_it(outer: dict[str, str], inner: dict[str, str], is_below: bool):
+    places = [bucket_of({"type": "s3", "bucket": "b", **each}) for each in (outer, inner)]
+    assert isinstance(places[0], Bucket)
+    assert isinstance(places[1], Bucket)
+    assert places[0].holds(places[1]) is is_below
