@@ -1,6 +1,6 @@
 """Run by each of four workers on two machines: what sharded checkpoints do, scenario by scenario.
 
-Arguments: the storage's folder and a scratch folder. Writes a line ``OUT`` + JSON of scenario → result or error.
+Arguments: a ``checkpoint_storage`` section as JSON and a scratch folder. Writes a line ``OUT`` + JSON of scenario → result or error.
 """
 
 import json
@@ -12,9 +12,12 @@ from types import SimpleNamespace
 from determined import core
 from determined.core import _sharding
 from determined.core._checkpoint import DummyCheckpointContext
-from determined.storage.directory import DirectoryStorage
+from determined.storage import from_config
+from determined.storage.bucket_access import bucket_of, open_filesystem
 
-STORE, SCRATCH = Path(sys.argv[1]), Path(sys.argv[2])
+CONFIG, SCRATCH = json.loads(sys.argv[1]), Path(sys.argv[2])
+BUCKET = bucket_of(CONFIG)
+STORE = Path(CONFIG.get("container_path", "/nowhere"))
 peers = core.DistributedContext.from_torch_distributed()
 rank, me = peers.rank, f"rank-{peers.rank}"
 reported = []
@@ -25,7 +28,7 @@ class Context(DummyCheckpointContext):
         reported.append([uuid, metadata])
 
 
-checkpoint = Context(DirectoryStorage(STORE), peers)
+checkpoint = Context(from_config(CONFIG, {}), peers)
 STEPS = {"steps_completed": 1}
 
 
@@ -40,7 +43,16 @@ def own(**files):
     return folder
 
 
+def in_bucket():
+    """Keys without the bucket's own path."""
+    return [key[len(BUCKET.root) + 1 :] for key in open_filesystem(CONFIG).find(BUCKET.root)]
+
+
 def stored(uuid):
+    if BUCKET:
+        files = open_filesystem(CONFIG)
+        keys = [key for key in in_bucket() if key.startswith(uuid)]
+        return {key.partition("/")[2]: files.cat_file(f"{BUCKET.root}/{key}").decode() for key in keys}
     return {p.relative_to(STORE / uuid).as_posix(): p.read_text() for p in (STORE / uuid).rglob("*") if p.is_file()}
 
 
@@ -143,7 +155,8 @@ def upload_nothing():
 
 
 def storage_fails():
-    checkpoint._storage, kept_storage = DirectoryStorage(SCRATCH / "file" / "below"), checkpoint._storage
+    broken = {"bucket": "missing"} if BUCKET else {"container_path": str(SCRATCH / "file" / "below")}
+    checkpoint._storage, kept_storage = from_config(CONFIG | broken, {}), checkpoint._storage
     try:
         if rank == 0:
             (SCRATCH / "file").write_text("")
@@ -206,6 +219,13 @@ def folders_differ():
     checkpoint.download(uuid, SCRATCH / f"own-{rank}")
 
 
+def listed():
+    """What is in the storage, half-written checkpoints included."""
+    if BUCKET:
+        return {key.partition("/")[0] for key in in_bucket()}
+    return set(os.listdir(STORE)) if STORE.exists() else set()
+
+
 def main():
     names = [
         a_file_each, different_content, different_size, file_and_folder, one_fails, metadata_conflict,
@@ -215,14 +235,14 @@ def main():
     ]  # fmt: skip
     out = {}
     for scenario in names:
-        before = set(os.listdir(STORE)) if STORE.exists() else set()
+        before = listed()
         peers.allgather(None)
         try:
             out[scenario.__name__] = {"result": scenario()}
         except Exception as error:
             out[scenario.__name__] = {"error": f"{type(error).__name__}: {error}"}
         peers.allgather(None)
-        out[scenario.__name__]["left"] = len(set(os.listdir(STORE)) - before)
+        out[scenario.__name__]["left"] = len(listed() - before)
         peers.allgather(None)
     print("OUT" + json.dumps(out), flush=True)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from determined.states import CheckpointState
 from determined_master.checkpoints import repository
-from determined_master.checkpoints.retention_repository import Doomed
+from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.storage import Root, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.clock import Clock
@@ -18,7 +18,7 @@ BATCH_CHECKPOINTS = 50
 
 
 async def remove_files(
-    database: Database, clock: Clock, roots: Sequence[Root], doomed: Sequence[Doomed]
+    database: Database, clock: Clock, roots: Sequence[Root], doomed: Sequence[Stored]
 ) -> dict[str, str]:
     """Removes the files of checkpoints and moves each to DELETED or DELETE_FAILED. Files that are gone are no error.
 
@@ -45,7 +45,7 @@ async def remove_files(
     return failed
 
 
-def _remove_all(doomed: Sequence[Doomed], roots: Sequence[Root]) -> dict[str, str]:
+def _remove_all(doomed: Sequence[Stored], roots: Sequence[Root]) -> dict[str, str]:
     """Blocking. One failure does not stop the others."""
     failed: dict[str, str] = {}
     for each in doomed:

@@ -217,12 +217,6 @@ async def change(session: WriteSession, row: CheckpointRow, **values: object) ->
     notify(session, notifications.task(row.task_id))
 
 
-async def uuids_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[str]:
-    tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
-    query = select(CheckpointRow.uuid).where(CheckpointRow.task_id.in_(tasks)).order_by(CheckpointRow.uuid)
-    return (await session.scalars(query)).all()
-
-
 async def drop(session: WriteSession, uuids: Collection[str]) -> None:
     await session.execute(delete(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)))
 

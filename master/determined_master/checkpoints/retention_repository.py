@@ -1,23 +1,14 @@
 """SQL of checkpoint retention: the candidates of an experiment, and the checkpoints whose files have to go."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import and_, select, update
 
 from determined.states import CheckpointState
+from determined_master.checkpoints.backend_repository import Stored, stored
 from determined_master.checkpoints.retention import Candidate
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession
-
-
-@dataclass(frozen=True)
-class Doomed:
-    """A checkpoint whose files have to be removed. ``storage`` is None if its experiment is gone: then no file is."""
-
-    uuid: str
-    storage: dict[str, Any] | None
 
 
 async def due(session: ReadSession) -> Sequence[int]:
@@ -55,15 +46,6 @@ async def candidates(session: ReadSession, experiment_id: int) -> Sequence[Candi
     return list(found.values())
 
 
-async def doomed(session: ReadSession, most: int) -> Sequence[Doomed]:
+async def doomed(session: ReadSession, most: int) -> Sequence[Stored]:
     """Returns up to ``most`` checkpoints in state DELETING."""
-    query = (
-        select(CheckpointRow.uuid, ExperimentRow.config)
-        .outerjoin(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
-        .outerjoin(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
-        .where(CheckpointRow.state == CheckpointState.DELETING)
-        .order_by(CheckpointRow.uuid)
-        .limit(most)
-    )
-    found = (await session.execute(query)).all()
-    return [Doomed(uuid, config.get("checkpoint_storage") if config else None) for uuid, config in found]
+    return await stored(session, CheckpointRow.state == CheckpointState.DELETING, most)

@@ -5,12 +5,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from determined.link.isolation import Isolation
 from determined.link.stale_files import stale
 from determined.states import ExperimentState
+from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
+from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.storage import Root, allowed_roots, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
@@ -75,15 +76,14 @@ class Deletion:
     async def _remove_checkpoints(self, experiment_id: int) -> list[str]:
         """Removes the files of all checkpoints and the rows of those that are gone. Returns why others remain."""
         async with self._database.read() as session:
-            storage = (await experiment_rows.get(session, experiment_id)).config.get("checkpoint_storage", {})
-            uuids = await checkpoint_rows.uuids_of_experiment(session, experiment_id)
+            checkpoints = await backend_repository.of_experiment(session, experiment_id)
         roots = allowed_roots(self._services.settings)
         problems: list[str] = []
-        for some in batched(uuids, FOLDERS_PER_STEP):
-            removal = await in_thread(_remove_folders, storage, some, roots)
+        for some in batched(checkpoints, FOLDERS_PER_STEP):
+            removal = await in_thread(_remove_folders, some, roots)
             problems += [f"checkpoint {uuid}: {why}" for uuid, why in removal.failed.items()]
             async with self._database.write() as session:
-                await checkpoint_rows.drop(session, [uuid for uuid in some if uuid not in removal.failed])
+                await checkpoint_rows.drop(session, [each.uuid for each in some if each.uuid not in removal.failed])
                 if removal.left:
                     await self._record_left(session, experiment_id, removal.left)
         return problems
@@ -117,6 +117,7 @@ class Deletion:
             await series_repository.drop_cursors(session, experiment_id)
             await search_event_repository.drop(session, experiment_id)
             await indexer.drop(session, experiment_id)
+            await backend_repository.drop_unused(session)
 
     async def _drop_contexts(self) -> None:
         """Removes contexts that no experiment and no live task names, and aborted uploads, by age and total size."""
@@ -143,16 +144,16 @@ class _Removal:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def _remove_folders(storage: dict[str, Any], uuids: Sequence[str], roots: Sequence[Root]) -> _Removal:
+def _remove_folders(checkpoints: Sequence[Stored], roots: Sequence[Root]) -> _Removal:
     """Removes the folders of checkpoints. Blocking. One failure does not stop the others."""
     removal = _Removal()
-    for uuid in uuids:
+    for each in checkpoints:
         try:
-            why = remove(storage, uuid, roots)
+            why = remove(each.storage or {}, each.uuid, roots)
             if why is not None:
                 removal.left.append(why)
         except Exception as error:  # any error is shown to the user, who can try again
-            removal.failed[uuid] = str(error) or type(error).__name__
+            removal.failed[each.uuid] = str(error) or type(error).__name__
     return removal
 
 

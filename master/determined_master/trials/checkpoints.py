@@ -7,6 +7,7 @@ from typing import Any
 from determined.errors import BadRequest, Forbidden, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import notifications
+from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
 from determined_master.db.base import MAX_INT64
@@ -60,6 +61,7 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
         resources=dict(body.resources),
         meta=dict(body.metadata),
         size=size,
+        storage_id=await backend_repository.backend_id(session, await repository.storage_of(session, trial)),
     )
     newest = await checkpoint_rows.newest_completed(session, task_id)
     await repository.change(

@@ -8,14 +8,24 @@ from pathlib import Path
 
 import pytest
 from tests.support import rank_processes
+from tests.support.object_stores import s3_store
 
 from determined.core._shard_merge import merge_metadata
 
 SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 
+@pytest.fixture(scope="module", params=["a folder", "a bucket"])
+def config(request, tmp_path_factory):
+    if request.param == "a folder":
+        yield {"type": "directory", "container_path": str(tmp_path_factory.mktemp("store"))}
+        return
+    with s3_store() as store:
+        yield store.config
+
+
 @pytest.fixture(scope="module")
-def every(tmp_path_factory):
+def every(config, tmp_path_factory):
     """Scenario → what each of the four ranks got; rank 0 and 1 on one machine, 2 and 3 on the other."""
     folder = tmp_path_factory.mktemp("shards")
     port = str(rank_processes.free_port())
@@ -35,14 +45,15 @@ def every(tmp_path_factory):
             "INTER_TRAIN_PROCESS_COMM_PORT_1": port,
         }
         (folder / "scratch").mkdir(exist_ok=True)
-        words = [sys.executable, SCRIPT, str(folder / "store"), str(folder / "scratch")]
+        words = [sys.executable, SCRIPT, json.dumps(config), str(folder / "scratch")]
         child = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         children.append(child)
     ranks = []
     for child in children:
         text = rank_processes.finish(child)
         ranks.append(json.loads(next(line[3:] for line in text.splitlines() if line.startswith("OUT"))))
-    assert not [name for name in os.listdir(folder / "store") if "partial" in name]
+    place = config.get("container_path")
+    assert not place or not [name for name in os.listdir(place) if "partial" in name]
     return {name: [rank[name] for rank in ranks] for name in ranks[0]}
 
 
@@ -107,9 +118,14 @@ def test_each_rank_uploads_its_files_or_all_fail(every):
     assert all("no worker gave a folder" in error for error in errors(every["upload_nothing"]))
 
 
-def test_storage_and_master_fail_at_the_chief_and_everywhere(every):
+def test_storage_and_master_fail_at_the_chief_and_everywhere(every, config):
     made = errors(every["storage_fails"])
-    assert all(error.startswith("StorageError") and "cannot write in checkpoint storage" in error for error in made)
+    said = (
+        "cannot write in checkpoint storage"
+        if config["type"] == "directory"
+        else "cannot upload a to checkpoint storage"
+    )
+    assert all(error.startswith("StorageError") and said in error for error in made)
     assert all("rank 0 failed" in made[rank] for rank in (1, 2, 3))
     made = [rank["error"] for rank in every["report_fails"]]
     assert made[0] == "ConnectionError: the master said no"
@@ -126,11 +142,11 @@ def test_each_download_mode_fetches_the_files_of_its_machine_or_rank(every):
         assert alone == [f"rank-{rank}.bin"]
 
 
-def test_each_restore_mode_gives_the_files_of_its_machine_or_rank(every):
+def test_each_restore_mode_gives_the_files_of_its_machine_or_rank(every, config):
     made = results(every["restores"])
     for rank, (shared, seen) in enumerate(made):
         machine = rank // 2
-        assert seen[0] == [True, f"rank-{rank}"]
+        assert seen[0] == [config["type"] == "directory", f"rank-{rank}"]
         assert seen[1] == [f"rank-{2 * machine}.bin", f"rank-{2 * machine + 1}.bin"]
         assert seen[2] is False
         assert shared == made[2 * machine][0]

@@ -127,6 +127,7 @@ def checkpoint(
         allocation_id=row.allocation_id,
         report_time=row.report_time,
         task_id=row.task_id,
+        storage_id=row.storage_id,
         delete_error=row.delete_error,
         training=Training(
             experiment_config=config,

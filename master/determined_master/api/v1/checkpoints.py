@@ -28,10 +28,10 @@ from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending
-from determined_master.checkpoints import archive, repository, storage
+from determined_master.checkpoints import archive, backend_repository, repository, storage
+from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.repository import Order
-from determined_master.checkpoints.retention_repository import Doomed
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
 from determined_master.db.models import CheckpointRow, ExperimentRow
@@ -130,7 +130,7 @@ async def delete(
             await trial_checkpoints.check_delete(session, authorization, row, user)
             await trial_checkpoints.mark_deleting(session, clock, row)
     failed: dict[str, str] = {}
-    for some in batched([Doomed(uuid, where) for uuid, where in places.items()], BATCH_CHECKPOINTS):
+    for some in batched([Stored(uuid, where) for uuid, where in places.items()], BATCH_CHECKPOINTS):
         failed |= await remove_files(database, clock, roots, some)
     if failed:
         said = [f"checkpoint {uuid} is not deleted: {why}; delete it again to retry" for uuid, why in failed.items()]
@@ -164,8 +164,9 @@ async def download(
         row = await repository.get(session, uuid)
         if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
             raise BadRequest(f"checkpoint {uuid} has no files to download: it is {state_phrase(row.state)}")
-        trial = await trial_rows.get_by_task(session, row.task_id)
-        where = await trial_rows.storage_of(session, trial)
+        where = await backend_repository.storage_of(session, uuid)
+    if where is None:
+        raise BadRequest(f"checkpoint {uuid} has no files to download: its experiment is deleted")
     entries = storage.entries(where, uuid, storage.allowed_roots(settings))
     return await archive.respond(entries, request.headers.get("accept", ""))
 
@@ -179,8 +180,7 @@ async def _places(
         for uuid in uuids:
             row = await repository.get(session, uuid)
             await trial_checkpoints.check_delete(session, authorization, row, user)
-            trial = await trial_rows.find_by_task(session, row.task_id)
-            found[uuid] = await trial_rows.storage_of(session, trial) if trial else None
+            found[uuid] = await backend_repository.storage_of(session, uuid)
     return found
 
 

@@ -15,6 +15,7 @@ from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
 from determined_master.api.sorting import column_of, refuse_given
+from determined_master.checkpoints import backend_repository
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import repository
@@ -132,11 +133,11 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, access: TrialAccessDep
+    body: schemas.RunStartBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
 ) -> schemas.RunStartAnswer:
     await access.check_trial(session, principal, body.run_id)
-    await repository.get(session, body.run_id)
-    return schemas.RunStartAnswer()
+    storage = await repository.storage_of(session, await repository.get(session, body.run_id))
+    return schemas.RunStartAnswer(storage_id=await backend_repository.backend_id(session, storage))
 
 
 @router.get("/runs/{trial_id}/metadata")

@@ -2,7 +2,7 @@
 
 from determined_master.db.models.agents import AgentRow, AgentSlotRow
 from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow
-from determined_master.db.models.checkpoints import CheckpointRow
+from determined_master.db.models.checkpoints import CheckpointRow, StorageBackendRow
 from determined_master.db.models.cluster import ClusterRow, EventRow
 from determined_master.db.models.columns import (
     ColumnCountRow,
@@ -51,6 +51,7 @@ __all__ = [
     "SessionRow",
     "SignInLinkRow",
     "SlotHoldRow",
+    "StorageBackendRow",
     "TaskRow",
     "TrialRow",
     "UserRow",

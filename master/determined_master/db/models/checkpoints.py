@@ -15,6 +15,7 @@ class CheckpointRow(Base):
     __table_args__ = (
         Index("ix_checkpoints_task", "task_id", "steps_completed"),
         Index("ix_checkpoints_time", "report_time", "uuid"),
+        Index("ix_checkpoints_storage_id", "storage_id"),
         Index(
             "ix_checkpoints_deleting",
             "uuid",
@@ -34,3 +35,15 @@ class CheckpointRow(Base):
     size: Mapped[int]
     delete_error: Mapped[str | None] = mapped_column(Text)
     """Why its files could not be removed, in state DELETE_FAILED."""
+    storage_id: Mapped[int | None]
+    """Id of its storage backend; None for checkpoints of earlier versions."""
+
+
+class StorageBackendRow(Base):
+    __tablename__ = "storage_backends"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    """SHA-256 of ``config``."""
+    config: Mapped[dict[str, Any]]
+    """A ``checkpoint_storage`` section without its policy; it may hold keys."""

@@ -1,0 +1,72 @@
+"""SQL of storage backends: where each checkpoint is, whatever its experiment's configuration says later."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, delete, select
+
+from determined.config.storage import COMMON_FIELDS
+from determined_master.db.models import CheckpointRow, ExperimentRow, StorageBackendRow, TrialRow
+from determined_master.db.session import ReadSession, WriteSession
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint and its storage, which is None if its experiment is gone: then no file is touched."""
+
+    uuid: str
+    storage: dict[str, Any] | None
+
+
+async def backend_id(session: WriteSession, storage: Mapping[str, Any]) -> int:
+    """Returns the id of a ``checkpoint_storage`` section; how many checkpoints it keeps makes no difference."""
+    place = {name: value for name, value in storage.items() if name not in COMMON_FIELDS and value is not None}
+    digest = hashlib.sha256(msgspec.json.encode(place, order="sorted")).hexdigest()
+    found = (
+        await session.execute(select(StorageBackendRow.id).where(StorageBackendRow.digest == digest))
+    ).scalar_one_or_none()
+    if found is not None:
+        return found
+    row = StorageBackendRow(digest=digest, config=place)
+    session.add(row)
+    await session.flush()
+    return row.id
+
+
+async def stored(session: ReadSession, which: ColumnElement[bool], most: int | None = None) -> Sequence[Stored]:
+    """Returns checkpoints with their storage, by id."""
+    query = (
+        select(CheckpointRow.uuid, StorageBackendRow.config, ExperimentRow.config)
+        .outerjoin(StorageBackendRow, StorageBackendRow.id == CheckpointRow.storage_id)
+        .outerjoin(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
+        .outerjoin(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+        .where(which)
+        .order_by(CheckpointRow.uuid)
+        .limit(most)
+    )
+    found = (await session.execute(query)).all()
+    # Checkpoints of versions before these rows are where their experiment's configuration says.
+    return [
+        Stored(uuid, None if config is None else own or config.get("checkpoint_storage", {}))
+        for uuid, own, config in found
+    ]
+
+
+async def storage_of(session: ReadSession, uuid: str) -> dict[str, Any] | None:
+    """Returns the storage of one checkpoint; None if its experiment is gone."""
+    found = await stored(session, CheckpointRow.uuid == uuid)
+    return found[0].storage if found else None
+
+
+async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[Stored]:
+    """Returns all checkpoints of an experiment with their storage."""
+    return await stored(session, TrialRow.experiment_id == experiment_id)
+
+
+async def drop_unused(session: WriteSession) -> None:
+    """Deletes the backends of no checkpoint: they may hold keys."""
+    used = select(CheckpointRow.storage_id).where(CheckpointRow.storage_id.is_not(None))
+    await session.execute(delete(StorageBackendRow).where(StorageBackendRow.id.not_in(used)))
