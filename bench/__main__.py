@@ -20,6 +20,7 @@ MODULES = (
         "recovery",
         "containers",
         "postgresql",
+        "checkpoint_storage",
     ),
     *("launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),

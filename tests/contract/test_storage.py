@@ -76,6 +76,13 @@ def test_uploaded_files_are_listed_and_downloaded_unchanged(storage: Storage, tm
         assert sorted(each.name for each in path.iterdir()) == ["a"]
 
 
+def test_an_upload_leaves_the_files_of_the_user_alone(storage: Storage, tmp_path: Path):
+    (tmp_path / METADATA_FILE).write_text("mine")
+    storage.upload(tmp_path, U1, [METADATA_FILE], metadata)
+    assert (tmp_path / METADATA_FILE).read_text() == "mine"
+    assert storage.read(U1, METADATA_FILE) == b"{}"
+
+
 def test_a_checkpoint_is_invisible_until_it_is_complete(storage: Storage):
     with storage.store_path(U1, metadata) as path:
         (path / "a").write_text("a")

@@ -19,7 +19,7 @@ from determined.core._sharding import Shard, storing
 from determined.core._train import now
 from determined.errors import StorageError
 from determined.storage.base import METADATA_FILE, Selector, Storage
-from determined.storage.directory import copy, tree
+from determined.storage.directory import tree
 
 
 class DownloadMode(Enum):
@@ -86,8 +86,10 @@ class CheckpointContext:
             self._chief_only("upload")
             if ckpt_dir is None:
                 raise ValueError("ckpt_dir is None; that is allowed only with shard=True")
-            with self.store_path(metadata) as (path, uuid):
-                _fill(Path(ckpt_dir), path, selector)
+            values, uuid, source = _checked(metadata), str(uuids.uuid4()), Path(ckpt_dir)
+            names = [name for name in sorted(tree(source)) if selector is None or selector(name)]
+            self._storage.upload(source, uuid, names, _writes_metadata(values))
+            self._report(uuid, values)
             return uuid
         if not any(self._distributed.allgather(ckpt_dir is not None)):
             raise ValueError("upload(shard=True): no worker gave a folder to store")
@@ -269,9 +271,3 @@ def _writes_metadata(values: dict[str, Any]) -> Callable[[Path], None]:
         (folder / METADATA_FILE).write_text(json.dumps(values, indent=2, sort_keys=True), encoding="utf-8")
 
     return finish
-
-
-def _fill(source: Path, target: Path, selector: Selector | None) -> None:
-    for name in sorted(tree(source)):
-        if selector is None or selector(name):
-            copy(source / name, target / name)

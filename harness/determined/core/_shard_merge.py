@@ -7,7 +7,7 @@ from typing import Any
 
 from determined.core._all_or_none import ranks_text, together
 from determined.core._distributed import DistributedContext
-from determined.storage.hashes import sha256
+from determined.storage.hashes import digest
 
 NOT_STORED = "the checkpoint was not stored"
 _SHOWN = 5
@@ -58,7 +58,7 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
         else:
             doubtful.append(name)
     digests = together(
-        peers, NOT_STORED, lambda: {name: sha256(folder / name) for name in doubtful if name in claim.files}
+        peers, NOT_STORED, lambda: {name: digest(folder / name) for name in doubtful if name in claim.files}
     )
     for name in doubtful:
         if len({digests[rank][name] for rank in holders[name]}) > 1:

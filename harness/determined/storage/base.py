@@ -16,7 +16,7 @@ CHECKPOINT_ID_PATTERN = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 Selector = Callable[[str], bool]
 Finish = Callable[[Path], None]
 PartUpload = Callable[[str, Path, Iterable[str]], dict[str, str]]
-"""Called with a checkpoint's id, a folder and names of files below it; returns the SHA-256 of each file."""
+"""Called with a checkpoint's id, a folder and names of files below it; returns the hash of each file."""
 
 
 def is_checkpoint_id(text: str) -> bool:

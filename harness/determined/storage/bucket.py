@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -13,13 +14,13 @@ from typing import Any, TypeVar
 from determined.errors import StorageError
 from determined.storage import hashes
 from determined.storage.base import HASHES_FILE, METADATA_FILE, Finish, Selector, checked_id
-from determined.storage.bucket_access import Bucket, bucket_of, open_filesystem
-from determined.storage.directory import copy, tree
+from determined.storage.bucket_access import UPLOADS, Bucket, bucket_of, open_filesystem
+from determined.storage.directory import tree
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
-PARALLEL_FILES = 8
+PARALLEL_FILES = 4
 RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 60.0, 60.0)
 """Waits before a file is tried again: a service may be away for some four minutes."""
 _LAST = (METADATA_FILE, HASHES_FILE)
@@ -59,9 +60,14 @@ class BucketStorage:
             shutil.rmtree(folder, ignore_errors=True)
 
     def upload(self, source: Path, uuid: str, paths: list[str], finish: Finish) -> None:
+        """Uploads from ``source`` itself: nothing is copied on this machine."""
         with self.store_path(uuid, finish) as target:
             for name in paths:
-                copy(source / name, target / name)
+                if name.endswith("/"):
+                    (target / name).mkdir(parents=True, exist_ok=True)
+                elif name not in _LAST:  # written by ``finish``, and not through a link into the user's folder
+                    (target / name).parent.mkdir(parents=True, exist_ok=True)
+                    os.symlink(os.path.abspath(source / name), target / name)
 
     def upload_part(self, uuid: str, source: Path, names: Iterable[str]) -> dict[str, str]:
         """Uploads files of a checkpoint that is not complete yet. Returns the hash of each."""
@@ -146,8 +152,9 @@ class BucketStorage:
 
     def _put(self, uuid: str, source: Path, name: str) -> str:
         path = source / name
-        digest = hashes.sha256(path)
-        self._tried(f"upload {name} to", lambda: self._files.put_file(str(path), self.key(uuid, name)))
+        digest = hashes.digest(path)
+        options = UPLOADS.get(self.bucket.scheme, {})
+        self._tried(f"upload {name} to", lambda: self._files.put_file(str(path), self.key(uuid, name), **options))
         return digest
 
     def _sizes(self, uuid: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from determined.errors import StorageError
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 MIN_FREE_BYTES = 1 << 20
 """Minimum free space in bytes for starting a checkpoint."""
 RETRY_SECONDS = 2.0
+PARALLEL_FILES = 4
 _FULL = {
     errno.ENOSPC: "is full",
     errno.EDQUOT: "has reached its quota",
@@ -48,8 +50,7 @@ class DirectoryStorage:
                 partial.mkdir(parents=True)
                 yield partial
                 finish(partial)
-                _write_hashes(partial)
-                _sync_tree(partial)
+                _hash_and_sync(partial)
                 os.rename(partial, folder)
                 _sync_folder(self.root)
         except BaseException:
@@ -188,9 +189,19 @@ def tree(folder: Path) -> dict[str, int]:
     return found
 
 
-def _write_hashes(folder: Path) -> None:
-    found = {name: hashes.sha256(folder / name) for name in tree(folder) if not name.endswith("/")}
+def _hash_and_sync(folder: Path) -> None:
+    """Writes the file of hashes and syncs everything. Files are hashed while the disk writes them."""
+    names = [name for name in tree(folder) if not name.endswith("/")]
+    with ThreadPoolExecutor(2 * PARALLEL_FILES) as pool:
+        synced = [pool.submit(_sync_file, folder / name) for name in names]
+        digests = [pool.submit(hashes.digest, folder / name) for name in names]
+        for each in synced:
+            each.result()
+        found = {name: digest.result() for name, digest in zip(names, digests, strict=True)}
     (folder / HASHES_FILE).write_bytes(hashes.written(found))
+    _sync_file(folder / HASHES_FILE)
+    for base, _, _ in os.walk(folder):
+        _sync_folder(Path(base))
 
 
 @contextlib.contextmanager
@@ -218,12 +229,9 @@ def copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
-def _sync_tree(folder: Path) -> None:
-    for base, _, files in os.walk(folder):
-        for name in files:
-            with open(os.path.join(base, name), "rb") as file:
-                os.fsync(file.fileno())
-        _sync_folder(Path(base))
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_files_that_make_it_visible_are_uploaded_last(storage: BucketStorage
     puts: list[str] = []
     real = storage._files.put_file
 
-    def put(path: str, key: str) -> None:
+    def put(path: str, key: str, **_: object) -> None:
         puts.append(key.rpartition("/")[2])
         real(path, key)
 
@@ -67,7 +67,7 @@ def test_an_upload_that_was_killed_is_never_seen(store: Store):
         "from determined.storage import from_config\n"
         "storage = from_config(json.loads(sys.argv[1]), {})\n"
         "real = storage._files.put_file\n"
-        "def put(path, key):\n"
+        "def put(path, key, **_):\n"
         "    os._exit(9) if key.endswith('.json') else real(path, key)\n"
         "storage._files.put_file = put\n"
         f"with storage.store_path({U1!r}, lambda folder: (folder / 'metadata.json').write_text('1')) as folder:\n"
@@ -88,7 +88,7 @@ def test_a_service_that_is_away_for_a_moment_costs_only_what_it_missed(
     tried: list[str] = []
     real = storage._files.put_file
 
-    def put(path: str, key: str) -> None:
+    def put(path: str, key: str, **_: object) -> None:
         name = key.rpartition("/")[2]
         tried.append(name)
         if name == "b" and tried.count("b") < 3:
