@@ -1,6 +1,5 @@
 """Masters on PostgreSQL: rows stored a second against COPY of the same rows, latency against a master on SQLite."""
 
-import asyncio
 import statistics
 import sys
 import tempfile
@@ -11,26 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from sqlalchemy import Connection
 from tests.support.postgresql import Server
 
 from bench.fake_agent import playing
 from bench.figure import Figure, paired
 from bench.servers import Running, master
 from determined.client.session import Session
-from determined_master.db.group_commit import GroupWriter, Store
-from determined_master.db.session import Database
-from determined_master.logs.store import Line, Lines, LogStore
-from determined_master.metrics.report import Report
-from determined_master.metrics.store import MetricStore
-from determined_master.notifications import Notifications
+from determined_master.db.engine import make_group_engine
+from determined_master.logs import repository as log_repository
+from determined_master.logs.store import Line
+from determined_master.metrics import ingest_repository
 
 COUNT = 20_000
-"""Reports, or lines, of one measurement."""
-SENDERS = 16
-"""Each waits for the commit of its report, or lines, before it sends the next; the reference commits as many at once,
-so that its rows are as safe."""
-LINES = 100
-"""Log lines of one request, as an agent sends them."""
+"""Rows of one measurement."""
+GROUP = 512
+"""Rows of one transaction: the group writer's most."""
 REQUESTS = 200
 
 
@@ -56,10 +51,8 @@ def _figures(server: Server, folder: Path, rounds: int) -> list[Figure]:
     ):
         trials = list(tokens)
         task = str(admin.get(f"/api/v1/trials/{trials[0]}")["trial"]["taskId"])
-        reports = _Reports(url, trials)
-        lines = _LogLines(url, task)
-        stored, stored_words = paired(reports.stored, lambda: _copied(url, "metrics", SENDERS), rounds)
-        logged, logged_words = paired(lines.stored, lambda: _copied(url, "task_logs", SENDERS * LINES), rounds)
+        stored, stored_words = paired(_Reports(url, trials).stored, lambda: _copied(url, "metrics"), rounds)
+        logged, logged_words = paired(lambda: _logged(url, task), lambda: _copied(url, "task_logs"), rounds)
         p95, p95_words = paired(lambda: _p95(running, admin), lambda: _p95(lite, lite_admin), rounds)
     return [
         Figure("metric reports/s on PostgreSQL, over COPY", 0.5, stored, at_least=True, note=f"{stored_words} rows/s"),
@@ -69,7 +62,7 @@ def _figures(server: Server, folder: Path, rounds: int) -> list[Figure]:
 
 
 class _Reports:
-    """Each measurement reports new steps of the same trials."""
+    """Each measurement stores new steps of the same trials."""
 
     def __init__(self, url: str, trials: Sequence[int]) -> None:
         self._url = url
@@ -77,55 +70,42 @@ class _Reports:
         self._step = 0
 
     def stored(self) -> float:
-        """Returns reports stored a second."""
-        now = datetime.now(UTC)
+        """Returns rows stored a second."""
         metrics = {"loss": 0.123456, "accuracy": 0.91, "lr": 0.001}
-        operations = []
-        for number in range(COUNT):
-            step = self._step + number // len(self._trials) + 1
-            trial = self._trials[number % len(self._trials)]
-            operations.append(Report(trial, 1, "training", step, now, metrics, None))
+        common = {"run_id": 1, "group": "training", "reported_at": datetime.now(UTC), "archived": False}
+        common |= {"metrics": metrics, "batch_metrics": None, "signed_metric": None}
+        rows = [
+            {**common, "trial_id": self._trials[number % len(self._trials)], "steps": self._step + number}
+            for number in range(COUNT)
+        ]
         self._step += COUNT
-        return COUNT / asyncio.run(_written(self._url, MetricStore(), operations))
+        return _stored(self._url, ingest_repository.insert_many, rows)
 
 
-class _LogLines:
-    def __init__(self, url: str, task: str) -> None:
-        self._url = url
-        self._task = task
-
-    def stored(self) -> float:
-        """Returns lines stored a second."""
-        now = datetime.now(UTC)
-        text = "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch"
-        lines = [Line(self._task, text, now, "INFO") for _ in range(LINES)]
-        operations = [Lines(self._task, lines) for _ in range(COUNT // LINES)]
-        return COUNT / asyncio.run(_written(self._url, LogStore(), operations))
+def _logged(url: str, task: str) -> float:
+    """Returns log lines stored a second."""
+    line = Line(task, "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch", datetime.now(UTC), "INFO")
+    return _stored(url, log_repository.insert_lines, [line.values() | {"is_error": False} for _ in range(COUNT)])
 
 
-async def _written(url: str, store: Store[Any, Any], operations: Sequence[object]) -> float:
-    """Returns the seconds until the group writer has committed all operations."""
-    database = Database(url, Notifications())
-    writer = GroupWriter(database)
-    running = asyncio.create_task(writer.run())
-    left = iter(operations)
-
-    async def send() -> None:
-        for operation in left:
-            await writer.write(store, operation)
-
-    began = time.perf_counter()
-    await asyncio.gather(*(send() for _ in range(SENDERS)))
-    took = time.perf_counter() - began
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await database.close()
-    return took
+def _stored(
+    url: str, insert: Callable[[Connection, Sequence[dict[str, Any]]], None], rows: list[dict[str, Any]]
+) -> float:
+    """Returns rows a second, from the master's dicts of values to the commit of the last group."""
+    engine = make_group_engine(url)
+    with engine.connect() as connection:
+        began = time.perf_counter()
+        for start in range(0, len(rows), GROUP):
+            with connection.begin():
+                insert(connection, rows[start : start + GROUP])
+        took = time.perf_counter() - began
+    engine.dispose()
+    return len(rows) / took
 
 
-def _copied(url: str, table: str, group: int) -> float:
+def _copied(url: str, table: str) -> float:
     """Returns rows a second of a COPY of a table's newest rows into a table of the same columns and indexes, a
-    commit after each ``group`` of rows."""
+    commit after each group."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         connection.execute(f"CREATE TABLE copied (LIKE {table} INCLUDING ALL)")
         names = [
@@ -139,9 +119,9 @@ def _copied(url: str, table: str, group: int) -> float:
         rows = _newest_rows(connection, table, columns)
         connection.commit()
         began = time.perf_counter()
-        for start in range(0, len(rows), group):
+        for start in range(0, len(rows), GROUP):
             with connection.cursor().copy(f"COPY copied ({columns}) FROM STDIN") as copy:
-                for row in rows[start : start + group]:
+                for row in rows[start : start + GROUP]:
                     copy.write_row(row)
             connection.commit()
         took = time.perf_counter() - began

@@ -14,7 +14,8 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, text_search
-from determined_master.db.nul import without_nul
+from determined_master.db.bulk_insert import allow_copy
+from determined_master.db.nul import to_json
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
@@ -24,10 +25,6 @@ _PRAGMAS = (
     "PRAGMA busy_timeout=10000",
     "PRAGMA temp_store=MEMORY",
 )
-
-
-def _to_json(value: object) -> str:
-    return without_nul(msgspec.json.encode(value).decode())
 
 
 OnUnwritable = Callable[[str, bool], None]
@@ -49,8 +46,7 @@ _POSTGRES_DISK_FULL = "53100"
 
 _OPTIONS: dict[str, Any] = {"hide_parameters": True}
 """Error texts contain no parameters: they may be secrets, and error texts are logged."""
-_JSON: dict[str, Any] = {**_OPTIONS, "json_serializer": _to_json, "json_deserializer": msgspec.json.decode}
-"""JSON columns use msgspec, which is several times faster than the standard library."""
+_JSON: dict[str, Any] = {**_OPTIONS, "json_serializer": to_json, "json_deserializer": msgspec.json.decode}
 
 
 def sqlite_url(path: Path) -> str:
@@ -104,7 +100,7 @@ def make_group_engine(url: str) -> Engine:
             ),
             **_JSON,
         )
-        postgresql.insert_by_copy(engine)
+        allow_copy(engine)
         return engine
     engine = create_engine(_sync(url), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}, **_JSON)
     _configure(engine, begin="BEGIN IMMEDIATE")
@@ -128,7 +124,7 @@ def make_copy_engine(url: str) -> Engine:
         arguments = postgresql.connect_arguments("det-master: copy")
         level: Any = {"isolation_level": "REPEATABLE READ"}
         engine = create_engine(normalized(url), poolclass=NullPool, connect_args=arguments, **level, **_JSON)
-        postgresql.insert_by_copy(engine)
+        allow_copy(engine)
         return engine
     engine = create_engine(_sync(url), poolclass=NullPool, connect_args={"timeout": 60}, **_JSON)
     _configure(engine, begin="BEGIN", pragmas=("PRAGMA foreign_keys=OFF",))

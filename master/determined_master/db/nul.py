@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import msgspec
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import Connection
 
@@ -31,6 +32,11 @@ def without_nul(json: str) -> str:
     '"a␀b", "\\\\u0000"'
     """
     return _ESCAPE.sub(lambda found: SYMBOL if found[0] == r"\u0000" else found[0], json) if r"\u0000" in json else json
+
+
+def to_json(value: object) -> str:
+    """Returns the text of a JSON column. msgspec is several times faster than the standard library."""
+    return without_nul(msgspec.json.encode(value).decode())
 
 
 def _clean(row: _Row) -> _Row:

@@ -1,11 +1,8 @@
 """PostgreSQL: its connections, and the errors that mean that it is away."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Engine, Table, event
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 
 LEASE_KEY = 7310
 """Key of the lock of a database's one master; also the class of the locks that keep insertions in order (migration
@@ -17,7 +14,6 @@ _REPEATABLE = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock not available: the same transaction may succeed later."""
 
 CONNECT_SECONDS = 5
-_COPY_INTO = "copy_into"
 LOCK_WAIT = "250ms"
 """Shorter than PostgreSQL's deadlock_timeout of a second: of two transactions that wait for each other, the group
 writer's gives way, never a change of states."""
@@ -59,26 +55,3 @@ def is_unreachable(error: BaseException | None) -> bool:
 def is_repeatable(error: BaseException) -> bool:
     """Returns True if a transaction failed because of another one, and can be repeated."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) in _REPEATABLE
-
-
-def by_copy(table: Table) -> dict[str, Any]:
-    """Returns the execution options with which an ``insert(table)`` of many rows is a COPY: see ``insert_by_copy``."""
-    return {_COPY_INTO: table}
-
-
-def insert_by_copy(engine: Engine) -> None:
-    """Makes ``engine`` send many rows by COPY, which is several times faster than INSERT, where ``by_copy`` asks for
-    it."""
-
-    @event.listens_for(engine, "do_executemany")
-    def _copy(cursor: DBAPICursor, _statement: str, rows: Sequence[Any], context: ExecutionContext) -> bool:
-        table = context.execution_options.get(_COPY_INTO)
-        if table is None:
-            return False
-        quoted = engine.dialect.identifier_preparer
-        names = list(rows[0])
-        columns = ", ".join(map(quoted.quote, names))
-        with cursor.copy(f"COPY {quoted.format_table(table)} ({columns}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row([row[name] for name in names])
-        return True

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, func, or_, select, true, update
 
 from determined_master import notifications
 from determined_master.db.base import table_of
+from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
-from determined_master.db.postgresql import by_copy
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
 
 _L = table_of(LogRow)
-_INSERT = insert(_L)
-_BY_COPY = by_copy(_L)
 MAX_PAGE_CHARACTERS = 256 * 1024
 """A page ends with the line that reaches it."""
 
@@ -148,5 +146,4 @@ def advance_offset(connection: Connection, container_id: str, end: int) -> None:
 
 def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
     """Inserts log lines. Runs in the group-commit writer's thread."""
-    if values:
-        connection.execute(_INSERT, list(values), execution_options=_BY_COPY)
+    insert_rows(connection, _L, values)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
 from determined_master.db.base import table_of
+from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
-from determined_master.db.postgresql import by_copy
 from determined_master.metrics.report import Report
 
 # Tables of SQLAlchemy Core, not ORM classes: a statement with a class costs more than SQLite itself.
@@ -15,8 +15,6 @@ _M = table_of(MetricRow)
 _T = table_of(TrialRow)
 _X = table_of(ExperimentRow)
 _F = table_of(SearchEventRow)
-_INSERT = insert(_M)
-_BY_COPY = by_copy(_M)
 _SAVED = (
     "summary_metrics",
     "steps_completed",
@@ -47,8 +45,7 @@ class Kept(NamedTuple):
 
 
 def insert_many(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
-    if values:
-        connection.execute(_INSERT, list(values), execution_options=_BY_COPY)
+    insert_rows(connection, _M, values)
 
 
 def find(connection: Connection, report: Report) -> Existing | None:

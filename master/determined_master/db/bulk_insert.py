@@ -1,0 +1,85 @@
+"""Inserts many rows at once: by COPY on PostgreSQL, which is several times faster than INSERT there."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import JSON, Connection, Engine, Table, event, insert
+from sqlalchemy.engine import Dialect
+from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
+
+from determined_master.db.nul import NUL, SYMBOL, to_json
+
+_ROWS = "rows_to_copy"
+_Convert = Callable[[Any], Any]
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows that all have the same columns; columns that are missing get their default.
+
+    Parameters:
+        connection: of an engine for which ``allow_copy`` was called, or of SQLite.
+        rows: column → value, as for ``insert(table)``.
+    """
+    if not rows:
+        return
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(table), list(rows))
+        return
+    names = tuple(rows[0])
+    statement, columns, defaults = _plan(table, names, connection.dialect)
+    values = _converted(rows, columns, defaults)
+    connection.exec_driver_sql(statement, execution_options={_ROWS: values})
+
+
+def allow_copy(engine: Engine) -> None:
+    """Makes ``engine`` send the rows of ``insert_rows`` by COPY. Its errors are converted as those of any statement."""
+
+    @event.listens_for(engine, "do_execute")
+    def _copy(cursor: DBAPICursor, statement: str, _values: object, context: ExecutionContext) -> bool:
+        rows = context.execution_options.get(_ROWS)
+        if rows is None:
+            return False
+        with cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+        return True
+
+
+@cache
+def _plan(
+    table: Table, names: tuple[str, ...], dialect: Dialect
+) -> tuple[str, tuple[tuple[str, _Convert | None], ...], tuple[Any, ...]]:
+    """Returns the statement, the columns with what converts their values, and the values of all other columns."""
+    added = [each for each in table.columns if each.name not in names and each.default and each.default.is_scalar]
+    quoted = dialect.identifier_preparer
+    columns = ", ".join(quoted.quote(name) for name in (*names, *(each.name for each in added)))
+    statement = f"COPY {quoted.format_table(table)} ({columns}) FROM STDIN"
+    defaults = ((_converter(table, each.name, dialect), each.default.arg) for each in added)  # type: ignore[union-attr]
+    return (
+        statement,
+        tuple((name, _converter(table, name, dialect)) for name in names),
+        tuple(value if convert is None else convert(value) for convert, value in defaults),
+    )
+
+
+def _converter(table: Table, name: str, dialect: Dialect) -> _Convert | None:
+    kind = table.columns[name].type
+    if isinstance(kind, JSON):
+        none = None if kind.none_as_null else to_json(None)
+        return lambda value: none if value is None else to_json(value)
+    convert = kind.dialect_impl(dialect).bind_processor(dialect)
+    if kind.python_type is str:
+        return lambda text: _without_nul(convert(text) if convert else text)
+    return convert
+
+
+def _converted(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[tuple[str, _Convert | None]], defaults: tuple[Any, ...]
+) -> Iterator[tuple[Any, ...]]:
+    for row in rows:
+        yield (*[row[name] if convert is None else convert(row[name]) for name, convert in columns], *defaults)
+
+
+def _without_nul(value: Any) -> Any:  # noqa: ANN401  # a text, None, or what its column takes
+    return value.replace(NUL, SYMBOL) if isinstance(value, str) and NUL in value else value

@@ -1,0 +1,118 @@
+"""Rows that are stored at once are those that an INSERT would have stored, on both databases."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, select, text
+from sqlalchemy.exc import DBAPIError
+from tests.support.postgresql import Server, fresh_database
+
+from determined_master.database_url import normalized
+from determined_master.db.base import table_of
+from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.engine import make_group_engine, report_unwritable, sqlite_url
+from determined_master.db.migrate import bring_up
+from determined_master.db.models import LogRow, MetricRow
+from determined_master.db.nul import keep_symbol
+from determined_master.errors import StorageUnavailable
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+METRICS, LINES = table_of(MetricRow), table_of(LogRow)
+REPORTS: list[dict[str, Any]] = [
+    {"metrics": {"loss": 0.1, "a\0b": "x\0y"}, "batch_metrics": None, "signed_metric": None},
+    {"metrics": {"é\t\n\\": [1, None, "\\N"]}, "batch_metrics": [{"a": 1}], "signed_metric": 1e300},
+    {"metrics": {}, "batch_metrics": [], "signed_metric": float("inf")},
+]
+TEXTS = ["", "plain", "tab\tnew\nline\r", "\\N", "\\", "a\0b", "é 漢 😀", '"quoted"', "\\."]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        found = sqlite_url(tmp_path / "db")
+        bring_up(found)
+        return found
+    server: Server = request.getfixturevalue("postgresql")
+    return normalized(fresh_database(server.url))
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    made = make_group_engine(url)
+    report_unwritable(made, lambda _text, _is_full: None)
+    keep_symbol(made)
+    yield made
+    made.dispose()
+
+
+def reports() -> list[dict[str, Any]]:
+    common = {"trial_id": 1, "run_id": 1, "group": "training", "reported_at": NOW}
+    return [common | {"steps": step} | each for step, each in enumerate(REPORTS)]
+
+
+def drop_foreign_keys(engine: Engine) -> None:
+    if engine.dialect.name == "postgresql":
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE metrics DROP CONSTRAINT fk_metrics_trial_id_trials")
+        return
+    with contextlib.closing(engine.raw_connection()) as raw:  # not inside a transaction, as SQLite needs it
+        raw.cursor().execute("PRAGMA foreign_keys=OFF")
+
+
+def test_rows_are_those_of_an_insert(engine: Engine):
+    drop_foreign_keys(engine)
+    stored = []
+    lines = [
+        {"task_id": "t", "timestamp": NOW, "log": each, "level": "", "stdtype": "", "source": "", "is_error": True}
+        for each in TEXTS
+    ]
+    with engine.connect() as connection:
+        for in_bulk in (True, False):
+            with connection.begin():
+                for table, rows in ((METRICS, reports()), (LINES, lines)):
+                    if in_bulk:
+                        insert_rows(connection, table, rows)
+                    else:
+                        connection.execute(insert(table), rows)
+                    columns = [each for each in table.columns if each.name != "id"]
+                    stored.append(connection.execute(select(*columns).order_by(table.c.id)).all())
+                    # The text of a JSON column too, so that null is not confused with NULL.
+                    if table is METRICS:
+                        raw = "SELECT CAST(metrics AS TEXT), CAST(batch_metrics AS TEXT) FROM metrics ORDER BY id"
+                        stored.append(connection.execute(text(raw)).all())
+                    connection.execute(table.delete())
+    assert stored[:3] == stored[3:]
+    assert [row.log for row in stored[2]] == [each.replace("\0", "\u2400") for each in TEXTS]
+    assert stored[0][0].metrics == {"loss": 0.1, "a\u2400b": "x\u2400y"}
+    assert stored[0][0].archived is False
+
+
+def test_no_rows_are_no_statement(engine: Engine):
+    with engine.begin() as connection:
+        insert_rows(connection, METRICS, [])
+
+
+def test_an_error_is_that_of_any_statement(engine: Engine):
+    with engine.connect() as connection, pytest.raises(DBAPIError), connection.begin():
+        insert_rows(connection, METRICS, [{**each, "group": None} for each in reports()])
+    with engine.begin() as connection:
+        assert connection.execute(select(METRICS.c.id)).all() == []
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_server_that_goes_away_is_said(url: str, engine: Engine):
+    other = make_group_engine(url)
+
+    def end(pid: int) -> None:
+        with other.begin() as killer:
+            killer.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+        other.dispose()
+
+    with engine.connect() as connection:
+        end(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+        with pytest.raises(StorageUnavailable):
+            insert_rows(connection, METRICS, reports())
